@@ -299,6 +299,7 @@ async fn reasoning() {
                 .await;
             assert_eq!(ran.failures(), [], "{plugin}");
             assert_eq!(ran.everywhere("ttft"), (120.0, 5), "{plugin}");
+            assert_eq!(ran.everywhere("ttft-reasoning"), (120.0, 5), "{plugin}");
             assert_eq!(ran.everywhere("ttft-answer"), (200.0, 5), "{plugin}");
             assert_eq!(ran.everywhere("itl"), (20.0, 50), "{plugin}");
             assert_eq!(ran.everywhere("tpot"), (20.0, 5), "{plugin}");
@@ -306,6 +307,113 @@ async fn reasoning() {
                 assert_eq!((exchange.reasoning.len(), exchange.output.len()), (4, 7));
             }
         }
+    }
+}
+
+/// The chat route of an engine whose usage counts nine tokens of reasoning, with chunks like this.
+fn chat_route(first: &str, chunk: &str, tokens: &str) -> String {
+    let choices = |choices: &str| format!(r#"{{"choices":[{choices}]}}"#);
+    let usage = format!(
+        r#"{{"choices":[],"usage":{{"prompt_tokens":{{input-tokens}},"completion_tokens":{tokens},"completion_tokens_details":{{"reasoning_tokens":9}}}}}}"#
+    );
+    let (first, event) = (choices(first), choices(chunk));
+    format!(
+        "[[route]]\npath = '/v1/chat/completions'\nprompt = '/messages'\ntokens = '/max_completion_tokens'\n\
+         framing = 'event-stream'\nfirst = '{first}'\nevent = '{event}'\nusage = '{usage}'\nend = '[DONE]'\n"
+    )
+}
+
+/// The chunks of an answer, with its text in this field.
+fn chunk(index: u32, delta: &str) -> String {
+    format!(r#"{{"index":{index},"delta":{{{delta}}}}}"#)
+}
+
+/// What the usage counts as reasoning is held against the reasoning that came.
+#[tokio::test(start_paused = true)]
+async fn reasoning_is_shown_or_hidden() {
+    // Every chunk states its tokens, so that no tokenizer has to count them.
+    let shown = base()
+        .plugin("backends/vllm.wasm")
+        .with("backend.config.route = 'chat'")
+        .with("backend.config.continuous-usage = true")
+        .against("reasoning-tokens = 4")
+        .run()
+        .await;
+    let reasoning = shown.summary.tokens.reasoning.clone().unwrap();
+    assert_eq!(reasoning.words(), "shown 5");
+    assert_eq!((reasoning.counted, reasoning.in_text), (20, 20));
+    assert!(shown.text.contains("shown 5"), "{}", shown.text);
+
+    let text = chunk(0, r#""content":{text}"#);
+    let role = chunk(0, r#""role":"assistant""#);
+    let thought = chunk(0, r#""reasoning":"hm""#);
+    for (first, expected, from_start) in
+        [(&role, "hidden 5", None), (&thought, "unknown 5", Some(5))]
+    {
+        let ran = base()
+            .plugin("backends/openai.wasm")
+            .against(&chat_route(first, &text, "{output-tokens}"))
+            .run()
+            .await;
+        assert_eq!(ran.failures(), [], "{expected}");
+        let reasoning = ran.summary.tokens.reasoning.clone().unwrap();
+        assert_eq!(reasoning.words(), expected);
+        let metric = ran.summary.metric("ttft-reasoning");
+        assert_eq!(metric.map(|metric| metric.count), from_start, "{expected}");
+        assert_eq!(ran.everywhere("ttft-answer"), (120.0, 5), "{expected}");
+    }
+}
+
+/// A reply that is nothing but a tool call has a first token, gaps, and its tokens.
+#[tokio::test(start_paused = true)]
+async fn tool_calls_are_output() {
+    let call = chunk(
+        0,
+        r#""tool_calls":[{"index":0,"function":{"arguments":{text}}}]"#,
+    );
+    let role = chunk(0, r#""role":"assistant""#);
+    let ran = base()
+        .plugin("backends/openai.wasm")
+        .against(&chat_route(&role, &call, "{output-tokens}"))
+        .run()
+        .await;
+    assert_eq!(ran.failures(), []);
+    assert_eq!(ran.everywhere("ttft"), (120.0, 5));
+    assert_eq!(ran.everywhere("itl"), (20.0, 50));
+    assert_eq!(ran.everywhere("tpot"), (20.0, 5));
+    assert_eq!(ran.summary.metric("ttft-answer"), None);
+    assert_eq!(ran.summary.tokens.output.total, Some(55));
+    for exchange in ran.measured() {
+        assert_eq!(exchange.tool_calls.matches("arguments").count(), 11);
+        assert_eq!(exchange.output, "");
+    }
+}
+
+/// Two answers of eleven tokens each: the usage counts 22, once, and each gap is one of the reply's.
+#[tokio::test(start_paused = true)]
+async fn several_answers_are_counted_once() {
+    let role = chunk(0, r#""role":"assistant""#);
+    let both = [0, 1]
+        .map(|index| chunk(index, r#""content":{text}"#))
+        .join(",");
+    let ran = base()
+        .plugin("backends/openai.wasm")
+        .against(&chat_route(&role, &both, "22"))
+        .run()
+        .await;
+    assert_eq!(ran.failures(), []);
+    let tokens = &ran.summary.tokens;
+    assert_eq!(
+        (tokens.output.total, tokens.output_requested),
+        (Some(110), Some(110))
+    );
+    let against = tokens.output_against_requested.unwrap();
+    assert_eq!((against.lower, against.higher), (0, 0));
+    // One byte is one token, and both texts are counted.
+    assert_eq!(tokens.output_retokenized, Some(110));
+    assert_eq!(ran.everywhere("ttft"), (120.0, 5));
+    for exchange in ran.measured() {
+        assert_eq!((exchange.output.len(), exchange.choices[0].len()), (11, 11));
     }
 }
 

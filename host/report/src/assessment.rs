@@ -10,8 +10,11 @@ use result::summary::{Column, Score};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Assessment {
-    /// Tokens of each measured answer, reasoning and tool calls included, by the exchange's index.
+    /// Tokens of each measured answer, reasoning, tool calls and further answers included, by the exchange's index.
     pub retokenized: Column<u32>,
+    /// Tokens of the reasoning alone, of answers that have any.
+    #[serde(default, skip_serializing_if = "Column::is_empty")]
+    pub reasoning: Column<u32>,
     /// Each score by its name, of each measured answer by the exchange's index.
     pub scores: BTreeMap<String, Column<f64>>,
     /// The mean of each score.

@@ -344,6 +344,7 @@ fn watched() -> Client {
     ];
     Client {
         plugin_overruns: Default::default(),
+        sessions: None,
         watched_s: 12.5,
         threads: threads.map(|(name, used)| (name.into(), used)).into(),
         decode_backlog: 120,

@@ -211,6 +211,11 @@ fn tokens(block: &mut Block, summary: &Summary) {
     block.line("Output tokens requested:", tokens.output_requested);
     block.line("Cached input tokens:", tokens.input_cached);
     block.line("Reasoning tokens:", tokens.output_reasoning);
+    let reasoning = tokens.reasoning.as_ref();
+    block.line(
+        "Reasoning text, answers:",
+        reasoning.map(|reasoning| reasoning.words()),
+    );
     block.figure("Output tokens per event:", tokens.per_event);
     if let Some(tokenizer) = &summary.run.tokenizer {
         block.line("Tokenizer:", Some(tokenizer.words()));

@@ -7,6 +7,7 @@
 
 pub mod count;
 mod definition;
+mod names;
 pub mod objective;
 pub mod reading;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod unit;
 mod tests;
 
 pub use count::{Count, Source};
+pub use names::*;
 pub use objective::Objective;
 pub use reading::Reading;
 pub use unit::Unit;
@@ -72,41 +74,6 @@ pub struct Metric {
     pub measure: Measure,
 }
 
-/// Time to first token: the headline's definition.
-pub const TTFT: &str = "ttft";
-/// End-to-end latency: the headline's definition.
-pub const E2E: &str = "e2e";
-/// Time per output token after the first: the headline's definition.
-pub const TPOT: &str = "tpot";
-/// Inter-token latency: the headline's definition.
-pub const ITL: &str = "itl";
-/// First token, counted from when the request was due.
-pub const TTFT_FROM_DUE: &str = "ttft-from-due";
-/// End, counted from when the request was due.
-pub const E2E_FROM_DUE: &str = "e2e-from-due";
-/// How late this client sent.
-pub const SEND_LAG: &str = "send-lag";
-/// How long the cap on requests in flight held a request back.
-pub const QUEUE: &str = "queue";
-/// How long a request waited for a connection that was opened for it.
-pub const CONNECTION_WAIT: &str = "connection-wait";
-/// How long bytes of a reply waited before they were read.
-pub(crate) const READ_LAG: &str = "read-lag";
-/// How long a request waited for the last of the requests that it depends on.
-pub const PARENT_WAIT: &str = "parent-wait";
-/// From when a session was due until its last answer.
-pub const SESSION_TIME: &str = "session-time";
-/// Time of a session in which a request was in flight.
-pub const SESSION_IN_FLIGHT: &str = "session-in-flight";
-/// Time of a session in which none was.
-pub const SESSION_IDLE: &str = "session-idle";
-/// Requests of a session.
-pub const SESSION_TURNS: &str = "session-turns";
-/// Share of the tokens that a reader at the objective's pace has to wait for.
-pub const STALL_SHARE: &str = "stall-share";
-/// The headline's speed of one user.
-pub const OUTPUT_SPEED: &str = "output-speed";
-
 use Measure::{One, Pooled};
 use Of::{Answered, Sent};
 use Unit::{Milliseconds, Requests, Share, Tokens, TokensPerEvent, TokensPerSecond};
@@ -128,6 +95,14 @@ pub static CATALOGUE: &[Metric] = &[
         equals: "TTFT of vLLM (bench serve, vllm-bench) and evalscope",
         of: Answered,
         measure: One(|reading| reading.ttft_any()),
+    },
+    Metric {
+        name: "ttft-reasoning",
+        unit: Milliseconds,
+        definition: "first reasoning event that carries bytes - sent; streamed replies only",
+        equals: "no other tool's; the earlier of this, ttft-answer and the first tool call is ttft",
+        of: Answered,
+        measure: One(|reading| reading.ttft_reasoning()),
     },
     Metric {
         name: "ttft-answer",

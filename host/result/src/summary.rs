@@ -24,6 +24,7 @@ mod goodput;
 mod groups;
 mod load;
 mod messages;
+mod reasoning;
 pub mod server;
 mod sessions;
 mod steady;
@@ -52,6 +53,7 @@ pub use failing::{Amount, WithFailures};
 pub use goodput::{Attainment, Goodput};
 pub use groups::{Group, Groups};
 pub use load::Arrivals;
+pub use reasoning::Reasoning;
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
@@ -197,6 +199,9 @@ pub struct Tokens {
     /// Sum of the reasoning tokens, over the answers that report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_reasoning: Option<u64>,
+    /// How much of the reasoning the server shows; absent if no answer has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
     /// Output tokens per output event that carries bytes; absent if replies were not streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_event: Option<f64>,

@@ -112,6 +112,15 @@ fn add<E: Borrow<Exchange>>(
         }
         Err(error) => assessment.failed(error),
     }
+    let reasoned = || answered().filter(|exchange| !exchange.reasoning.is_empty());
+    let texts: Vec<String> = reasoned().map(|own| own.reasoning.clone()).collect();
+    match tokenizer.count(&texts, false) {
+        Ok(counts) => {
+            let indexes = reasoned().map(|exchange| exchange.index);
+            assessment.reasoning.extend(indexes.zip(counts));
+        }
+        Err(error) => assessment.failed(error),
+    }
     judging.retain_mut(|scorer| {
         let mut exchanges = answered().take_while(|_| !given_up());
         exchanges.all(|exchange| judge(assessment, scorer, exchange))
@@ -141,8 +150,15 @@ fn judge(assessment: &mut Assessment, scorer: &mut Judging, exchange: &Exchange)
     true
 }
 
+/// All that came back, as the server's usage counts it.
 fn text_of(exchange: &Exchange) -> String {
-    [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat()
+    let mut text = [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat();
+    // The server counts all answers to a request together.
+    exchange
+        .choices
+        .iter()
+        .for_each(|choice| text.push_str(choice));
+    text
 }
 
 /// What a scorer sees of an exchange.

@@ -39,6 +39,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         },
         scorer_errors: assessment.error_count(),
         retokenized: assessment.retokenized,
+        reasoning: assessment.reasoning,
         scores: assessment.means,
         run_scores: assessment.run_scores,
         client: None,

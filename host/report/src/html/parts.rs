@@ -241,6 +241,10 @@ fn tokens(summary: &Summary) -> Option<Part> {
             ("Cached input tokens", tokens.input_cached.map(count)),
             ("Reasoning tokens", tokens.output_reasoning.map(count)),
             (
+                "Reasoning text, in answers",
+                tokens.reasoning.as_ref().map(|reasoning| reasoning.words()),
+            ),
+            (
                 "Output tokens per event",
                 tokens.per_event.map(|value| significant(value, 4)),
             ),

@@ -93,7 +93,11 @@ fn stated(exchange: &Exchange) -> Option<u32> {
     sum
 }
 
+/// The requested length, where the server stopped for it. Of several answers only the last one's reason is on record.
 fn length(exchange: &Exchange) -> Option<u32> {
+    if !exchange.choices.is_empty() {
+        return None;
+    }
     let finish = exchange.finish.as_deref()?;
     stopped_for_length(finish)
         .then_some(exchange.sample.output_tokens)

@@ -13,6 +13,10 @@ impl Reading<'_> {
         self.streamed_since_sent(self.first)
     }
 
+    pub(super) fn ttft_reasoning(&self) -> Option<f64> {
+        self.streamed_since_sent(self.first_reasoning)
+    }
+
     pub(super) fn ttft_answer(&self) -> Option<f64> {
         self.streamed_since_sent(self.first_answer)
     }

@@ -24,6 +24,7 @@ pub struct Reading<'a> {
     pub(super) first: Option<Nanos>,
     pub(super) first_output: Option<Nanos>,
     pub(super) second_output: Option<Nanos>,
+    pub(super) first_reasoning: Option<Nanos>,
     pub(super) first_answer: Option<Nanos>,
     pub(super) last_output: Option<Nanos>,
     pub(super) usage: Option<Nanos>,
@@ -56,6 +57,7 @@ impl<'a> Reading<'a> {
             first: at.first().copied(),
             first_output: None,
             second_output: None,
+            first_reasoning: None,
             first_answer: None,
             last_output: None,
             usage: None,
@@ -115,8 +117,10 @@ impl<'a> Reading<'a> {
                 self.longest = self.longest.max(Some(event.at.since(before)));
             }
         }
-        if event.kind == Kind::Text {
-            self.first_answer.get_or_insert(event.at);
+        match event.kind {
+            Kind::Text => _ = self.first_answer.get_or_insert(event.at),
+            Kind::Reasoning => _ = self.first_reasoning.get_or_insert(event.at),
+            _ => {}
         }
     }
 

@@ -70,6 +70,7 @@ fn every_definition_by_hand() {
     let cases = [
         ("ttft", vec![120.0]),
         ("ttft-any", vec![50.0]),
+        ("ttft-reasoning", vec![120.0]),
         ("ttft-answer", vec![160.0]),
         ("ttft-from-due", vec![140.0]),
         ("ttft-with-connect", vec![129.0]),
@@ -266,6 +267,53 @@ fn sources_of_output_tokens_in_their_order() {
     exchange.finish = Some("stop".into());
     assert_eq!(counted(&exchange), Some((9, Source::Retokenized)));
     assert_eq!(count::output(&exchange, None), None);
+}
+
+/// The server's usage is of all answers; the length is what each of them was to have.
+#[test]
+fn several_answers_are_counted_once() {
+    let mut exchange = reply(0, 0, &[(1, Text, None, 1), (2, Text, None, 1)]);
+    exchange.choices = vec!["another".into()];
+    exchange.sample.output_tokens = Some(7);
+    exchange.finish = Some("length".into());
+    let counted = |exchange: &Exchange| {
+        count::output(exchange, Some(9)).map(|count| (count.tokens, count.source))
+    };
+    // Which answer the reason is of is not on record, so the length says nothing.
+    assert_eq!(counted(&exchange), Some((9, Source::Retokenized)));
+    exchange.usage = output_usage(14);
+    assert_eq!(counted(&exchange), Some((14, Source::Usage)));
+}
+
+/// A reply that reasons and then calls a tool: both are output, and there is no answer in text.
+#[test]
+fn a_tool_call_is_output() {
+    let mut exchange = reply(
+        0,
+        1000,
+        &[
+            (1010, Role, None, 0),
+            (1100, Reasoning, Some(1), 4),
+            (1150, Tool, Some(3), 20),
+            (1180, Tool, Some(2), 9),
+            (1190, End, None, 0),
+        ],
+    );
+    exchange.usage = output_usage(6);
+    for (name, expected) in [
+        ("ttft-any", vec![10.0]),
+        ("ttft", vec![100.0]),
+        ("ttft-reasoning", vec![100.0]),
+        ("ttft-answer", vec![]),
+        ("itl", vec![50.0, 30.0]),
+        ("e2e-last-token", vec![180.0]),
+        ("event-tokens", vec![3.0, 2.0]),
+        ("output-tokens", vec![6.0]),
+    ] {
+        assert_eq!(samples(name, &exchange), expected, "{name}");
+    }
+    let spread: f64 = samples("itl-token", &exchange).iter().sum();
+    assert!((spread - 80.0).abs() < 1e-9, "{spread}");
 }
 
 #[test]

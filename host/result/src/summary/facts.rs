@@ -206,6 +206,9 @@ pub struct RunFacts {
     /// Tokens of answers by the tokenizer of this side, by the index of the measured exchange.
     #[serde(default)]
     pub retokenized: Column<u32>,
+    /// Tokens of the reasoning alone, of answers that have any.
+    #[serde(default, skip_serializing_if = "Column::is_empty")]
+    pub reasoning: Column<u32>,
     /// Mean scores of answers by name. Values are finite.
     #[serde(default)]
     pub scores: BTreeMap<String, Score>,
@@ -232,6 +235,15 @@ pub struct RunFacts {
     pub cache: Option<Cache>,
 }
 
+impl RunFacts {
+    /// Tokens of an answer's reasoning text, if this side has the served model's tokenizer.
+    pub(super) fn reasoning_of(&self, index: u64) -> Option<u32> {
+        let tokenizer = self.run.tokenizer.as_ref();
+        let is_approximate = tokenizer.is_some_and(|tokenizer| tokenizer.approximate);
+        self.reasoning.get(index).filter(|_| !is_approximate)
+    }
+}
+
 /// What stands in the record of a request that was never sent.
 pub const NOT_SENT: &str =
     "it was due, but the run ended before a slot came free or it could be sent";
@@ -241,6 +253,7 @@ impl From<Run> for RunFacts {
         RunFacts {
             run,
             retokenized: Column::default(),
+            reasoning: Column::default(),
             scores: BTreeMap::new(),
             run_scores: BTreeMap::new(),
             unsent: 0,

@@ -99,7 +99,8 @@ impl<'a> Gather<'a> {
         self.histories.add(exchange);
         self.groups.add(&reading);
         if exchange.is_ok() {
-            self.add_answer(&reading, retokenized);
+            let reasoning = self.facts.reasoning_of(exchange.index);
+            self.add_answer(&reading, retokenized, reasoning);
         }
         for (metric, (spread, blocks)) in CATALOGUE.iter().zip(&mut self.spreads) {
             let blocks = blocks.as_mut().map(|blocks| (blocks, exchange.index));
@@ -107,8 +108,13 @@ impl<'a> Gather<'a> {
         }
     }
 
-    fn add_answer(&mut self, reading: &Reading<'_>, retokenized: Option<u32>) {
-        self.tokens.add(reading, retokenized);
+    fn add_answer(
+        &mut self,
+        reading: &Reading<'_>,
+        retokenized: Option<u32>,
+        reasoning: Option<u32>,
+    ) {
+        self.tokens.add(reading, retokenized, reasoning);
         if let Some(judged) = &mut self.judged {
             judged.add(reading);
         }

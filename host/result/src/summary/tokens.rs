@@ -1,7 +1,7 @@
 //! Token counts summed over the answered exchanges, by source, and compared if an exchange has
 //! two of them.
 
-use super::{Comparison, Counted, Tokens};
+use super::{Comparison, Counted, Reasoning, Tokens};
 use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
 
@@ -14,6 +14,7 @@ pub(super) struct TokenSums {
     retokenized: Partial,
     cached: Partial,
     reasoning: Partial,
+    shown: Reasoning,
     /// Output tokens of the exchanges that have pieces and a known count.
     of_pieces: u64,
     /// Their pieces.
@@ -40,10 +41,19 @@ impl Partial {
 }
 
 impl TokenSums {
-    pub(super) fn add(&mut self, reading: &Reading<'_>, retokenized: Option<u32>) {
+    /// Adds an answer. The client's tokenizer finds so many tokens in all of it, and so many in its reasoning.
+    pub(super) fn add(
+        &mut self,
+        reading: &Reading<'_>,
+        retokenized: Option<u32>,
+        reasoning: Option<u32>,
+    ) {
         let exchange = reading.exchange;
         let said = exchange.usage.unwrap_or_default();
+        // Each of several answers was to have the length; the server counts them together.
+        let answers = u32::try_from(exchange.choices.len() + 1).unwrap_or(u32::MAX);
         let requested = exchange.sample.output_tokens;
+        let requested = requested.map(|length| length.saturating_mul(answers));
         let (input, output) = (reading.input_tokens, reading.output_tokens);
         self.tokens.input.add(input);
         self.cached.add(said.cached_input_tokens);
@@ -63,6 +73,7 @@ impl TokenSums {
         self.requested.add(requested);
         self.retokenized.add(retokenized);
         self.reasoning.add(said.reasoning_tokens);
+        self.shown.add(reading, reasoning);
         if let (Some(output), 1..) = (output, reading.pieces) {
             self.of_pieces += u64::from(output.tokens);
             self.pieces += reading.pieces;
@@ -101,6 +112,7 @@ impl TokenSums {
             output_retokenized: self.retokenized.with(self.answers),
             input_cached: self.cached.with(1),
             output_reasoning: self.reasoning.with(1),
+            reasoning: Some(self.shown).filter(|shown| !shown.is_empty()),
             per_event: (streamed && self.pieces > 0)
                 .then(|| self.of_pieces as f64 / self.pieces as f64),
             ..self.tokens
@@ -184,6 +196,32 @@ mod tests {
             ..Usage::default()
         });
         exchange
+    }
+
+    /// Two answers of five tokens each, in one reply: the usage counts both, and each was to have five.
+    #[test]
+    fn several_answers_to_a_request_are_not_too_long() {
+        let mut exchange = reply(
+            0,
+            1000,
+            &[(1100, Kind::Text, None, 4), (1200, Kind::Text, None, 4)],
+        );
+        exchange.choices = vec!["two".into()];
+        exchange.sample.output_tokens = Some(5);
+        exchange.usage = Some(Usage {
+            output_tokens: Some(10),
+            ..Usage::default()
+        });
+        let mut facts = facts();
+        facts.retokenized = [(0, 10)].into_iter().collect();
+        let tokens = Summary::of(&facts, &[exchange]).tokens;
+        assert_eq!(
+            (tokens.output.total, tokens.output_requested),
+            (Some(10), Some(10))
+        );
+        let against = tokens.output_against_requested.unwrap();
+        assert_eq!((against.lower, against.higher), (0, 0));
+        assert_eq!(tokens.reasoning, None);
     }
 
     #[test]

@@ -1,0 +1,36 @@
+//! The names of metrics that other modules speak of: the headline's, and those that findings look at.
+
+/// Time to first token: the headline's definition.
+pub const TTFT: &str = "ttft";
+/// End-to-end latency: the headline's definition.
+pub const E2E: &str = "e2e";
+/// Time per output token after the first: the headline's definition.
+pub const TPOT: &str = "tpot";
+/// Inter-token latency: the headline's definition.
+pub const ITL: &str = "itl";
+/// First token, counted from when the request was due.
+pub const TTFT_FROM_DUE: &str = "ttft-from-due";
+/// End, counted from when the request was due.
+pub const E2E_FROM_DUE: &str = "e2e-from-due";
+/// How late this client sent.
+pub const SEND_LAG: &str = "send-lag";
+/// How long the cap on requests in flight held a request back.
+pub const QUEUE: &str = "queue";
+/// How long a request waited for a connection that was opened for it.
+pub const CONNECTION_WAIT: &str = "connection-wait";
+/// How long bytes of a reply waited before they were read.
+pub(crate) const READ_LAG: &str = "read-lag";
+/// How long a request waited for the last of the requests that it depends on.
+pub const PARENT_WAIT: &str = "parent-wait";
+/// From when a session was due until its last answer.
+pub const SESSION_TIME: &str = "session-time";
+/// Time of a session in which a request was in flight.
+pub const SESSION_IN_FLIGHT: &str = "session-in-flight";
+/// Time of a session in which none was.
+pub const SESSION_IDLE: &str = "session-idle";
+/// Requests of a session.
+pub const SESSION_TURNS: &str = "session-turns";
+/// Share of the tokens that a reader at the objective's pace has to wait for.
+pub const STALL_SHARE: &str = "stall-share";
+/// The headline's speed of one user.
+pub const OUTPUT_SPEED: &str = "output-speed";
