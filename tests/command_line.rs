@@ -16,6 +16,7 @@ mod judged;
 mod numbers;
 mod plan;
 mod plugins;
+mod probe;
 mod reports;
 mod scenarios;
 mod secrets;

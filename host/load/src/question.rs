@@ -69,12 +69,24 @@ pub async fn answer<Io>(
 where
     Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
 {
-    let answer = connection.ask(request, ANSWER_BYTES);
-    match tokio::time::timeout(ANSWER_WITHIN, answer).await {
-        Ok(answer) => answer,
-        Err(_) => Err(format!(
+    match answer_within(connection, request, ANSWER_WITHIN).await {
+        Some(answer) => answer,
+        None => Err(format!(
             "nothing arrived for {}",
             model::duration::format(ANSWER_WITHIN)
         )),
     }
+}
+
+/// The same of an answer that may need a model, and so longer. `None` if it is not complete within this time.
+pub async fn answer_within<Io>(
+    connection: &mut Connection<Io>,
+    request: Request,
+    limit: Duration,
+) -> Option<Result<(Head, Vec<u8>), String>>
+where
+    Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + 'static,
+{
+    let answer = connection.ask(request, ANSWER_BYTES);
+    tokio::time::timeout(limit, answer).await.ok()
 }

@@ -19,6 +19,7 @@ pub mod json;
 pub mod markdown;
 pub mod outlook;
 mod private;
+pub mod probe;
 pub mod record;
 pub mod repeat;
 pub mod repeats;

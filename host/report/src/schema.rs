@@ -5,18 +5,20 @@ use schemars::schema_for;
 
 use crate::compare::Compared;
 use crate::outlook::Outlook;
+use crate::probe::Probe;
 use crate::repeat::Repeats;
 use model::exchange::Exchange;
 use result::summary::Summary;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     "summary",
     "exchange",
     "audit",
     "comparison",
     "repeats",
     "outlook",
+    "probe",
 ];
 
 /// The schema of that name as indented JSON with a newline at its end; `None` if there is none.
@@ -28,6 +30,7 @@ pub fn schema(name: &str) -> Option<String> {
         "comparison" => schema_for!(Compared),
         "repeats" => schema_for!(Repeats),
         "outlook" => schema_for!(Outlook),
+        "probe" => schema_for!(Probe),
         _ => return None,
     };
     serde_json::to_string_pretty(&schema)

@@ -228,11 +228,13 @@ fn schemas_are_committed_and_hold() {
         .map(|exchange| serde_json::to_value(exchange).unwrap())
         .collect();
     let repeats = serde_json::to_value(crate::repeat::repeats("chat", &[])).unwrap();
+    let probe = serde_json::to_value(crate::probe::tests::answered()).unwrap();
     for (name, instances) in [
         ("summary", vec![summary, empty]),
         ("exchange", records),
         ("comparison", vec![crate::compare::tests::any()]),
         ("repeats", vec![repeats]),
+        ("probe", vec![probe]),
     ] {
         let text = super::schema::schema(name).unwrap();
         golden(&format!("schemas/{name}.schema.json"), &text);

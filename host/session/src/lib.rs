@@ -26,6 +26,7 @@ pub mod measure;
 pub mod outlook;
 pub mod preflight;
 pub mod prepare;
+pub mod probe;
 pub mod prompts;
 pub mod resolve;
 pub mod reuse;

@@ -284,7 +284,7 @@ fn explained(
 }
 
 /// What to do about the key where a server refuses a request.
-fn advice(secrets: &Secrets) -> String {
+pub(crate) fn advice(secrets: &Secrets) -> String {
     let variables = &secrets.variables;
     let from = variables.first().map_or("its variable", String::as_str);
     match &secrets.access {
@@ -317,7 +317,7 @@ fn plain(model: &str) -> Found {
     }
 }
 
-fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     let told: Vec<String> = names
         .iter()
         .take(NAMES_TOLD)

@@ -3,6 +3,7 @@
 //! reads input files. Everything that is wrong is reported at once.
 
 mod ahead;
+mod alone;
 mod credentials;
 mod defaults;
 mod options;
@@ -24,6 +25,7 @@ use defaults::{
     controls, goodput, limits, load_of, percentiles, request_options, thresholds, timeouts,
 };
 
+pub(crate) use alone::{Alone, alone};
 pub use source::{Shipped, Source, Variables};
 
 use crate::draft::{Draft, DraftTarget};

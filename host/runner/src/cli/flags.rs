@@ -22,6 +22,8 @@ mod keys;
 mod settle;
 
 use familiar::Familiar;
+pub use keys::TargetKeys;
+
 use keys::Keys;
 
 /// Flags that describe the run. Each overrides the scenario file.

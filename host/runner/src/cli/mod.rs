@@ -18,6 +18,7 @@ pub mod panics;
 pub mod plan;
 pub mod plugin;
 pub mod print;
+pub mod probe;
 pub mod progress;
 pub mod published;
 pub mod repeat;
@@ -50,6 +51,7 @@ use print::tell;
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
         runner demo                                     measure the built-in mock engine\n  \
+        runner probe http://127.0.0.1:8000              what is this server, and how is it benchmarked?\n  \
         runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
         runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
@@ -72,6 +74,7 @@ pub struct Cli {
 enum Command {
     Run(Box<run::Args>),
     Plan(Box<plan::Args>),
+    Probe(Box<probe::Args>),
     Demo(demo::Args),
     Report(report::Args),
     Compare(compare::Args),
@@ -119,6 +122,7 @@ impl Cli {
         | Some(
             Command::Run(_)
             | Command::Plan(_)
+            | Command::Probe(_)
             | Command::Demo(_)
             | Command::Plugin(_)
             | Command::Scenario(_),
@@ -130,6 +134,7 @@ impl Cli {
             None => run::exec(&self.run),
             Some(Command::Run(args)) => run::exec(&args),
             Some(Command::Plan(args)) => plan::exec(&args),
+            Some(Command::Probe(args)) => probe::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),

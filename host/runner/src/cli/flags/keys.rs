@@ -59,6 +59,83 @@ impl Keys {
     }
 }
 
+/// Those of these flags that say which server is asked and how, for commands that make no run.
+#[derive(Clone, Debug, Default)]
+pub struct TargetKeys(Keys);
+
+/// The flags of [`TargetKeys`].
+const OF_TARGET: [&str; 8] = [
+    "model",
+    "api-key-env",
+    "header",
+    "http",
+    "ca-cert",
+    "insecure",
+    "connect-timeout",
+    "request-timeout",
+];
+
+fn of_target() -> impl Iterator<Item = &'static Flagged> {
+    let is_one = |flagged: &&Flagged| OF_TARGET.contains(&flagged.flag.long);
+    FLAGGED.iter().filter(is_one)
+}
+
+impl TargetKeys {
+    /// The scenario that they describe.
+    ///
+    /// # Errors
+    /// A message that says what is wrong with a flag's value.
+    pub fn scenario(&self) -> Result<Scenario, String> {
+        self.0.scenario()
+    }
+
+    /// The words of a command that says the same, but for the model. What may be secret is left for the user to fill
+    /// in.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (Flagged { key, flag, .. }, texts) in &self.0.0 {
+            let long = format!("--{}", flag.long);
+            match (flag.long, key.switch) {
+                ("model", _) => {}
+                (_, true) => words.push(long),
+                (_, false) => {
+                    for text in texts {
+                        let name = text.split([':', '=']).next().unwrap_or_default();
+                        let said = match flag.secret {
+                            true => format!("{name}: ..."),
+                            false => text.clone(),
+                        };
+                        words.extend([long.clone(), said]);
+                    }
+                }
+            }
+        }
+        words
+    }
+}
+
+impl clap::Args for TargetKeys {
+    fn augment_args(command: Command) -> Command {
+        command.args(of_target().map(Flagged::arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for TargetKeys {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = of_target().filter_map(|flagged| Some((flagged, flagged.given(matches)?)));
+        Ok(TargetKeys(Keys(given.collect())))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 impl Flagged {
     fn arg(&'static self) -> Arg {
         let Flagged { key, flag, .. } = self;

@@ -1,0 +1,294 @@
+//! What a server answered, as text to read, with the command that benchmarks it.
+
+use std::fmt::Write;
+
+use super::{Control, Model, Outcome, Probe, Route, Shape};
+use model::exchange::Usage;
+
+impl Outcome {
+    /// What it is, for people.
+    fn words(self) -> &'static str {
+        match self {
+            Outcome::Answers => "answers",
+            Outcome::NeedsKey => "needs a key",
+            Outcome::NoRoute => "no such route",
+            Outcome::UnknownModel => "unknown model",
+            Outcome::Refuses => "refuses the request",
+            Outcome::Fails => "fails",
+            Outcome::Broken => "cannot be read",
+        }
+    }
+}
+
+impl Shape {
+    /// What came, for people.
+    fn kind(&self) -> &'static str {
+        match self.streamed {
+            true => "streams",
+            false => "gives one document, although a stream was asked for",
+        }
+    }
+
+    /// What it was made of, for people, a clause each.
+    fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let chunks = some(self.chunks, "chunk");
+        words.push(match (self.tokens, self.tokens_per_chunk) {
+            (Some(tokens), Some(each)) => {
+                format!(
+                    "{} in {chunks} ({each:.2} per chunk)",
+                    some(tokens, "token")
+                )
+            }
+            _ => format!("{chunks}, tokens unknown"),
+        });
+        if self.opens_empty {
+            words.push("the first chunk holds no text".to_owned());
+        }
+        if self.reasoning_chunks > 0 {
+            words.push(format!(
+                "reasoning in {}",
+                some(self.reasoning_chunks, "chunk")
+            ));
+        }
+        if self.states_chunk_tokens {
+            words.push("states the tokens of each chunk".to_owned());
+        }
+        if self.cumulative {
+            words.push("each chunk repeats the text before it".to_owned());
+        }
+        words.push(self.usage.map_or_else(|| "no usage".to_owned(), usage));
+        if let Some(finish) = &self.finish {
+            words.push(format!("finish reason {finish}"));
+        }
+        if self.streamed {
+            let marker = if self.end_marker {
+                "end marker"
+            } else {
+                "no end marker"
+            };
+            words.push(marker.to_owned());
+        }
+        words
+    }
+}
+
+/// Which counts a usage has.
+fn usage(usage: Usage) -> String {
+    let counts = [
+        ("input", usage.input_tokens),
+        ("cached input", usage.cached_input_tokens),
+        ("output", usage.output_tokens),
+        ("reasoning", usage.reasoning_tokens),
+    ];
+    let counts = counts.iter().filter(|(_, count)| count.is_some());
+    let counts: Vec<&str> = counts.map(|(name, _)| *name).collect();
+    match counts.as_slice() {
+        [] => "usage without counts".to_owned(),
+        counts => format!("usage with {} tokens", counts.join(", ")),
+    }
+}
+
+fn some(count: u64, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+/// The document as text.
+pub fn text(probe: &Probe) -> String {
+    let mut text = String::new();
+    let mut line = |label: &str, value: &str| {
+        let _ = writeln!(text, "{label:<8} {value}");
+    };
+    line("Target", &probe.url);
+    let engine = probe.engine.as_ref().map_or_else(
+        || "unknown: it shows none of the engines' own routes".to_owned(),
+        |engine| match &engine.version {
+            Some(version) => format!("{} {version} ({})", engine.name, engine.seen),
+            None => format!("{}, version unknown ({})", engine.name, engine.seen),
+        },
+    );
+    line("Engine", &engine);
+    if let Some(server) = &probe.server {
+        line("Server", server);
+    }
+    let mut label = "Models";
+    for model in &probe.models {
+        line(label, &described(model));
+        label = "";
+    }
+    if probe.models.is_empty() {
+        line(label, "none listed");
+    }
+    text.push_str("\nRoutes\n");
+    let width = (probe.controls.iter().map(|control| control.path.len()))
+        .chain(probe.routes.iter().map(|route| route.path.len()))
+        .max()
+        .unwrap_or(0);
+    for Control {
+        method,
+        path,
+        outcome,
+        said,
+        ..
+    } in &probe.controls
+    {
+        let seen = seen(*outcome, said.as_deref());
+        let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
+    }
+    for route in &probe.routes {
+        let Route {
+            method,
+            path,
+            outcome,
+            said,
+            shape,
+            ..
+        } = route;
+        let seen = match shape {
+            Some(shape) => {
+                let made_of = shape.words().join("; ");
+                format!("{}\n       {made_of}", shape.kind())
+            }
+            None => seen(*outcome, said.as_deref()),
+        };
+        let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
+    }
+    let generated = probe.routes.len() as u64;
+    let _ = writeln!(
+        text,
+        "\n{} sent, {generated} of them to generating routes.",
+        some(probe.requests.into(), "request") + if probe.requests == 1 { " was" } else { " were" },
+    );
+    if !probe.command.is_empty() {
+        let _ = writeln!(text, "\nTo benchmark it:\n{}", command(&probe.command));
+    }
+    text
+}
+
+fn described(model: &Model) -> String {
+    let mut words = model.name.clone();
+    if let Some(root) = model.root.as_ref().filter(|root| **root != model.name) {
+        let _ = write!(words, ", made from {root}");
+    }
+    if let Some(context) = model.context_tokens {
+        let _ = write!(words, ", context {context} tokens");
+    }
+    words
+}
+
+fn seen(outcome: Outcome, said: Option<&str>) -> String {
+    match said {
+        None => outcome.words().to_owned(),
+        Some(said) => format!("{}: {said}", outcome.words()),
+    }
+}
+
+/// A command for a shell: a flag with its value on each line that would become too long.
+fn command(words: &[String]) -> String {
+    const LONGEST: usize = 100;
+    let mut lines = vec![String::from(" ")];
+    let mut words = words.iter().map(|word| quoted(word)).peekable();
+    while let Some(word) = words.next() {
+        let mut part = word;
+        // A flag stays with its value.
+        if part.starts_with("--")
+            && let Some(value) = words.next_if(|next| !next.starts_with("--"))
+        {
+            part = format!("{part} {value}");
+        }
+        match lines.last_mut() {
+            Some(line) if line.len() + part.len() < LONGEST => {
+                line.push(' ');
+                line.push_str(&part);
+            }
+            _ => lines.push(format!("      {part}")),
+        }
+    }
+    lines.join(" \\\n")
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::tests::answered;
+
+    #[test]
+    fn everything_that_is_known_is_said() {
+        let text = text(&answered());
+        for said in [
+            "Engine   vLLM 0.32.0 (GET /version)",
+            "Models   m, made from /models/m, context 2048 tokens",
+            "  GET  /metrics              fails: HTTP 503: not yet\n",
+            "  POST /v1/chat/completions  streams\n",
+            "8 tokens in 4 chunks (2.00 per chunk)",
+            "the first chunk holds no text; reasoning in 1 chunk; states the tokens of each chunk",
+            "each chunk repeats the text before it; usage with input, output tokens; finish reason length; end marker",
+            "6 requests were sent, 1 of them to generating routes.",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_the_command_back() {
+        let words = [
+            "runner",
+            "--model",
+            "it's a model; rm -rf /",
+            "--insecure",
+            "--base-url",
+            "http://[::1]:80",
+        ];
+        let words: Vec<String> = words.map(str::to_owned).into();
+        let shown = command(&words);
+        assert_eq!(
+            shown,
+            r"  runner --model 'it'\''s a model; rm -rf /' --insecure --base-url 'http://[::1]:80'"
+        );
+    }
+
+    #[test]
+    fn a_long_command_keeps_flags_with_their_values() {
+        let mut words = vec!["runner".to_owned()];
+        for number in 0..8 {
+            words.extend([
+                format!("--flag-{number}"),
+                "a-value-of-some-length".to_owned(),
+            ]);
+        }
+        let shown = command(&words);
+        assert!(shown.lines().count() > 1, "{shown}");
+        for line in shown.lines() {
+            assert!(line.len() <= 102, "{line}");
+            assert!(
+                line.trim_start().starts_with("runner") || line.starts_with("      --flag"),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_said() {
+        let probe = Probe {
+            url: "http://127.0.0.1:1".to_owned(),
+            requests: 1,
+            ..Probe::default()
+        };
+        let text = text(&probe);
+        assert!(text.contains("1 request was sent, 0 of them"), "{text}");
+        assert!(!text.contains("benchmark"), "{text}");
+        assert!(!text.contains("Server"), "{text}");
+    }
+}

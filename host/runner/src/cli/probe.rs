@@ -1,0 +1,151 @@
+//! `runner probe`: asks a server what it is, and how to benchmark it.
+
+use std::process::ExitCode;
+
+use super::artifacts::Artifacts;
+use super::failure::{Exit, Failure};
+use super::flags::TargetKeys;
+use super::print::{tell, write_json, write_stdout};
+use model::clean;
+use reader::Located;
+use report::probe::{Probe, text};
+use scenario::Scenario;
+use session::probe::{ProbeError, Prober};
+use session::{Source, Variables};
+
+/// Ask a server which engine it is, what it serves, and what its replies look like
+///
+/// Sends at most 16 requests, of which at most four ask for an answer of eight tokens. Prints the engine and its
+/// version, the models, the routes that answer, what a stream of each route is made of (whether a chunk without text
+/// comes first, tokens per chunk, usage, reasoning, end marker, whether each chunk repeats the text before it), and the
+/// command that benchmarks the server.
+///
+/// The requests are those of the built-in backends, with the timeouts, certificates and headers that a run has. As
+/// the server may be anything, it gets only the key that --api-key-env names, or the one in OPENAI_API_KEY; a backend's
+/// own variable is read for a server on this machine, for the service's own host, and where you name the --backend.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner probe http://127.0.0.1:8000                         what is it?\n  \
+        runner probe localhost:8000 --model llama --format json | jq .engine\n  \
+        runner probe https://gateway.example/tenant --api-key-env GATEWAY_KEY\n  \
+        runner probe 10.0.0.7:9000 --backend sglang                only the routes of one backend\n\n\
+        What came of a route is one of: answers, needs a key (401, 403), no such route (404, 405), unknown model, \
+        refuses the request (other 4xx), fails (5xx, an error inside a reply), cannot be read.\n\n\
+        Exit codes: 0 a generating route answers, 2 command line, 3 unknown model or none to choose, 4 plugin, \
+        5 not reachable, needs a key, or no generating route answers")]
+pub struct Args {
+    /// Base URL of the server; without a scheme it is http://
+    #[arg(value_name = "URL")]
+    url: String,
+    /// Try only the routes of this backend
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_BACKEND",
+        help_heading = "Plugins"
+    )]
+    backend: Option<String>,
+    /// Output format
+    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+    #[command(flatten)]
+    keys: TargetKeys,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+/// The output formats of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text to read
+    Text,
+    /// JSON that follows `runner schema probe`
+    Json,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If the server is not there, cannot be asked, or cannot be benchmarked as it is.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let prober = Prober::new(args.source()?, args.backend.as_deref())?;
+    let dial = prober.dial()?;
+    let probed = prober.probe_now(&dial, &args.keys.words())?;
+    probed.remarks.iter().for_each(tell);
+    match args.format {
+        Format::Text => write_stdout(&text(&probed.probe))?,
+        Format::Json => write_json(&json(&probed.probe)?)?,
+    }
+    match probed.failure {
+        None => Ok(ExitCode::SUCCESS),
+        Some(failure) => Err(failure.into()),
+    }
+}
+
+impl Args {
+    fn source(&self) -> Result<Source, Failure> {
+        let scenario = self.keys.scenario();
+        let scenario = scenario.map_err(|what| Failure::new(Exit::CommandLine, what))?;
+        let mut scenario: Scenario = scenario;
+        let url = Located::flag("URL", base(&self.url));
+        scenario.target.base_url = Some(Located::flag("URL", vec![url]));
+        Ok(Source {
+            scenario,
+            name: "probe".to_owned(),
+            shipped: shipped::PLUGINS,
+            variables: Variables::Process,
+            ..Source::default()
+        })
+    }
+}
+
+/// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that clients of OpenAI's
+/// API are given.
+fn base(url: &str) -> String {
+    let url = match url.contains("://") {
+        true => url.to_owned(),
+        false => format!("http://{url}"),
+    };
+    let trimmed = url.trim_end_matches('/');
+    trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned()
+}
+
+/// The document as indented JSON with a newline at its end.
+fn json(probe: &Probe) -> Result<String, Failure> {
+    serde_json::to_string_pretty(probe)
+        .map(|text| clean::json(&text).into_owned() + "\n")
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the result: {cause}")))
+}
+
+impl From<ProbeError> for Failure {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Preflight(error) => error.into(),
+            ProbeError::NoRoute { .. } | ProbeError::NoAnswer { .. } => {
+                Failure::new(Exit::Target, error.to_string())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base;
+
+    #[test]
+    fn a_url_may_lack_its_scheme_and_end_as_clients_are_given_it() {
+        for (given, expected) in [
+            ("localhost:8000", "http://localhost:8000"),
+            ("http://10.0.0.7:9000/", "http://10.0.0.7:9000"),
+            (
+                "https://gateway.example/tenant/v1/",
+                "https://gateway.example/tenant",
+            ),
+            ("http://h/v1", "http://h"),
+            ("http://h/v1beta", "http://h/v1beta"),
+        ] {
+            assert_eq!(base(given), expected);
+        }
+    }
+}

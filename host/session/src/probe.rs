@@ -1,0 +1,445 @@
+//! What is this server? Asks it a handful of questions: which engine it is, what it serves, which routes answer, and
+//! what one tiny reply of each looks like. The backends that ship write the requests and read the replies.
+//!
+//! [`engines`] is what is known of engines, [`request`] what is sent, [`ask`] one question and its answer, [`shape`] what
+//! a reply was made of, [`verdict`] what all of it means. The document and its text are `report`'s.
+//!
+//! **Keys.** A run sends the key of the backend that its user named. Here no backend is named, and the server must not
+//! choose one by what it says it is: without a name it gets the key that the user names, or `OPENAI_API_KEY`. A
+//! backend's own variable is read where the user names the backend, where the host is the service's own, and where the
+//! server is on this machine.
+
+mod ask;
+mod engines;
+mod request;
+mod shape;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hyper::header::SERVER;
+use serde_json::Value;
+
+use crate::Faults;
+use crate::decode::fit;
+use crate::preflight::PreflightError;
+use crate::resolve::{Alone, Source};
+use ask::{Asker, Seen, Silence};
+use engines::{CLUES, Engine, MOST_TRIES, TRIES, Try};
+use load::transport::dial::DialError;
+use load::transport::{Connect, Dial};
+use model::access::Access;
+use model::clock::Clock;
+use model::target::Target;
+use plugins::backend::{self, Dialect};
+use report::probe::{Control, Model, Outcome, Probe, Route};
+use request::{command, get, plugin, resolved, sample, settings};
+
+pub use verdict::ProbeError;
+
+/// Where most engines list their models.
+const MODELS: &str = "/v1/models";
+/// The backend for what has none of its own.
+const GENERIC: &str = "openai";
+
+/// Asks a server what it is.
+pub struct Prober {
+    source: Source,
+    /// The backend that the user names.
+    named: Option<String>,
+    first: Alone,
+}
+
+/// What was found out.
+pub struct Probed {
+    /// What the server answered.
+    pub probe: Probe,
+    /// Why it cannot be benchmarked like this, if it cannot.
+    pub failure: Option<ProbeError>,
+    /// What the user should know, one line each.
+    pub remarks: Vec<String>,
+}
+
+impl Prober {
+    /// Prepares to ask the first target of a scenario, with the backend that the user names or with those that fit.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario.
+    pub fn new(source: Source, named: Option<&str>) -> Result<Self, Faults> {
+        let service = service(&source).filter(|_| named.is_none());
+        let own = named.or(service);
+        let first = resolved(&source, own.unwrap_or(GENERIC), None, own.is_some())?;
+        Ok(Prober {
+            source,
+            named: named.map(str::to_owned),
+            first,
+        })
+    }
+
+    /// Prepares what connections need.
+    ///
+    /// # Errors
+    /// Where the host is unknown, or a certificate cannot be read.
+    pub fn dial(&self) -> Result<Dial, DialError> {
+        let wiring = &self.first.wiring;
+        let target = std::slice::from_ref(&self.first.target);
+        Dial::new(target, wiring.http, &wiring.trust, wiring.timestamps)
+    }
+
+    /// Asks, on a runtime of its own. The command repeats these words of the user's.
+    ///
+    /// # Errors
+    /// Where there is no runtime, or no server.
+    pub fn probe_now<C: Connect>(
+        &self,
+        connect: &C,
+        repeated: &[String],
+    ) -> Result<Probed, crate::CheckError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(crate::CheckError::Runtime)?;
+        let asking = self.probe(connect, repeated);
+        Ok(tokio::task::LocalSet::new().block_on(&runtime, asking)?)
+    }
+
+    /// Asks. Must run on a `LocalSet`, where HTTP/2 keeps its connections.
+    ///
+    /// # Errors
+    /// If there is no server, no HTTP or a web page.
+    pub async fn probe<C: Connect>(
+        &self,
+        connect: &C,
+        repeated: &[String],
+    ) -> Result<Probed, PreflightError> {
+        let mut asker = Asker {
+            connect,
+            clock: Clock::start(),
+            requests: 0,
+        };
+        let target = &self.first.target;
+        let mut probe = Probe {
+            url: target.to_string(),
+            ..Probe::default()
+        };
+        let listed = self.listed(&mut asker, &mut probe).await?;
+        let mut remarks = self.first.remarks.clone();
+        let failure = match self
+            .look(&mut asker, &mut probe, &listed, &mut remarks)
+            .await
+        {
+            Ok(()) => self.judged(&probe),
+            Err(error) => Some(error),
+        };
+        probe.requests = asker.requests;
+        if let Some(best) = probe.routes.iter().find(|route| route.answers()) {
+            probe.command = command(&probe, best, repeated);
+        }
+        Ok(Probed {
+            probe,
+            failure,
+            remarks,
+        })
+    }
+
+    /// Asks for the models as most engines list them: the first question, which shows whether there is a server.
+    async fn listed<C: Connect>(
+        &self,
+        asker: &mut Asker<'_, C>,
+        probe: &mut Probe,
+    ) -> Result<Listed, PreflightError> {
+        let target = self.first.target.to_string();
+        let mut dialect = self.first.backend.open()?;
+        let question = dialect.control(backend::Control::ListModels)?;
+        let question = question.unwrap_or_else(|| get(MODELS));
+        let path = question.path.clone();
+        let (head, body) = match asker.ask(&self.first, question).await {
+            Ok(reply) => reply,
+            Err(Silence::Unreachable(cause)) => {
+                return Err(PreflightError::Unreachable { target, cause });
+            }
+            Err(Silence::Unanswered(cause)) => {
+                return Err(PreflightError::NoAnswer { target, cause });
+            }
+            Err(silence @ Silence::Enough) => {
+                let cause = silence.words();
+                return Err(PreflightError::NoAnswer { target, cause });
+            }
+        };
+        if ask::is_page(&head.headers) && (200..300).contains(&head.status) {
+            return Err(PreflightError::WebPage {
+                target,
+                path,
+                status: head.status,
+            });
+        }
+        let server = head
+            .headers
+            .get(SERVER)
+            .and_then(|value| value.to_str().ok());
+        probe.server = server.map(|server| fit(&self.first.secrets.redact(server)));
+        Ok(Listed {
+            path,
+            status: head.status,
+            body,
+        })
+    }
+
+    /// Everything after the first question.
+    async fn look<C: Connect>(
+        &self,
+        asker: &mut Asker<'_, C>,
+        probe: &mut Probe,
+        listed: &Listed,
+        remarks: &mut Vec<String>,
+    ) -> Result<(), ProbeError> {
+        let (engine, is_own) = self.identify(asker, probe, listed).await;
+        let tries = self.tries(engine);
+        let Some(best) = tries.first() else {
+            return Ok(());
+        };
+        let is_own = is_own || self.named.is_some() || self.first.target.is_loopback();
+        let own = resolved(&self.source, &best.backend, best.route.as_deref(), is_own)?;
+        let mut further = own.remarks.clone();
+        further.retain(|remark| !remarks.contains(remark));
+        remarks.extend(further);
+        let mut dialect = own.backend.open()?;
+        let listing = self.controls(asker, &own, &mut dialect, probe, listed);
+        let listing = listing.await?;
+        let model = self.model(probe, &own, listing.as_ref())?;
+        probe.model = Some(model.clone());
+        for Tried { backend, route } in tries {
+            let one = resolved(&self.source, &backend, route.as_deref(), is_own)?;
+            let mut dialect = one.backend.open()?;
+            let request = dialect.encode(&sample(), &settings(&model), None)?;
+            let (method, path) = (request.method.clone(), request.path.clone());
+            let Seen {
+                outcome,
+                status,
+                said,
+                shape,
+            } = asker.generate(&one, &mut dialect, request).await?;
+            probe.routes.push(Route {
+                backend,
+                route,
+                method,
+                path,
+                outcome,
+                status,
+                said,
+                shape,
+            });
+        }
+        Ok(())
+    }
+
+    /// Which engine it is, and whether the address alone shows that.
+    async fn identify<C: Connect>(
+        &self,
+        asker: &mut Asker<'_, C>,
+        probe: &mut Probe,
+        listed: &Listed,
+    ) -> (Engine, bool) {
+        let found = |engine: Engine, version: Option<String>, seen: String| report::probe::Engine {
+            name: engine.name().to_owned(),
+            version: version.map(|version| fit(&self.first.secrets.redact(&version))),
+            seen,
+        };
+        if let Some(engine) = engines::hosted(self.first.target.host()) {
+            probe.engine = Some(found(engine, None, "by its address".to_owned()));
+            return (engine, true);
+        }
+        let models: Option<Value> = serde_json::from_slice(&listed.body).ok();
+        let models = models.filter(|_| listed.is_success());
+        let claimed = models.as_ref().and_then(engines::owner);
+        let claimed = claimed.or_else(|| engines::server(probe.server.as_deref()?));
+        let mut asked: BTreeMap<&str, Option<Value>> = BTreeMap::new();
+        for clue in CLUES {
+            let is_wanted = claimed.map_or(clue.is_proof, |engine| clue.engine == engine);
+            if !is_wanted {
+                continue;
+            }
+            if !asked.contains_key(clue.path) {
+                let reply = asker.ask(&self.first, get(clue.path)).await.ok();
+                let reply = reply.filter(|(head, _)| (200..300).contains(&head.status));
+                let reply = reply.and_then(|(_, body)| serde_json::from_slice(&body).ok());
+                asked.insert(clue.path, reply);
+            }
+            let answer = asked.get(clue.path).and_then(Option::as_ref);
+            if let Some(version) = answer.and_then(|answer| clue.read(answer)) {
+                let seen = format!("GET {}", clue.path);
+                probe.engine = Some(found(clue.engine, version, seen));
+                return (clue.engine, false);
+            }
+        }
+        match claimed {
+            Some(engine) => {
+                probe.engine = Some(found(engine, None, format!("GET {}", listed.path)));
+                (engine, false)
+            }
+            None => (Engine::Unknown, false),
+        }
+    }
+
+    /// What is tried, the best first.
+    fn tries(&self, engine: Engine) -> Vec<Tried> {
+        let ships = |backend: &str| {
+            let name = plugin(backend);
+            self.source.shipped.iter().any(|(known, _)| *known == name)
+        };
+        let all: Vec<&Try> = match &self.named {
+            // Of a backend that the user names, every route that is known with any engine.
+            Some(named) => TRIES.iter().filter(|own| own.backend == named).collect(),
+            None => TRIES
+                .iter()
+                .filter(|own| own.engine == engine && ships(own.backend))
+                .collect(),
+        };
+        let mut tries: Vec<Tried> = Vec::new();
+        for Try { backend, route, .. } in all {
+            let route = route.map(str::to_owned);
+            if !tries
+                .iter()
+                .any(|known| known.route == route && known.backend == *backend)
+            {
+                tries.push(Tried {
+                    backend: (*backend).to_owned(),
+                    route,
+                });
+            }
+        }
+        if tries.is_empty() {
+            let backend = self.named.clone().unwrap_or_else(|| GENERIC.to_owned());
+            tries.push(Tried {
+                backend,
+                route: None,
+            });
+        }
+        tries.truncate(MOST_TRIES);
+        tries
+    }
+
+    /// Asks what generates nothing: whether it is ready, what it serves, its metrics. Gives what came of the second.
+    async fn controls<C: Connect>(
+        &self,
+        asker: &mut Asker<'_, C>,
+        own: &Alone,
+        dialect: &mut Dialect,
+        probe: &mut Probe,
+        listed: &Listed,
+    ) -> Result<Option<Control>, ProbeError> {
+        use backend::Control::{Health, ListModels, Metrics};
+        let mut listing = None;
+        for what in [Health, ListModels, Metrics] {
+            let Some(question) = dialect.control(what)? else {
+                continue;
+            };
+            let (method, path) = (question.method.clone(), question.path.clone());
+            let is_known = what == ListModels && path == listed.path && self.asks_like(own);
+            let reply = match is_known {
+                true => Ok((listed.status, listed.body.clone())),
+                false => asker
+                    .ask(own, question)
+                    .await
+                    .map(|(head, body)| (head.status, body)),
+            };
+            let (outcome, status, said) = match reply {
+                Err(silence) => (Outcome::Broken, None, Some(silence.words())),
+                Ok((status, body)) => {
+                    let body = own.secrets.redact_bytes(&body);
+                    let seen = match (200..300).contains(&status) {
+                        false => ask::refused(dialect, status, &body)?,
+                        true if what == ListModels => read_models(dialect, status, &body, probe),
+                        true => success(status),
+                    };
+                    (seen.outcome, seen.status, seen.said)
+                }
+            };
+            let control = Control {
+                method,
+                path,
+                outcome,
+                status,
+                said,
+            };
+            if what == ListModels {
+                listing = Some(control.clone());
+            }
+            probe.controls.push(control);
+        }
+        Ok(listing)
+    }
+
+    /// Whether the first question had the key that a backend's requests have.
+    fn asks_like(&self, own: &Alone) -> bool {
+        match (&own.secrets.access, &self.first.secrets.access) {
+            (Access::Open, Access::Open) => true,
+            (Access::Bearer(key), Access::Bearer(before)) => key == before,
+            // Of others the header matters too, or the time.
+            _ => false,
+        }
+    }
+}
+
+/// The backends that are tried with some engine, as `--backend` takes them, whether or not they ship.
+pub fn backends() -> BTreeSet<&'static str> {
+    TRIES.iter().map(|own| own.backend).collect()
+}
+
+/// The answer to the first question.
+struct Listed {
+    path: String,
+    status: u16,
+    body: Vec<u8>,
+}
+
+impl Listed {
+    fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// The backend of the service at the target's address, if one ships.
+fn service(source: &Source) -> Option<&'static str> {
+    let url = source.scenario.target.base_url.as_ref()?.value.first()?;
+    let engine = engines::hosted(Target::parse(&url.value).ok()?.host())?;
+    let own = TRIES.iter().find(|own| own.engine == engine)?;
+    let name = plugin(own.backend);
+    let ships = source.shipped.iter().any(|(known, _)| *known == name);
+    ships.then_some(own.backend)
+}
+
+/// A backend and a route that are tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tried {
+    backend: String,
+    route: Option<String>,
+}
+
+fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Probe) -> Seen {
+    match dialect.read_models(body) {
+        Ok(models) => {
+            let models = models.into_iter().map(|model| Model {
+                name: model.name,
+                root: model.root,
+                context_tokens: model.context_tokens,
+            });
+            probe.models = models.collect();
+            success(status)
+        }
+        Err(error) => Seen {
+            outcome: Outcome::Broken,
+            said: Some(fit(&error.to_string())),
+            ..success(status)
+        },
+    }
+}
+
+fn success(status: u16) -> Seen {
+    Seen {
+        outcome: Outcome::Answers,
+        status: Some(status),
+        said: None,
+        shape: None,
+    }
+}

@@ -1,0 +1,283 @@
+//! One question of a probe, and what came of it: on a connection of its own, with the key and the timeouts of a run.
+
+use std::time::Duration;
+
+use hyper::HeaderMap;
+use hyper::header::CONTENT_TYPE;
+
+use super::shape::shape;
+use crate::authenticate::http_request;
+use crate::decode::fit;
+use crate::resolve::Alone;
+use load::question;
+use load::transport::{Connect, Head};
+use model::clock::{Clock, date};
+use model::frame::{Framer, Frames};
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::{self, Dialect, Fold, Framing, Meaning, Reason, Refusal, Request};
+use report::probe::{Outcome, Shape};
+
+/// The most requests that a server is sent.
+const MOST_REQUESTS: u32 = 16;
+/// How long an answer is waited for at most, whatever the run's timeout: a user sits in front of it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Header fields of replies that plugins do not see.
+const HIDDEN_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
+
+/// Asks a server, and counts.
+pub(super) struct Asker<'c, C> {
+    pub(super) connect: &'c C,
+    pub(super) clock: Clock,
+    /// How many requests were sent.
+    pub(super) requests: u32,
+}
+
+/// Why there is no reply.
+#[derive(Debug)]
+pub(super) enum Silence {
+    /// No connection.
+    Unreachable(String),
+    /// A connection, and no answer.
+    Unanswered(String),
+    /// The server has been asked enough.
+    Enough,
+}
+
+impl Silence {
+    /// The same for people.
+    pub(super) fn words(self) -> String {
+        match self {
+            Silence::Unreachable(cause) => format!("no connection: {cause}"),
+            Silence::Unanswered(cause) => format!("no HTTP answer: {cause}"),
+            Silence::Enough => {
+                format!("not asked: the server has been sent {MOST_REQUESTS} requests already")
+            }
+        }
+    }
+}
+
+/// A reply, or what was seen in place of one that can be read.
+pub(super) struct Seen {
+    pub(super) outcome: Outcome,
+    pub(super) status: Option<u16>,
+    pub(super) said: Option<String>,
+    pub(super) shape: Option<Shape>,
+}
+
+impl Seen {
+    fn plain(outcome: Outcome, status: Option<u16>, said: Option<String>) -> Self {
+        Seen {
+            outcome,
+            status,
+            said,
+            shape: None,
+        }
+    }
+}
+
+impl<C: Connect> Asker<'_, C> {
+    /// Sends a request and reads its reply.
+    pub(super) async fn ask(
+        &mut self,
+        alone: &Alone,
+        request: Request,
+    ) -> Result<(Head, Vec<u8>), Silence> {
+        if self.requests >= MOST_REQUESTS {
+            return Err(Silence::Enough);
+        }
+        self.requests += 1;
+        let Alone {
+            target,
+            secrets,
+            timeouts,
+            ..
+        } = alone;
+        let hidden = |cause: String| fit(&secrets.redact(&cause));
+        let path = target.path(&request.path);
+        let version = self.connect.version();
+        let request = http_request(target, version, secrets, &path, request)
+            .map_err(|cause| Silence::Unanswered(hidden(cause)))?;
+        let opened = question::open(self.connect, 0, self.clock, timeouts.connect).await;
+        let mut connection = opened.map_err(|cause| Silence::Unreachable(hidden(cause)))?;
+        let limit = PATIENCE.min(timeouts.request.into());
+        let ready = request.ready(date);
+        match question::answer_within(&mut connection, ready, limit).await {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(cause)) => Err(Silence::Unanswered(hidden(cause))),
+            None => {
+                let limit = model::duration::format(limit);
+                Err(Silence::Unanswered(format!(
+                    "no whole answer within {limit}"
+                )))
+            }
+        }
+    }
+
+    /// Asks for an answer, and says what came.
+    ///
+    /// # Errors
+    /// If the backend breaks its contract.
+    pub(super) async fn generate(
+        &mut self,
+        alone: &Alone,
+        dialect: &mut Dialect,
+        request: Request,
+    ) -> Result<Seen, PluginError> {
+        let (head, body) = match self.ask(alone, request).await {
+            Ok(reply) => reply,
+            Err(silence) => {
+                return Ok(Seen::plain(Outcome::Broken, None, Some(silence.words())));
+            }
+        };
+        let body = alone.secrets.redact_bytes(&body);
+        let status = Some(head.status);
+        if !(200..300).contains(&head.status) {
+            return refused(dialect, head.status, &body);
+        }
+        let broken = |said: String| Ok(Seen::plain(Outcome::Broken, status, Some(fit(&said))));
+        if is_page(&head.headers) {
+            return broken("a web page, not an engine's API".to_owned());
+        }
+        let streamed = dialect.framing(true)?;
+        let is_document = is_json(&head.headers) && matches!(streamed, Framing::EventStream);
+        let framing = match is_document {
+            true => dialect.framing(false)?,
+            false => streamed,
+        };
+        let frames = match cut(framing, &body) {
+            Ok(frames) => frames,
+            Err(oversized) => return broken(oversized),
+        };
+        let read = read(dialect, &head, !is_document, &frames);
+        let meanings = match read {
+            Ok(meanings) => meanings,
+            Err(error) if error.is_misbehaviour() => return Err(error),
+            Err(error) => return broken(error.to_string()),
+        };
+        let failure = meanings.iter().find_map(|(_, meaning)| match meaning {
+            Meaning::Failure(refusal) => Some(refusal),
+            _ => None,
+        });
+        if let Some(refusal) = failure {
+            let outcome = match refusal.reason {
+                Reason::UnknownModel => Outcome::UnknownModel,
+                Reason::Unauthorised => Outcome::NeedsKey,
+                _ => Outcome::Fails,
+            };
+            return Ok(Seen::plain(outcome, status, Some(fit(&refusal.message))));
+        }
+        let is_answer = |(_, meaning): &(usize, Meaning)| {
+            matches!(
+                meaning,
+                Meaning::Text(_) | Meaning::Reasoning(_) | Meaning::ToolCall(_)
+            )
+        };
+        if !meanings.iter().any(is_answer) {
+            return broken("the reply holds no answer that the backend can read".to_owned());
+        }
+        let shape = shape(!is_document, &frames, &meanings);
+        Ok(Seen {
+            shape: Some(shape),
+            ..Seen::plain(Outcome::Answers, status, None)
+        })
+    }
+}
+
+/// What a reply with another status than a success says.
+///
+/// # Errors
+/// If the backend breaks its contract.
+pub(super) fn refused(
+    dialect: &mut Dialect,
+    status: u16,
+    body: &[u8],
+) -> Result<Seen, PluginError> {
+    let Refusal { reason, message } = dialect.explain(status, body)?;
+    let said = fit(&format!("HTTP {status}: {message}"));
+    Ok(Seen::plain(
+        outcome(status, reason),
+        Some(status),
+        Some(said),
+    ))
+}
+
+/// What a status means, with the reason that the server's words give.
+pub(super) fn outcome(status: u16, reason: Reason) -> Outcome {
+    match (status, reason) {
+        (200..300, _) => Outcome::Answers,
+        (401 | 403, _) => Outcome::NeedsKey,
+        (400..500, Reason::UnknownModel) => Outcome::UnknownModel,
+        (404 | 405, _) => Outcome::NoRoute,
+        (400..500, _) => Outcome::Refuses,
+        _ => Outcome::Fails,
+    }
+}
+
+/// Whether a reply is a web page.
+pub(super) fn is_page(headers: &HeaderMap) -> bool {
+    is_of(headers, b"text/html")
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    is_of(headers, b"application/json")
+}
+
+fn is_of(headers: &HeaderMap, kind: &[u8]) -> bool {
+    let said = headers.get(CONTENT_TYPE);
+    said.is_some_and(|said| said.as_bytes().to_ascii_lowercase().starts_with(kind))
+}
+
+fn cut(framing: Framing, body: &[u8]) -> Result<Frames, String> {
+    let mut frames = Frames::default();
+    let mut framer = Framer::new(framing.into());
+    framer
+        .push(Nanos::ZERO, body, &mut frames)
+        .map_err(|oversized| oversized.to_string())?;
+    framer.finish(Nanos::ZERO, &mut frames);
+    Ok(frames)
+}
+
+/// What the frames of a reply mean.
+fn read(
+    dialect: &mut Dialect,
+    head: &Head,
+    streaming: bool,
+    frames: &Frames,
+) -> Result<Vec<(usize, Meaning)>, PluginError> {
+    let fields = (head.headers.iter())
+        .filter(|(name, _)| !HIDDEN_HEADERS.contains(&name.as_str()))
+        .filter_map(|(name, value)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        });
+    let begun = dialect.begin(&backend::Head {
+        status: head.status,
+        headers: fields.collect(),
+        streaming,
+    })?;
+    dialect.decode(&mut Fold::new(begun), frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_told_apart_by_what_the_user_can_do_about_it() {
+        for (status, reason, expected) in [
+            (200, Reason::Other, Outcome::Answers),
+            (401, Reason::Unauthorised, Outcome::NeedsKey),
+            (403, Reason::Other, Outcome::NeedsKey),
+            (404, Reason::Invalid, Outcome::NoRoute),
+            (405, Reason::Invalid, Outcome::NoRoute),
+            (404, Reason::UnknownModel, Outcome::UnknownModel),
+            (400, Reason::UnknownModel, Outcome::UnknownModel),
+            (400, Reason::Invalid, Outcome::Refuses),
+            (429, Reason::Overloaded, Outcome::Refuses),
+            (500, Reason::Internal, Outcome::Fails),
+            (503, Reason::Unavailable, Outcome::Fails),
+        ] {
+            assert_eq!(outcome(status, reason), expected, "{status} {reason:?}");
+        }
+    }
+}

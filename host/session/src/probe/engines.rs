@@ -1,0 +1,355 @@
+//! What is known of engines: what shows that a server is one, and which of the shipped backends speaks to it on
+//! which routes.
+
+use serde_json::Value;
+
+model::names! {
+    /// An engine, or a service.
+    pub(super) enum Engine {
+        /// vLLM.
+        Vllm = "vLLM",
+        /// SGLang.
+        Sglang = "SGLang",
+        /// LMDeploy.
+        Lmdeploy = "LMDeploy",
+        /// Text Generation Inference.
+        Tgi = "TGI",
+        /// llama.cpp's server.
+        LlamaCpp = "llama.cpp",
+        /// Ollama.
+        Ollama = "Ollama",
+        /// `trtllm-serve`.
+        TensorRtLlm = "TensorRT-LLM",
+        /// Triton, with the generate extension.
+        Triton = "Triton",
+        /// The engine of `runner mock`.
+        Mock = "runner mock",
+        /// OpenAI's service.
+        OpenAi = "OpenAI",
+        /// Anthropic's service.
+        Anthropic = "Anthropic",
+        /// Google's service.
+        Gemini = "Gemini",
+        /// Cohere's service.
+        Cohere = "Cohere",
+        /// AWS Bedrock.
+        Bedrock = "Bedrock",
+        /// Any other.
+        Unknown = "unknown",
+    }
+}
+
+/// A backend and its route, to be tried with an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Try {
+    /// With which engine.
+    pub(super) engine: Engine,
+    /// The backend, as `--backend` takes it.
+    pub(super) backend: &'static str,
+    /// The value of its key `route`; `None` for its default.
+    pub(super) route: Option<&'static str>,
+}
+
+const fn of(engine: Engine, backend: &'static str, route: Option<&'static str>) -> Try {
+    Try {
+        engine,
+        backend,
+        route,
+    }
+}
+
+/// What is tried with each engine, the best first: of its own backend the default, which is the route that its
+/// own benchmark uses. Only backends that ship are tried.
+pub(super) const TRIES: &[Try] = {
+    use Engine::{
+        Anthropic, Bedrock, Cohere, Gemini, LlamaCpp, Lmdeploy, Mock, Ollama, OpenAi, Sglang,
+        TensorRtLlm, Tgi, Triton, Unknown, Vllm,
+    };
+    &[
+        of(Vllm, "vllm", None),
+        of(Vllm, "vllm", Some("chat")),
+        of(Vllm, "anthropic", None),
+        of(Sglang, "sglang", None),
+        of(Sglang, "sglang", Some("completions")),
+        of(Sglang, "sglang", Some("chat")),
+        of(Sglang, "anthropic", None),
+        of(Lmdeploy, "lmdeploy", None),
+        of(Lmdeploy, "lmdeploy", Some("chat")),
+        of(Lmdeploy, "lmdeploy", Some("generate")),
+        of(Tgi, "tgi", None),
+        of(Tgi, "tgi", Some("chat")),
+        of(LlamaCpp, "llamacpp", None),
+        of(LlamaCpp, "llamacpp", Some("chat")),
+        of(LlamaCpp, "openai", Some("completions")),
+        of(Ollama, "ollama", None),
+        of(Ollama, "ollama", Some("chat")),
+        of(Ollama, "openai", None),
+        of(TensorRtLlm, "tensorrt-llm", None),
+        of(TensorRtLlm, "tensorrt-llm", Some("chat")),
+        of(Triton, "tensorrt-llm", Some("generate")),
+        of(Mock, "openai", None),
+        of(Mock, "openai", Some("completions")),
+        of(Mock, "sglang", None),
+        of(OpenAi, "openai", None),
+        of(Anthropic, "anthropic", None),
+        of(Gemini, "gemini", None),
+        of(Cohere, "cohere", None),
+        of(Bedrock, "bedrock", None),
+        of(Unknown, "openai", None),
+        of(Unknown, "openai", Some("completions")),
+        of(Unknown, "anthropic", None),
+    ]
+};
+
+/// The most routes that are tried with one server.
+pub(super) const MOST_TRIES: usize = 4;
+
+/// Where the services are that are no engine on a machine of the user's: the end of the host's name.
+const HOSTS: [(&str, Engine); 6] = [
+    ("api.openai.com", Engine::OpenAi),
+    ("api.anthropic.com", Engine::Anthropic),
+    ("generativelanguage.googleapis.com", Engine::Gemini),
+    ("api.cohere.com", Engine::Cohere),
+    ("api.cohere.ai", Engine::Cohere),
+    ("amazonaws.com", Engine::Bedrock),
+];
+
+/// The service at a host.
+pub(super) fn hosted(host: &str) -> Option<Engine> {
+    let is_below = |name: &str| {
+        let above = host.strip_suffix(name);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    };
+    let (_, engine) = HOSTS.iter().find(|(name, _)| is_below(name))?;
+    Some(*engine)
+}
+
+/// What engines call the owner of their models in `/v1/models`.
+const OWNERS: [(&str, Engine); 7] = [
+    ("vllm", Engine::Vllm),
+    ("sglang", Engine::Sglang),
+    ("lmdeploy", Engine::Lmdeploy),
+    ("llamacpp", Engine::LlamaCpp),
+    ("library", Engine::Ollama),
+    ("tensorrt_llm", Engine::TensorRtLlm),
+    ("runner-mock", Engine::Mock),
+];
+
+/// The engine that names itself as the owner of the models in an answer to `/v1/models`.
+pub(super) fn owner(models: &Value) -> Option<Engine> {
+    let owner = models.pointer("/data/0/owned_by")?.as_str()?;
+    let (_, engine) = OWNERS.iter().find(|(name, _)| *name == owner)?;
+    Some(*engine)
+}
+
+/// The engine that names itself in the header `server`.
+pub(super) fn server(header: &str) -> Option<Engine> {
+    let name = header.split(['/', ' ']).next().unwrap_or_default();
+    (name == "llama.cpp").then_some(Engine::LlamaCpp)
+}
+
+/// A route of an engine's own, and what its answer must hold to be one.
+pub(super) struct Clue {
+    /// The engine.
+    pub(super) engine: Engine,
+    /// The path of a request with GET.
+    pub(super) path: &'static str,
+    /// Fields of the answer, JSON pointers; all of them have to be there.
+    fields: &'static [&'static str],
+    /// Where the version is, if anywhere.
+    version: Option<&'static str>,
+    /// Whether it shows the engine alone. If not, it only gives the version of an engine that is known already.
+    pub(super) is_proof: bool,
+}
+
+/// What identifies engines, in the order in which it is asked for.
+pub(super) const CLUES: &[Clue] = &[
+    // Many services have such a route.
+    Clue {
+        engine: Engine::Vllm,
+        path: "/version",
+        fields: &["/version"],
+        version: Some("/version"),
+        is_proof: false,
+    },
+    Clue {
+        engine: Engine::TensorRtLlm,
+        path: "/version",
+        fields: &["/version"],
+        version: Some("/version"),
+        is_proof: false,
+    },
+    Clue {
+        engine: Engine::Mock,
+        path: "/version",
+        fields: &["/version"],
+        version: Some("/version"),
+        is_proof: false,
+    },
+    Clue {
+        engine: Engine::Sglang,
+        path: "/server_info",
+        fields: &["/version", "/model_path"],
+        version: Some("/version"),
+        is_proof: true,
+    },
+    Clue {
+        engine: Engine::Sglang,
+        path: "/get_server_info",
+        fields: &["/version", "/model_path"],
+        version: Some("/version"),
+        is_proof: true,
+    },
+    Clue {
+        engine: Engine::Sglang,
+        path: "/get_model_info",
+        fields: &["/model_path", "/is_generation"],
+        version: None,
+        is_proof: true,
+    },
+    Clue {
+        engine: Engine::Tgi,
+        path: "/info",
+        fields: &["/model_id", "/max_total_tokens"],
+        version: Some("/version"),
+        is_proof: true,
+    },
+    Clue {
+        engine: Engine::LlamaCpp,
+        path: "/props",
+        fields: &["/default_generation_settings"],
+        version: Some("/build_info"),
+        is_proof: true,
+    },
+    Clue {
+        engine: Engine::Ollama,
+        path: "/api/version",
+        fields: &["/version"],
+        version: Some("/version"),
+        is_proof: true,
+    },
+    Clue {
+        engine: Engine::Triton,
+        path: "/v2",
+        fields: &["/name", "/version", "/extensions"],
+        version: Some("/version"),
+        is_proof: true,
+    },
+];
+
+impl Clue {
+    /// Whether the answer is this engine's, and the version in it.
+    pub(super) fn read(&self, answer: &Value) -> Option<Option<String>> {
+        let holds = self
+            .fields
+            .iter()
+            .all(|field| answer.pointer(field).is_some());
+        let version = self
+            .version
+            .and_then(|field| answer.pointer(field)?.as_str());
+        holds.then(|| version.map(str::to_owned))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_service_is_known_by_the_end_of_its_host() {
+        assert_eq!(hosted("api.anthropic.com"), Some(Engine::Anthropic));
+        assert_eq!(
+            hosted("bedrock-runtime.eu-west-1.amazonaws.com"),
+            Some(Engine::Bedrock)
+        );
+        for other in [
+            "anthropic.com",
+            "api.anthropic.com.example",
+            "notapi.openai.com",
+            "127.0.0.1",
+        ] {
+            assert_eq!(hosted(other), None, "{other}");
+        }
+    }
+
+    /// Beginnings of real answers.
+    #[test]
+    fn engines_are_known_by_what_their_own_routes_answer() {
+        for (engine, path, answer, version) in [
+            (
+                Engine::Vllm,
+                "/version",
+                json!({"version": "0.32.0"}),
+                Some("0.32.0"),
+            ),
+            (
+                Engine::Sglang,
+                "/get_server_info",
+                json!({"model_path": "m", "version": "0.5.2", "tp_size": 1}),
+                Some("0.5.2"),
+            ),
+            (
+                Engine::Sglang,
+                "/get_model_info",
+                json!({"model_path": "m", "tokenizer_path": "m", "is_generation": true}),
+                None,
+            ),
+            (
+                Engine::Tgi,
+                "/info",
+                json!({"model_id": "m", "max_total_tokens": 4096, "version": "3.3.6"}),
+                Some("3.3.6"),
+            ),
+            (
+                Engine::LlamaCpp,
+                "/props",
+                json!({"default_generation_settings": {"n_ctx": 4096}, "build_info": "b6000-abc"}),
+                Some("b6000-abc"),
+            ),
+            (
+                Engine::Ollama,
+                "/api/version",
+                json!({"version": "0.12.0"}),
+                Some("0.12.0"),
+            ),
+            (
+                Engine::Triton,
+                "/v2",
+                json!({"name": "triton", "version": "2.60.0", "extensions": []}),
+                Some("2.60.0"),
+            ),
+        ] {
+            let read: Vec<_> = (CLUES.iter())
+                .filter(|clue| clue.path == path && clue.is_proof != (path == "/version"))
+                .filter_map(|clue| Some((clue.engine, clue.read(&answer)?)))
+                .collect();
+            let expected = (engine, version.map(str::to_owned));
+            assert!(read.contains(&expected), "{path}: {read:?}");
+            let proofs = CLUES
+                .iter()
+                .filter(|clue| clue.is_proof && clue.path == path);
+            for clue in proofs {
+                assert_eq!(clue.read(&json!({"detail": "Not Found"})), None, "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_engine_has_something_to_try() {
+        for engine in Engine::ALL {
+            let tries = TRIES.iter().filter(|own| own.engine == engine).count();
+            assert!((1..=MOST_TRIES).contains(&tries), "{engine:?}: {tries}");
+        }
+    }
+
+    #[test]
+    fn the_owner_of_the_models_names_the_engine() {
+        let models = |owner: &str| json!({"data": [{"id": "m", "owned_by": owner}]});
+        assert_eq!(owner(&models("lmdeploy")), Some(Engine::Lmdeploy));
+        assert_eq!(owner(&models("somebody")), None);
+        assert_eq!(owner(&json!({"data": []})), None);
+        assert_eq!(server("llama.cpp"), Some(Engine::LlamaCpp));
+        assert_eq!(server("uvicorn"), None);
+    }
+}

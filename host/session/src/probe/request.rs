@@ -1,0 +1,123 @@
+//! What a probe sends, and the command that it ends with.
+
+use serde_json::Value;
+
+use crate::Faults;
+use crate::resolve::{Alone, Source, alone};
+use plugins::backend::{Prompt, Request, Sample, Sampling, Settings};
+use reader::Located;
+use report::probe::{Probe, Route};
+
+/// What the generating routes are asked.
+const PROMPT: &str = "Count from one to ten.";
+/// How many tokens of answer they are asked for.
+const TOKENS: u32 = 8;
+/// The variable that most clients keep a key in.
+const USUAL_KEY: &str = "OPENAI_API_KEY";
+
+/// A request with GET.
+pub(super) fn get(path: &str) -> Request {
+    Request {
+        method: "GET".to_owned(),
+        path: path.to_owned(),
+        headers: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+/// The component of a backend that `--backend` takes.
+pub(super) fn plugin(backend: &str) -> String {
+    format!("backends/{backend}.wasm")
+}
+
+/// A backend on one of its routes. Unless it is the target's own, no variable is read but those that any backend's
+/// requests would carry.
+pub(super) fn resolved(
+    source: &Source,
+    backend: &str,
+    route: Option<&str>,
+    is_own: bool,
+) -> Result<Alone, Faults> {
+    let mut source = source.clone();
+    let scenario = &mut source.scenario;
+    scenario.backend.plugin = Some(Located::flag("--backend", plugin(backend)));
+    if let Some(route) = route {
+        let route = Located::flag("--backend", Value::from(route));
+        scenario.backend.config.set("route", route);
+    }
+    if !is_own && scenario.target.api_key_env.is_none() {
+        source.variables = source.variables.only(&[USUAL_KEY]);
+    }
+    alone(&source)
+}
+
+/// What the generating routes are asked.
+pub(super) fn sample() -> Sample {
+    Sample {
+        id: "probe".to_owned(),
+        prompt: Prompt::Text(PROMPT.to_owned()),
+        after: Vec::new(),
+        recorded_answer: None,
+        input_tokens: None,
+        output_tokens: Some(TOKENS),
+        reference: None,
+        turn: None,
+        class: None,
+        arrival: None,
+        adapter: None,
+        parameters: None,
+    }
+}
+
+/// How they are asked: as little as can be, and with the server's own defaults.
+pub(super) fn settings(model: &str) -> Settings {
+    Settings {
+        model: model.to_owned(),
+        streaming: true,
+        output_tokens: Some(TOKENS),
+        min_output_tokens: None,
+        ignore_eos: false,
+        sampling: Sampling::default(),
+        extra_body: None,
+    }
+}
+
+/// The words of a command that benchmarks a route, with what the user said of the target.
+pub(super) fn command(probe: &Probe, best: &Route, repeated: &[String]) -> Vec<String> {
+    let context = (probe.models.iter())
+        .find(|model| Some(&model.name) == probe.model.as_ref())
+        .and_then(|model| model.context_tokens)
+        .unwrap_or(u32::MAX);
+    let (input, output) = (512.min(context / 2), 128.min(context / 4));
+    let mut words: Vec<String> = [
+        "runner",
+        "--backend",
+        &best.backend,
+        "--base-url",
+        &probe.url,
+    ]
+    .map(str::to_owned)
+    .into();
+    if let Some(model) = &probe.model {
+        words.extend(["--model".to_owned(), model.clone()]);
+    }
+    if let Some(route) = &best.route {
+        words.extend(["--set".to_owned(), format!("backend.config.route={route}")]);
+    }
+    words.extend(repeated.iter().cloned());
+    let lengths = [input.to_string(), output.to_string()];
+    let load = [
+        "--dataset-name",
+        "random",
+        "--random-input-len",
+        &lengths[0],
+        "--random-output-len",
+        &lengths[1],
+        "--num-prompts",
+        "100",
+        "--concurrency",
+        "8",
+    ];
+    words.extend(load.map(str::to_owned));
+    words
+}

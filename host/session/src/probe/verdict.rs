@@ -1,0 +1,145 @@
+//! What the answers mean for a user: which model to ask for, and why a server cannot be benchmarked as it is.
+
+use super::Prober;
+use crate::Faults;
+use crate::preflight::{PreflightError, advice, list};
+use crate::resolve::Alone;
+use plugins::PluginError;
+use report::probe::{Control, Outcome, Probe, Route};
+
+/// Why a server cannot be probed, or not be benchmarked as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It is not there, does not let us in, or does not serve the model.
+    #[error(transparent)]
+    Preflight(#[from] PreflightError),
+    /// No generating route is there.
+    #[error(
+        "{target} has none of the generating routes that were tried ({tried}); name its backend with --backend, or add a path before them to the URL"
+    )]
+    NoRoute {
+        /// The target.
+        target: String,
+        /// The routes.
+        tried: String,
+    },
+    /// Routes are there and give no answer.
+    #[error("no generating route of {target} gives an answer: {seen}")]
+    NoAnswer {
+        /// The target.
+        target: String,
+        /// What the first of them said.
+        seen: String,
+    },
+}
+
+impl From<Faults> for ProbeError {
+    fn from(faults: Faults) -> Self {
+        ProbeError::Preflight(faults.into())
+    }
+}
+
+impl From<PluginError> for ProbeError {
+    fn from(error: PluginError) -> Self {
+        ProbeError::Preflight(error.into())
+    }
+}
+
+impl Prober {
+    /// The model to ask for: that which the user names, else the first that is listed.
+    pub(super) fn model(
+        &self,
+        probe: &Probe,
+        own: &Alone,
+        listing: Option<&Control>,
+    ) -> Result<String, ProbeError> {
+        let target = own.target.to_string();
+        let named = self.source.scenario.target.model.as_ref();
+        let names: Vec<String> = probe
+            .models
+            .iter()
+            .map(|model| model.name.clone())
+            .collect();
+        let error = match (named, names.first()) {
+            (Some(named), Some(_)) if !names.contains(&named.value) => {
+                PreflightError::UnknownModel {
+                    target,
+                    model: named.value.clone(),
+                    served: list(&names),
+                }
+            }
+            (Some(named), _) => return Ok(named.value.clone()),
+            (None, Some(first)) => return Ok(first.clone()),
+            (None, None) => match listing {
+                Some(Control {
+                    outcome: Outcome::NeedsKey,
+                    status: Some(status),
+                    said,
+                    ..
+                }) => unauthorised(own, *status, said.as_deref()),
+                _ => PreflightError::NoModel {
+                    target,
+                    served: "lists none".to_owned(),
+                },
+            },
+        };
+        Err(error.into())
+    }
+
+    /// Why the server cannot be benchmarked as it is, if no route gave an answer.
+    pub(super) fn judged(&self, probe: &Probe) -> Option<ProbeError> {
+        if probe.routes.iter().any(Route::answers) {
+            return None;
+        }
+        let target = probe.url.clone();
+        let first = |outcome: Outcome| probe.routes.iter().find(|route| route.outcome == outcome);
+        if let Some(route) = first(Outcome::NeedsKey) {
+            let status = route.status.unwrap_or_default();
+            return Some(unauthorised(&self.first, status, route.said.as_deref()).into());
+        }
+        if first(Outcome::UnknownModel).is_some() {
+            let names: Vec<String> = probe
+                .models
+                .iter()
+                .map(|model| model.name.clone())
+                .collect();
+            return Some(ProbeError::Preflight(PreflightError::UnknownModel {
+                target,
+                model: probe.model.clone().unwrap_or_default(),
+                served: match names.is_empty() {
+                    true => "models that it does not list".to_owned(),
+                    false => list(&names),
+                },
+            }));
+        }
+        let there = (probe.routes.iter()).find(|route| route.outcome != Outcome::NoRoute);
+        Some(match there {
+            Some(route) => ProbeError::NoAnswer {
+                target,
+                seen: format!(
+                    "{}: {}",
+                    route.path,
+                    route.said.as_deref().unwrap_or("no reason given")
+                ),
+            },
+            None => ProbeError::NoRoute {
+                target,
+                tried: (probe.routes.iter())
+                    .map(|route| route.path.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            },
+        })
+    }
+}
+
+fn unauthorised(own: &Alone, status: u16, said: Option<&str>) -> PreflightError {
+    let said = said.unwrap_or("no reason given");
+    let prefix = format!("HTTP {status}: ");
+    PreflightError::Unauthorized {
+        target: own.target.to_string(),
+        status,
+        said: said.strip_prefix(&prefix).unwrap_or(said).to_owned(),
+        advice: advice(&own.secrets),
+    }
+}

@@ -1,0 +1,89 @@
+//! A backend alone, with what it takes to ask its target: for questions that need no dataset, and make no run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::defaults::{limits, timeouts};
+use super::tokens::Counting;
+use super::{Faults, Resolution, Source, config_json, remarks};
+use model::connection::Timeouts;
+use model::plugin::Kind;
+use model::target::{Secrets, Target};
+use plugins::backend::Backend;
+use plugins::sandbox::{Grants, LogBook};
+use scenario::plan::Wiring;
+
+/// A backend, its target, and how it is asked.
+pub(crate) struct Alone {
+    /// The backend, with its configuration.
+    pub(crate) backend: Backend,
+    /// The first of the targets.
+    pub(crate) target: Target,
+    /// What requests carry that nobody else may see.
+    pub(crate) secrets: Secrets,
+    /// How to connect.
+    pub(crate) wiring: Wiring,
+    /// When to give up.
+    pub(crate) timeouts: Timeouts,
+    /// What the user should know: what a plugin's loading took, and which secrets go to the target.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Resolves a scenario's backend and target, and nothing else of it.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub(crate) fn alone(source: &Source) -> Result<Alone, Faults> {
+    Resolution {
+        source,
+        faults: Faults::default(),
+        loaded: BTreeMap::new(),
+        remarks: Vec::new(),
+    }
+    .alone()
+}
+
+impl Resolution<'_> {
+    fn alone(mut self) -> Result<Alone, Faults> {
+        let scenario = &self.source.scenario;
+        if let Err(error) = scenario.validate() {
+            let problems = error.problems().iter().cloned();
+            self.faults.scenario.extend(problems);
+        }
+        let grants = Grants {
+            limits: limits(scenario),
+            log: LogBook::default(),
+            files: Arc::default(),
+            tokenizer: Arc::new(Counting::bytes(Vec::new()).tokenizer),
+            seed: 0,
+        };
+        let named = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, false);
+        let backend = named.and_then(|(plugin, place)| {
+            let config = &scenario.backend.config;
+            let made = Backend::new(plugin, &config_json(config), grants);
+            self.planned(made, place, config, Backend::describe, Backend::plugin)
+        });
+        let backend = backend.map(|(backend, _)| backend);
+        let targets = self.targets(backend.as_ref());
+        let to = targets.as_deref().unwrap_or_default();
+        let (secrets, api_key, headers) = self.secrets(backend.as_ref(), to);
+        let first = targets
+            .as_ref()
+            .and_then(|targets| targets.first().cloned());
+        match (backend, first, self.faults.is_empty()) {
+            (Some(backend), Some(target), true) => {
+                let sent = remarks::sent(&api_key, &headers, to);
+                self.remarks.extend(sent);
+                Ok(Alone {
+                    backend,
+                    target,
+                    secrets,
+                    wiring: self.wiring(),
+                    timeouts: timeouts(scenario),
+                    remarks: self.remarks,
+                })
+            }
+            _ => Err(self.faults),
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! `runner probe` against the mock engine and scripts of it: which engine it says that is, what it finds on which
+//! route, what it sends, to whom it shows a key, and the exit codes.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::transcript;
+use crate::support::authority::Authority;
+use crate::support::process::{Ended, Mock, run, runner, words};
+
+const KEY: &str = "sk-0123456789abcdef";
+
+/// An engine that a script plays.
+struct Scripted {
+    mock: Mock,
+    _folder: TempDir,
+}
+
+fn scripted(script: &str) -> Scripted {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("engine.toml");
+    let fast = "ttft = '5ms'\nitl = '1ms'\n";
+    std::fs::write(&path, format!("{fast}{script}")).unwrap();
+    Scripted {
+        mock: Mock::logging(&["--script", path.to_str().unwrap()]),
+        _folder: folder,
+    }
+}
+
+/// A route with GET that always answers the same.
+fn route(path: &str, body: &Value) -> String {
+    format!("[[route]]\npath = '{path}'\nkey = false\nbody = '{body}'\n")
+}
+
+/// The list of models as an engine gives it.
+fn models(owner: &str) -> String {
+    let one = json!({"id": "m", "root": "/models/m", "max_model_len": 4096, "owned_by": owner});
+    route("/v1/models", &json!({"object": "list", "data": [one]}))
+}
+
+fn probe(url: &str, flags: &str) -> Ended {
+    run(runner().args(["probe", url]).args(words(flags)))
+}
+
+/// The document, which follows its schema.
+#[track_caller]
+fn document(ended: &Ended) -> Value {
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let schema = report::schema::schema("probe").unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let wrong: Vec<String> = (validator.iter_errors(&document))
+        .map(|error| error.to_string())
+        .collect();
+    assert_eq!(wrong, [""; 0], "{document:#}");
+    document
+}
+
+#[track_caller]
+fn found(url: &str, flags: &str, code: i32) -> Value {
+    document(&probe(url, &format!("--format json {flags}")).with_code(code))
+}
+
+/// Path, outcome, tokens and chunks of each generating route.
+fn routes(document: &Value) -> Vec<(String, String, Option<u64>, Option<u64>)> {
+    // Backends that come to be tried with more engines do not change what is said of these.
+    let routes = document["routes"].as_array().unwrap().iter();
+    routes
+        .filter(|route| route["backend"] != "anthropic")
+        .map(|route| {
+            let text = |key: &str| route[key].as_str().unwrap().to_owned();
+            let shape = &route["shape"];
+            let number = |key: &str| shape[key].as_u64();
+            (
+                text("path"),
+                text("outcome"),
+                number("tokens"),
+                number("chunks"),
+            )
+        })
+        .collect()
+}
+
+fn answers(path: &str, tokens: u64, chunks: u64) -> (String, String, Option<u64>, Option<u64>) {
+    (
+        path.to_owned(),
+        "answers".to_owned(),
+        Some(tokens),
+        Some(chunks),
+    )
+}
+
+#[test]
+fn what_people_read() {
+    let engine = scripted("");
+    let port = engine.mock.port().to_owned();
+    let ended = probe(&format!("localhost:{port}"), "--model mock").with_code(0);
+    let shown = ended.stdout.replace(&port, "PORT");
+    transcript(
+        "probe",
+        &shown.replace(env!("CARGO_PKG_VERSION"), "VERSION"),
+    );
+    assert_eq!(ended.stderr, "");
+}
+
+/// Every engine that names itself as the owner of its models, with its version where a route of its own has it.
+#[test]
+fn engines_are_told_apart() {
+    for (script, engine, version, seen, backend) in [
+        (
+            models("vllm") + &route("/version", &json!({"version": "0.32.0"})),
+            "vLLM",
+            json!("0.32.0"),
+            "GET /version",
+            "vllm",
+        ),
+        (
+            models("sglang")
+                + &route(
+                    "/get_server_info",
+                    &json!({"model_path": "m", "version": "0.5.23"}),
+                ),
+            "SGLang",
+            json!("0.5.23"),
+            "GET /get_server_info",
+            "sglang",
+        ),
+        (
+            // An older release, which does not say its version.
+            models("m")
+                + &route(
+                    "/get_model_info",
+                    &json!({"model_path": "m", "is_generation": true}),
+                ),
+            "SGLang",
+            Value::Null,
+            "GET /get_model_info",
+            "sglang",
+        ),
+        (
+            format!("generate = 'lmdeploy'\n{}", models("lmdeploy")),
+            "LMDeploy",
+            Value::Null,
+            "GET /v1/models",
+            "lmdeploy",
+        ),
+    ] {
+        let engine_of_script = scripted(&script);
+        let document = found(&engine_of_script.mock.url, "", 0);
+        let expected = match version {
+            Value::Null => json!({"name": engine, "seen": seen}),
+            version => json!({"name": engine, "version": version, "seen": seen}),
+        };
+        assert_eq!(document["engine"], expected);
+        let served = json!([{"name": "m", "root": "/models/m", "context-tokens": 4096}]);
+        assert_eq!(document["models"], served, "{engine}");
+        let command = document["command"].as_array().unwrap();
+        assert_eq!(
+            command[..3],
+            [json!("runner"), json!("--backend"), json!(backend)]
+        );
+    }
+}
+
+/// What each dialect's stream is made of, and what the engine was sent: a few tokens, a few times.
+#[test]
+fn streams_are_described_and_little_is_sent() {
+    let engine = scripted(&format!(
+        "tokens-per-chunk = 2\nreasoning-tokens = 3\n{}{}",
+        models("vllm"),
+        route("/version", &json!({"version": "0.32.0"}))
+    ));
+    let vllm = found(&engine.mock.url, "", 0);
+    assert_eq!(
+        routes(&vllm),
+        [
+            // The first event holds one token, every other two.
+            answers("/v1/completions", 8, 5),
+            answers("/v1/chat/completions", 8, 5),
+        ]
+    );
+    let chat = &vllm["routes"][1]["shape"];
+    assert_eq!(chat["opens-empty"], true);
+    assert_eq!(chat["reasoning-chunks"], 2);
+    assert_eq!(chat["usage"]["output-tokens"], 8);
+    assert_eq!(chat["usage"]["reasoning-tokens"], 3);
+    assert_eq!(chat["tokens-per-chunk"], 1.6);
+    assert_eq!(
+        (&chat["end-marker"], &chat["finish"]),
+        (&json!(true), &json!("length"))
+    );
+    let completions = &vllm["routes"][0]["shape"];
+    assert_eq!(completions["opens-empty"], false);
+    assert_eq!(completions["reasoning-chunks"], 0);
+    for shape in [chat, completions] {
+        assert_eq!(
+            (&shape["cumulative"], &shape["states-chunk-tokens"]),
+            (&json!(false), &json!(false))
+        );
+    }
+    let sent = engine.mock.end();
+    let generating: Vec<_> = sent
+        .iter()
+        .filter(|sent| sent.output_tokens.is_some())
+        .collect();
+    assert_eq!(generating.len(), 2);
+    for one in generating {
+        assert_eq!(one.output_tokens, Some(8));
+        assert!(one.prompt_tokens < Some(100), "{one:?}");
+    }
+    let controls: Vec<&str> = (vllm["controls"].as_array().unwrap().iter())
+        .map(|control| control["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(controls, ["/health", "/v1/models", "/metrics"]);
+    // Models, version, health, metrics and the routes: the models are asked for once.
+    let tried = vllm["routes"].as_array().unwrap().len();
+    assert_eq!(vllm["requests"], 4 + tried);
+
+    for (incremental, cumulative) in [(false, true), (true, false)] {
+        let script = format!("incremental = {incremental}\n{}", models("sglang"));
+        let engine = scripted(&script);
+        let sglang = found(&engine.mock.url, "", 0);
+        let native = &sglang["routes"][0];
+        assert_eq!(native["path"], "/generate");
+        assert_eq!(native["shape"]["cumulative"], cumulative);
+        assert_eq!(native["shape"]["states-chunk-tokens"], true);
+    }
+}
+
+#[test]
+fn the_command_that_is_shown_measures_the_server() {
+    let engine = scripted("");
+    let document = found(&engine.mock.url, "--model mock --connect-timeout 7s", 0);
+    let command = document["command"].as_array().unwrap().iter();
+    let mut command: Vec<&str> = command.map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(command.remove(0), "runner");
+    let at = |flag: &str| command.iter().position(|word| *word == flag).unwrap() + 1;
+    assert_eq!(command[at("--connect-timeout")], "7s");
+    let (prompts, length) = (at("--num-prompts"), at("--random-input-len"));
+    (command[prompts], command[length]) = ("4", "16");
+    let folder = tempfile::tempdir().unwrap();
+    let ended = run(runner().args(&command).current_dir(folder.path())).with_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains("Successful requests:                     4"),
+        "{ended:#?}"
+    );
+}
+
+#[test]
+fn a_key_is_missing_or_there() {
+    let engine = scripted(&format!("api-key = '{KEY}'"));
+    let url = &engine.mock.url;
+    let ended = probe(url, "--model mock").with_code(5);
+    assert!(ended.stdout.contains("needs a key: HTTP 401"), "{ended:#?}");
+    assert!(ended.stderr.contains("OPENAI_API_KEY"), "{ended:#?}");
+    let asked =
+        |command: &mut std::process::Command| run(command.args(["probe", url, "--model", "mock"]));
+    let ended = asked(runner().env("OPENAI_API_KEY", KEY)).with_code(0);
+    let says = format!("note: the API key from OPENAI_API_KEY goes to {url}\n");
+    assert_eq!(ended.stderr, says);
+    assert!(!ended.stdout.contains(KEY));
+    let named = run(runner().env("GATEWAY_KEY", KEY).args([
+        "probe",
+        url,
+        "--model",
+        "mock",
+        "--api-key-env",
+        "GATEWAY_KEY",
+    ]));
+    let named = named.with_code(0);
+    assert!(
+        named.stdout.contains("--api-key-env GATEWAY_KEY"),
+        "{named:#?}"
+    );
+    assert!(!named.stdout.contains(KEY));
+}
+
+/// A server that says that it is vLLM does not get vLLM's key by that, unless it is on this machine.
+#[test]
+fn a_server_chooses_no_key() {
+    let engine = scripted(&format!("api-key = '{KEY}'\n{}", models("vllm")));
+    // Another name of this machine, which does not show that it is one.
+    let elsewhere = format!("http://0.0.0.0:{}", engine.mock.port());
+    let asked = |url: &str, flags: &str| {
+        run(runner()
+            .env("VLLM_API_KEY", KEY)
+            .args(["probe", url])
+            .args(words(flags)))
+    };
+    let refused = asked(&elsewhere, "").with_code(5);
+    assert!(!refused.stderr.contains("goes to"), "{refused:#?}");
+    assert!(refused.stdout.contains("vLLM"), "{refused:#?}");
+    for (url, flags) in [(&engine.mock.url, ""), (&elsewhere, "--backend vllm")] {
+        let ended = asked(url, flags).with_code(0);
+        let says = format!("note: the API key from VLLM_API_KEY goes to {url}\n");
+        assert_eq!(ended.stderr, says);
+    }
+}
+
+#[test]
+fn what_is_no_engine() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let refused = probe(&url, "").with_code(5);
+    assert!(
+        refused.stderr.contains(&format!("cannot reach {url}")),
+        "{refused:#?}"
+    );
+    assert_eq!(refused.stdout, "");
+
+    let page = scripted("[[fault]]\nkind = 'html'\n");
+    let ended = probe(&page.mock.url, "").with_code(5);
+    assert!(ended.stderr.contains("a web page"), "{ended:#?}");
+
+    let wrong = probe("ftp://127.0.0.1", "").with_code(3);
+    assert!(wrong.stderr.contains("ftp://127.0.0.1"), "{wrong:#?}");
+}
+
+/// Routes that are not there, a model that is not, and a server that fails: each has its own words and exit code.
+#[test]
+fn refusals_are_told_apart() {
+    let fixed = |status: u16, said: &str| {
+        let routes = ["/v1/chat/completions", "/v1/completions", "/generate"];
+        let route = |path: &str| {
+            let body = json!({ "detail": said });
+            format!(
+                "[[route]]\nmethod = 'POST'\npath = '{path}'\nstatus = {status}\nbody = '{body}'\n"
+            )
+        };
+        models("vllm") + &routes.map(route).concat()
+    };
+    let gone = "The model `m` does not exist.";
+    for (script, flags, outcome, code, said) in [
+        (
+            fixed(404, "Not Found"),
+            "",
+            "no-route",
+            5,
+            "none of the generating routes",
+        ),
+        (
+            fixed(405, "Method Not Allowed"),
+            "",
+            "no-route",
+            5,
+            "/v1/completions, /v1/chat/completions",
+        ),
+        (
+            fixed(404, gone),
+            "",
+            "unknown-model",
+            3,
+            "does not serve the model `m`",
+        ),
+        (
+            fixed(403, "Forbidden"),
+            "",
+            "needs-key",
+            5,
+            "refuses the request (HTTP 403: Forbidden",
+        ),
+        (fixed(422, "no"), "", "refuses", 5, "no generating route of"),
+        (fixed(500, "boom"), "", "fails", 5, "boom"),
+    ] {
+        let engine = scripted(&script);
+        let ended = probe(&engine.mock.url, &format!("--format json {flags}")).with_code(code);
+        assert!(ended.stderr.contains(said), "{outcome}: {ended:#?}");
+        let document = document(&ended);
+        let own = routes(&document);
+        assert_eq!(own.len(), 2, "{ended:#?}");
+        for (path, came, ..) in own {
+            assert_eq!(came, outcome, "{path}");
+        }
+        assert_eq!(document.get("command"), None, "{outcome}");
+    }
+    let engine = scripted(&models("vllm"));
+    let unlisted = probe(&engine.mock.url, "--model another").with_code(3);
+    assert!(
+        unlisted
+            .stderr
+            .contains("does not serve the model `another`; it serves `m`"),
+        "{unlisted:#?}"
+    );
+    assert!(unlisted.stdout.contains("/models/m"), "{unlisted:#?}");
+    let cut = scripted(&format!(
+        "{}[[fault]]\nkind = 'in-band-error'\nafter-tokens = 2\n",
+        models("vllm")
+    ));
+    let failed = found(&cut.mock.url, "", 5);
+    assert_eq!(failed["routes"][0]["outcome"], "fails");
+}
+
+#[test]
+fn certificates_are_those_of_a_run() {
+    let authority = Authority::new();
+    let certified = authority.certify("127.0.0.1");
+    let mock = Mock::start(&certified.flags());
+    let url = mock.url.replace("http://", "https://");
+    let unknown = probe(&url, "--model mock").with_code(5);
+    assert!(unknown.stderr.contains("cannot reach"), "{unknown:#?}");
+    let insecure = probe(&url, "--model mock --insecure").with_code(0);
+    assert!(insecure.stdout.contains("--insecure"), "{insecure:#?}");
+    let ca = authority.certificate();
+    let trusted = probe(&url, &format!("--model mock --ca-cert {}", ca.display()));
+    assert!(trusted.with_code(0).stdout.contains("--ca-cert"));
+}
+
+/// No backend that ships is forgotten, and the table names no route that its backend does not have.
+#[test]
+fn every_backend_can_be_tried() {
+    let engine = scripted("");
+    let known = session::probe::backends();
+    // It speaks to nothing until its user has written a configuration.
+    const CONFIGURED: [&str; 1] = ["template"];
+    let shipped =
+        shipped::plugins().filter_map(|name| name.strip_prefix("backends/")?.strip_suffix(".wasm"));
+    let mut tried = 0;
+    for backend in shipped.filter(|name| !CONFIGURED.contains(name)) {
+        assert!(known.contains(backend), "{backend} is tried with no engine");
+        let flags = format!("--backend {backend} --model mock --format json");
+        let ended = probe(&engine.mock.url, &flags);
+        assert!(
+            [Some(0), Some(5)].contains(&ended.code),
+            "{backend}: {ended:#?}"
+        );
+        let document = document(&ended);
+        assert!(
+            !document["routes"].as_array().unwrap().is_empty(),
+            "{backend}"
+        );
+        tried += 1;
+    }
+    assert!(tried >= 4, "{tried}");
+}
