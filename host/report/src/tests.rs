@@ -355,7 +355,6 @@ fn watched() -> Client {
         paused_s: 0.0,
         throttled_s: Some(0.0),
         clock_step_ms: Some(0.002),
-        sessions: None,
         backlog: Some(Backlog {
             bound_bytes: 64 << 20,
             peak_bytes: 64 << 20,
