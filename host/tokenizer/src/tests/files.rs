@@ -91,14 +91,14 @@ fn what_is_missing_or_unknown_is_said() {
         ),
         (
             &[("ranks.tiktoken", ranks)],
-            "rename it so that its name holds one of `r50k_base`",
+            "rename the file so that its name contains one of `r50k_base`",
         ),
         (
             &[
                 ("tiktoken.model", ranks),
                 ("tokenizer_config.json", b"{\"tokenizer_class\": \"Other\"}"),
             ],
-            "rename it so that",
+            "rename the file so that",
         ),
         (
             &[
