@@ -65,17 +65,7 @@ fn too_few_descriptors_are_told() {
 #[test]
 fn too_little_memory_is_told() {
     // With less, a debug build of the program itself does not fit, and the system ends it before it begins.
-    let mib = [
-        200,
-        400,
-        800,
-        1_600,
-        3_200,
-        6_400,
-        9_000,
-        12_800,
-        1 << 20,
-    ];
+    let mib = [200, 400, 800, 1_600, 3_200, 6_400, 9_000, 12_800, 1 << 20];
     every_limit("MiB of address space", &mib, |mib| {
         format!("ulimit -v {}", mib << 10)
     });
