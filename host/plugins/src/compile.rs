@@ -86,7 +86,12 @@ fn within(
         // A panic of the compiler drops the channel's end, which is an error below.
         .panic_handler(|_| {})
         .build()
-        .expect("threads can be started")
+        .map_err(|cause| PluginError::Excessive {
+            plugin: asked.to_owned(),
+            what: format!(
+                "the system does not start the threads that compile it ({cause}); free memory, or raise the limit on memory or processes (ulimit)"
+            ),
+        })?
         .spawn(move || {
             let _ = done.send(Component::new(sandbox::engine(), bytes));
         });
