@@ -9,7 +9,7 @@ mod stops;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use model::exchange::{Class, Exchange, Outcome, Phase};
 use report::folder::RunFolder;
 use tempfile::TempDir;
 
@@ -41,15 +41,15 @@ pub fn report(folder: &Path) -> Ended {
 }
 
 /// The failures' classes; absent for a success.
-pub fn class(exchange: &Exchange) -> Option<FailureClass> {
+pub fn class(exchange: &Exchange) -> Option<Class> {
     match &exchange.outcome {
         Outcome::Ok => None,
-        Outcome::Failed { class, .. } => Some(*class),
+        Outcome::Incomplete { class, .. } => Some(*class),
     }
 }
 
 /// How many failed with this class, or not at all.
-pub fn count(exchanges: &[Exchange], wanted: Option<FailureClass>) -> usize {
+pub fn count(exchanges: &[Exchange], wanted: Option<Class>) -> usize {
     exchanges
         .iter()
         .filter(|exchange| class(exchange) == wanted)
@@ -86,7 +86,7 @@ fn one_interrupt_finishes_what_is_in_flight() {
         let answered = count(&exchanges, None);
         assert!(answered > 0);
         // One may have been due at the very moment of the interrupt.
-        let not_sent = count(&exchanges, Some(FailureClass::NotSent));
+        let not_sent = count(&exchanges, Some(Class::NotSent));
         assert_eq!(
             answered + not_sent,
             exchanges.len(),
@@ -124,7 +124,7 @@ fn a_cap_leaves_what_was_due_not_sent() {
     let exchanges = exchanges(folder.path());
     let (answered, not_sent) = (
         count(&exchanges, None),
-        count(&exchanges, Some(FailureClass::NotSent)),
+        count(&exchanges, Some(Class::NotSent)),
     );
     assert!(
         answered > 0 && not_sent > 0,
@@ -168,7 +168,7 @@ fn a_second_interrupt_stops_at_once() {
             "{ended:#?}"
         );
         let exchanges = exchanges(folder.path());
-        assert_eq!(count(&exchanges, Some(FailureClass::Interrupted)), 4);
+        assert_eq!(count(&exchanges, Some(Class::Interrupted)), 4);
         assert_eq!(exchanges.len(), 4);
         assert!(
             exchanges
@@ -219,20 +219,16 @@ fn a_server_that_dies_leaves_failures_by_class() {
     let exchanges = exchanges(folder.path());
     assert_eq!(exchanges.len(), 300);
     let answered = count(&exchanges, None);
-    let by_class: Vec<usize> = [
-        FailureClass::Connect,
-        FailureClass::Send,
-        FailureClass::CutOff,
-    ]
-    .map(|class| count(&exchanges, Some(class)))
-    .into();
+    let by_class: Vec<usize> = [Class::Refused, Class::Reset, Class::Truncated]
+        .map(|class| count(&exchanges, Some(class)))
+        .into();
     assert!(answered > 0 && by_class[0] > 0, "{answered} {by_class:?}");
     assert_eq!(
         answered + by_class.iter().sum::<usize>(),
         300,
         "{by_class:?}"
     );
-    let connect = format!("{:<40} {}\n", "Failed requests (connect):", by_class[0]);
+    let connect = format!("{:<40} {}\n", "Failed requests (refused):", by_class[0]);
     assert!(ended.stdout.contains(&connect), "{ended:#?}");
     assert_eq!(report(folder.path()).stdout, ended.stdout);
 }
@@ -365,7 +361,7 @@ fn too_few_descriptors_are_told_and_recorded() {
     let exchanges = exchanges(folder.path());
     let (answered, failed) = (
         count(&exchanges, None),
-        count(&exchanges, Some(FailureClass::Connect)),
+        count(&exchanges, Some(Class::Refused)),
     );
     assert!(
         answered > 128 && failed > 128,
@@ -373,7 +369,7 @@ fn too_few_descriptors_are_told_and_recorded() {
     );
     assert_eq!(answered + failed, 500);
     assert!(
-        ended.stdout.contains("connect: Too many open files"),
+        ended.stdout.contains("refused: Too many open files"),
         "{}",
         ended.stdout
     );

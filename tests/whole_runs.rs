@@ -11,6 +11,7 @@ mod engines;
 mod faults;
 mod figures;
 mod loads;
+mod outcomes;
 mod patience;
 mod sessions;
 mod settings;

@@ -9,7 +9,7 @@ use crate::support::process::{
     Ended, Mock, Process, has_records, only_run, runner, runner_behind, words,
 };
 use crate::support::raw::{Raw, wait};
-use model::exchange::FailureClass as Class;
+use model::exchange::Class;
 
 fn stopped(process: &Process, signal: &str) {
     process.signal(signal);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mock::{End, Truth};
-use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use model::exchange::{Class, Exchange, Outcome, Phase};
 use report::folder::{RunFolder, Status};
 use result::finding::Id;
 use result::summary::Summary;
@@ -74,10 +74,10 @@ impl After {
 }
 
 /// The class of a failure, and its message.
-pub fn failure(exchange: &Exchange) -> Option<(FailureClass, &str)> {
+pub fn failure(exchange: &Exchange) -> Option<(Class, &str)> {
     match &exchange.outcome {
         Outcome::Ok => None,
-        Outcome::Failed { class, message, .. } => Some((*class, message)),
+        Outcome::Incomplete { class, message, .. } => Some((*class, message)),
     }
 }
 
@@ -194,15 +194,15 @@ fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
 /// The summary counts what is on record, and what the status says was never sent.
 #[track_caller]
 fn check_summary(about: &str, after: &After, unsent: u64) {
-    let mut classes = BTreeMap::<FailureClass, u64>::new();
+    let mut classes = BTreeMap::<Class, u64>::new();
     if unsent > 0 {
-        classes.insert(FailureClass::NotSent, unsent);
+        classes.insert(Class::NotSent, unsent);
     }
     for (class, _) in after.measured().filter_map(failure) {
         *classes.entry(class).or_default() += 1;
     }
     let requests = &after.summary.requests;
-    let counted: BTreeMap<FailureClass, u64> = (requests.failures.iter())
+    let counted: BTreeMap<Class, u64> = (requests.failures.iter())
         .map(|(class, failures)| (*class, failures.count))
         .collect();
     assert_eq!(counted, classes, "{about}");
@@ -277,7 +277,7 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
 #[track_caller]
 pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));
-    let got = sorted(exchanges.iter().filter(|e| e.is_ok()).map(text));
+    let got = sorted(exchanges.iter().filter(|e| e.has_answer()).map(text));
     if how == How::Killed {
         assert!(is_within(&got, &given), "{about}: {got:?} of {given:?}");
         return;
@@ -292,7 +292,7 @@ pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
         // An engine that ends logs nothing of what it did not finish.
         let lost = |e: &&Exchange| {
             let class = failure(e).map(|(class, _)| class);
-            matches!(class, Some(FailureClass::Send | FailureClass::CutOff))
+            matches!(class, Some(Class::Reset | Class::Truncated))
         };
         let lost = exchanges.iter().filter(lost).count();
         let logged = log.len();

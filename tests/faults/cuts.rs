@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-use model::exchange::FailureClass as Class;
+use model::exchange::Class;
 use tempfile::TempDir;
 
 use super::check::{GIVEN, How, at_once, check, failure};
@@ -112,8 +112,8 @@ fn cut_everywhere(dialect: (&str, &str), script: &[&str], streams: bool) {
     for (bytes, exchange) in after.exchanges.iter().enumerate() {
         let about = || format!("{about}: {bytes} of {} bytes: {exchange:#?}", whole.len());
         let wanted = match bytes {
-            _ if bytes < head => Some(Class::Send),
-            _ if bytes < done => Some(Class::CutOff),
+            _ if bytes < head => Some(Class::Reset),
+            _ if bytes < done => Some(Class::Truncated),
             _ => None,
         };
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mock::Truth;
-use model::exchange::FailureClass as Class;
+use model::exchange::Class;
 use tempfile::TempDir;
 
 use super::check::{How, at_once, check, failure, no_faster, refused};
@@ -69,7 +69,7 @@ fn an_engine_that_is_dead_at_the_start_is_told_before_anything_is_written() {
 }
 
 /// What may happen to a request whose engine is gone.
-const GONE: [Class; 3] = [Class::Connect, Class::Send, Class::CutOff];
+const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
 
 /// How an engine leaves: killed it leaves no log, asked to end it does.
 #[derive(Clone, Copy, Debug)]
@@ -139,8 +139,8 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
 #[test]
 fn an_engine_that_dies_after_the_question_leaves_failures_only() {
     for (about, act, class) in [
-        ("hangs up", Act::Close, Class::Send),
-        ("resets", Act::Reset, Class::Send),
+        ("hangs up", Act::Close, Class::Reset),
+        ("resets", Act::Reset, Class::Reset),
     ] {
         let raw = Raw::engine(move |_| vec![act.clone()]).listen();
         let place = TempDir::new().unwrap();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use mock::Truth;
-use model::exchange::{Exchange, FailureClass as Class};
+use model::exchange::{Class, Exchange};
 use model::units::Nanos;
 use tempfile::TempDir;
 

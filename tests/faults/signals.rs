@@ -4,7 +4,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use model::exchange::{FailureClass as Class, Phase};
+use model::exchange::{Class, Phase};
 use tempfile::TempDir;
 
 use super::check::{GIVEN, How, at_once, check, failure, no_panic, refused};

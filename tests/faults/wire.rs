@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use model::exchange::FailureClass as Class;
+use model::exchange::Class;
 use tempfile::TempDir;
 
 use super::check::{How, at_once, check, failure};
@@ -87,8 +87,8 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
     let all = answer();
     let length = |length: usize| format!("content-length: {length}");
     let chunks = |bytes: &str| headed("transfer-encoding: chunked", bytes);
-    let cut_off = |said| Some((Class::CutOff, said));
-    let send = |said| Some((Class::Send, said));
+    let cut_off = |said| Some((Class::Truncated, said));
+    let send = |said| Some((Class::Reset, said));
     let right = all.len();
     one_after_the_other(
         vec![
@@ -198,7 +198,7 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
 
 #[test]
 fn lengths_that_http_forbids_are_refused() {
-    let (all, send) = (answer(), |said| Some((Class::Send, said)));
+    let (all, send) = (answer(), |said| Some((Class::Reset, said)));
     one_after_the_other(
         vec![
             (
@@ -221,8 +221,8 @@ fn lengths_that_http_forbids_are_refused() {
 
 #[test]
 fn a_reset_spoils_the_reply_that_it_hits_and_no_other() {
-    let cut_off = Some((Class::CutOff, "reset"));
-    let send = Some((Class::Send, "reset"));
+    let cut_off = Some((Class::Truncated, "reset"));
+    let send = Some((Class::Reset, "reset"));
     let head = CHUNKED.as_bytes();
     let (a, b) = (chunk(text("a")), chunk(text("b")));
     let until = |bytes: &[&[u8]]| vec![say(bytes.concat()), wait(30), Act::Reset];
@@ -309,25 +309,25 @@ fn floods() -> Vec<Flood> {
             "an endless head",
             b"HTTP/1.1 200 OK\r\n".to_vec(),
             b"x-more: 1\r\n".repeat(400),
-            &[Class::Send],
+            &[Class::Reset],
         ),
         (
             "a header without end",
             b"HTTP/1.1 200 OK\r\nx: ".to_vec(),
             b"x".repeat(8000),
-            &[Class::Send],
+            &[Class::Reset],
         ),
         (
             "interim replies",
             vec![],
             b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(400),
-            &[Class::Send, Class::FirstTokenTimeout],
+            &[Class::Reset, Class::FirstTokenTimeout],
         ),
         (
             "a chunk extension",
             [&chunked[..], b"5;x="].concat(),
             b"x".repeat(8000),
-            &[Class::CutOff],
+            &[Class::Truncated],
         ),
     ]
 }

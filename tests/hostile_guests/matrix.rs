@@ -1,7 +1,7 @@
 //! What plugins of each kind do wrong, in whole runs: how the run ends, what the records say, and that what was
 //! measured can be read.
 
-use model::exchange::{Exchange, FailureClass};
+use model::exchange::{Class, Exchange};
 use report::assessment::Assessment;
 use report::folder::Status;
 
@@ -189,8 +189,8 @@ fn each_kind_of_plugin_may_do_anything() {
                     assert!(others.iter().all(|exchange| exchange.is_ok()), "{what}");
                     let (class, message) = super::runs::failure(spoilt[0]);
                     let expected = match cost {
-                        Cost::Said => FailureClass::Protocol,
-                        _ => FailureClass::Plugin,
+                        Cost::Said => Class::Protocol,
+                        _ => Class::Plugin,
                     };
                     assert_eq!(class, expected, "{what}: {message}");
                     assert!(message.contains(BACKEND), "{what}: {message}");

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use model::exchange::{Exchange, FailureClass, Outcome};
+use model::exchange::{Class, Exchange, Outcome};
 use report::assessment::Assessment;
 use report::folder::{RunFolder, Status};
 use tempfile::TempDir;
@@ -162,9 +162,9 @@ fn run_told(
 
 /// What a failed exchange was called, and why.
 #[track_caller]
-pub fn failure(exchange: &Exchange) -> (FailureClass, &str) {
+pub fn failure(exchange: &Exchange) -> (Class, &str) {
     match &exchange.outcome {
-        Outcome::Failed { class, message, .. } => (*class, message),
+        Outcome::Incomplete { class, message, .. } => (*class, message),
         Outcome::Ok => panic!("exchange {} succeeded", exchange.index),
     }
 }
@@ -198,7 +198,7 @@ fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
         let ran = run(&mock.url, &backend, "mark = 3", 12, sandbox);
         let spoilt = all_but_one(&ran);
         let (class, message) = failure(&spoilt);
-        assert_eq!(class, FailureClass::Plugin);
+        assert_eq!(class, Class::Plugin);
         assert!(
             message.starts_with(&format!("plugin `{BACKEND}` ")) && message.contains(words),
             "{message}"
@@ -216,7 +216,7 @@ fn a_request_that_cannot_be_written_is_recorded_and_never_sent() {
     assert_eq!(
         failure(&spoilt),
         (
-            FailureClass::Plugin,
+            Class::Plugin,
             "plugin `guests/hostile-backend.wasm` failed in `encode`: it aborted without a message"
         )
     );
@@ -244,7 +244,7 @@ fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
         assert!(exchanges.len() < 2_000, "{}", exchanges.len());
         assert!(exchanges.iter().all(|exchange| !exchange.is_ok()));
         let spoilt = (exchanges.iter())
-            .filter(|exchange| failure(exchange).0 == FailureClass::Plugin)
+            .filter(|exchange| failure(exchange).0 == Class::Plugin)
             .count();
         assert!(call == "encode" || spoilt >= 10, "{spoilt}");
     }
@@ -260,7 +260,7 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
     assert_eq!(
         failure(&ran.exchanges()[0]),
         (
-            FailureClass::Plugin,
+            Class::Plugin,
             "plugin `guests/hostile-backend.wasm` broke its contract in `decode`: \
              it produces more than 32 MiB from one reply"
         )

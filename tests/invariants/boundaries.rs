@@ -10,7 +10,7 @@ use load::drive::{End, Replies as _};
 use load::pace::Signal;
 use load::pace::news::newsfeed;
 use model::clock::Clock;
-use model::exchange::{FailureClass, Kind, Open, Phase, Prepared};
+use model::exchange::{Class, Kind, Open, Phase, Prepared};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::sandbox;
@@ -105,7 +105,7 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     let refused = trial.run().await;
     assert_eq!(
         refused.failures(),
-        [0, 1, 2].map(|index| (index, FailureClass::HttpStatus))
+        [0, 1, 2].map(|index| (index, Class::HttpStatus))
     );
     let admitted = trial.api_key(KEY).run().await;
     assert_eq!(admitted.failures(), []);
@@ -195,6 +195,7 @@ fn open_exchange() -> Open {
         sample: serde_json::from_value(sample).unwrap(),
         target: 0,
         released: None,
+        forces_length: false,
     });
     prepared.due(Nanos(500), None).open()
 }

@@ -32,6 +32,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
         "load.concurrency=3",
         "load.think-time=1s",
     ];
+    let cancelled = ["request.cancel-share=0.1", "request.cancel-after=1s"];
     let trace = format!("load.trace.file={times}");
     let exact = "scorers=[{plugin='scorers/exact-match.wasm'}]";
     let scorer = "scorers=[{plugin='scorers/exact-match.wasm', config={strip=false}}]";
@@ -48,6 +49,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
         "dataset.files.NAME" => (&[], Some(format!("dataset.files.data={FILE}"))),
         "request.extra-body" => (&[], Some("request.extra-body.a=1".into())),
         "request.adapter-assignment" => (&["request.adapters=a"], None),
+        "request.cancel-share" | "request.cancel-after" => (&cancelled, None),
         "goodput.METRIC" => (&[], Some("goodput.ttft=7".into())),
         "thresholds.FIGURE" => (&[], Some("thresholds.ttft.p99=<= 7ms".into())),
         "scorers[].plugin" => (&[], Some(exact.into())),

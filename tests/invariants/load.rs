@@ -10,7 +10,7 @@ use load::transport::Dial;
 use mock::Engine;
 use model::arrival::{Due, Trace};
 use model::connection::{Timestamps, Version};
-use model::exchange::{Exchange, FailureClass, Phase};
+use model::exchange::{Class, Exchange, Phase};
 use model::target::Target;
 use model::units::Nanos;
 use report::folder::{self, RunFolder};
@@ -212,7 +212,7 @@ async fn nothing_due_is_without_a_record() {
     let indexes: Vec<u64> = ran.measured().map(|e| e.index).collect();
     assert_eq!(indexes, (0..due_within as u64).collect::<Vec<_>>());
     let failures = &ran.summary.requests.failures;
-    let not_sent = failures[&FailureClass::NotSent].count;
+    let not_sent = failures[&Class::NotSent].count;
     assert_eq!(not_sent as usize + ran.truths.len(), due_within);
     assert!(not_sent > 0);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::exchange::{Exchange, FailureClass};
+use model::exchange::{Class, Exchange};
 use report::{csv, json, schema};
 use result::summary::Summary;
 
@@ -80,11 +80,11 @@ async fn failures_leave_empty_cells() {
     let ran = mixed().run().await;
     let rows = table(&ran);
     let row = |outcome: &str| rows.iter().find(|row| row["outcome"] == outcome).unwrap();
-    let refused = row(FailureClass::HttpStatus.name());
+    let refused = row(Class::HttpStatus.name());
     for empty in ["ttft-ms", "e2e-ms", "tpot-ms", "output-tokens", "finish"] {
         assert_eq!(refused[empty], "", "{empty}: {refused:?}");
     }
-    let not_sent = row(FailureClass::NotSent.name());
+    let not_sent = row(Class::NotSent.name());
     for empty in [
         "sent-ms",
         "granted-ms",

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use model::exchange::{Exchange, FailureClass as Class};
+use model::exchange::{Class, Exchange};
 use report::record;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
@@ -14,7 +14,7 @@ use crate::support::process::{Mock, Process, has_records, only_run, run, runner,
 use crate::support::raw::Raw;
 
 /// What may happen to a request whose server is gone.
-const GONE: [Class; 3] = [Class::Connect, Class::Send, Class::CutOff];
+const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
 
 fn failed_as(exchanges: &[Exchange], classes: &[Class]) -> usize {
     let among = |exchange: &&Exchange| class(exchange).is_some_and(|own| classes.contains(&own));

@@ -1,7 +1,7 @@
 //! The faults that a server over TCP can commit, over every kind of connection: each is a failure of
 //! its class, and all other requests are answered.
 
-use model::exchange::{FailureClass as Class, Outcome};
+use model::exchange::{Class, Outcome};
 use tempfile::TempDir;
 
 use crate::endings::{class, exchanges, line};
@@ -11,19 +11,19 @@ use crate::support::process::{Mock, run, runner};
 
 /// What goes wrong with the request at this position, and the resulting failure.
 const FAULTS: [(&str, Class); 15] = [
-    ("kind = 'hang-up'", Class::Send),
-    ("kind = 'hang-up', reset = true", Class::Send),
-    ("kind = 'cut', after-tokens = 0", Class::CutOff),
-    ("kind = 'cut', after-tokens = 3", Class::CutOff),
+    ("kind = 'hang-up'", Class::Reset),
+    ("kind = 'hang-up', reset = true", Class::Reset),
+    ("kind = 'cut', after-tokens = 0", Class::Truncated),
+    ("kind = 'cut', after-tokens = 3", Class::Truncated),
     (
         "kind = 'cut', after-tokens = 0, reset = true",
-        Class::CutOff,
+        Class::Truncated,
     ),
     (
         "kind = 'cut', after-tokens = 3, reset = true",
-        Class::CutOff,
+        Class::Truncated,
     ),
-    ("kind = 'no-done', after-tokens = 3", Class::CutOff),
+    ("kind = 'no-done', after-tokens = 3", Class::Truncated),
     ("kind = 'http-error'", Class::HttpStatus),
     (
         "kind = 'http-error', status = 429, retry-after = '7s'",
@@ -137,9 +137,9 @@ fn a_reset_is_called_one() {
     run(&mut line(runner(), &mock, folder.path(), flags)).with_code(0);
     for (exchange, wanted) in exchanges(folder.path())
         .iter()
-        .zip([Class::Send, Class::CutOff])
+        .zip([Class::Reset, Class::Truncated])
     {
-        let Outcome::Failed { class, message, .. } = &exchange.outcome else {
+        let Outcome::Incomplete { class, message, .. } = &exchange.outcome else {
             panic!("it is a failure")
         };
         assert_eq!(

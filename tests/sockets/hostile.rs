@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-use model::exchange::{FailureClass as Class, Outcome};
+use model::exchange::{Class, Outcome};
 use tempfile::TempDir;
 
 use crate::endings::{class, count, exchanges};
@@ -99,7 +99,7 @@ fn each_is_a_failure_of_its_class() {
                 let _ = stream.shutdown(Shutdown::Write);
                 std::thread::sleep(Duration::from_secs(60));
             },
-            Class::Send,
+            Class::Reset,
             "closed before a reply arrived",
         ),
         (
@@ -110,7 +110,7 @@ fn each_is_a_failure_of_its_class() {
                 let _ = stream.shutdown(Shutdown::Write);
                 std::thread::sleep(Duration::from_secs(60));
             },
-            Class::CutOff,
+            Class::Truncated,
             "before the reply's last chunk",
         ),
         (
@@ -122,7 +122,7 @@ fn each_is_a_failure_of_its_class() {
                     .is_ok()
                 {}
             },
-            Class::Send,
+            Class::Reset,
             "",
         ),
         (
@@ -133,7 +133,7 @@ fn each_is_a_failure_of_its_class() {
                     std::thread::sleep(Duration::from_millis(5));
                 }
             },
-            Class::Send,
+            Class::Reset,
             "",
         ),
         (
@@ -142,7 +142,7 @@ fn each_is_a_failure_of_its_class() {
                 hear(&mut stream);
                 while stream.write_all(b"HTTP/1.1 102 Processing\r\n\r\n").is_ok() {}
             },
-            Class::Send,
+            Class::Reset,
             "more than 16 interim replies",
         ),
     ];
@@ -150,7 +150,7 @@ fn each_is_a_failure_of_its_class() {
         let exchanges = asked(&server(treat), "--first-token-timeout 700ms");
         assert_eq!(exchanges.len(), 4, "{about}");
         for exchange in &exchanges {
-            let Outcome::Failed { message, .. } = &exchange.outcome else {
+            let Outcome::Incomplete { message, .. } = &exchange.outcome else {
                 panic!("{about}: it is a failure")
             };
             assert_eq!(class(exchange), Some(wanted), "{about}: {message}");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::exchange::{
-    Event, Events, Exchange, FailureClass, Kind, Outcome, Phase, SampleFacts, Turn, Usage,
+    Class, Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Turn, Usage,
 };
 use model::units::Nanos;
 use report::environment::Environment;
@@ -192,8 +192,8 @@ impl MadeUp {
             }),
             outcome: match failed {
                 false => Outcome::Ok,
-                true => Outcome::Failed {
-                    class: FailureClass::CutOff,
+                true => Outcome::Incomplete {
+                    class: Class::Truncated,
                     reason: None,
                     message: self.message.to_owned(),
                 },

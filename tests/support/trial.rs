@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mock::{Engine, Truth};
-use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 use reader::Located;
 use report::environment::Environment;
@@ -310,11 +310,11 @@ impl Ran {
     }
 
     /// Failures of the measured exchanges by index; the others are successes.
-    pub fn failures(&self) -> Vec<(u64, FailureClass)> {
+    pub fn failures(&self) -> Vec<(u64, Class)> {
         self.measured()
             .filter_map(|exchange| match &exchange.outcome {
                 Outcome::Ok => None,
-                Outcome::Failed { class, .. } => Some((exchange.index, *class)),
+                Outcome::Incomplete { class, .. } => Some((exchange.index, *class)),
             })
             .collect()
     }

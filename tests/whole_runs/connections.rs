@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::exchange::{Exchange, FailureClass as Class, Outcome, Phase};
+use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 
 use super::{BASE, base};
@@ -57,10 +57,10 @@ async fn a_server_of_http_1_is_told_as_one() {
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures().len(), 5);
     for exchange in ran.measured() {
-        let Outcome::Failed { class, message, .. } = &exchange.outcome else {
+        let Outcome::Incomplete { class, message, .. } = &exchange.outcome else {
             panic!("it is no answer")
         };
-        assert_eq!(*class, Class::Send);
+        assert_eq!(*class, Class::Reset);
         assert!(
             message.ends_with("does the server speak HTTP/2?"),
             "{message}"
@@ -107,8 +107,8 @@ async fn a_connection_that_says_goodbye_is_replaced() {
 #[tokio::test(start_paused = true)]
 async fn a_reset_stream_fails_one_request() {
     for (fault, class) in [
-        ("kind = 'hang-up'", Class::Send),
-        ("kind = 'cut'\nafter-tokens = 3", Class::CutOff),
+        ("kind = 'hang-up'", Class::Reset),
+        ("kind = 'cut'\nafter-tokens = 3", Class::Truncated),
     ] {
         let trial = over_http_2().with("load.requests = 20");
         let ran = trial
@@ -281,7 +281,7 @@ async fn several_targets_are_asked_in_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_target_that_is_down_fails_its_share() {
     for (away, class, said) in [
-        (Away::Refuses, Class::Connect, "refused"),
+        (Away::Refuses, Class::Refused, "refused"),
         (
             Away::IsSilent,
             Class::ConnectTimeout,
@@ -302,7 +302,7 @@ async fn a_target_that_is_down_fails_its_share() {
                 "{away:?} HTTP/{http}"
             );
             assert_eq!(ran.everywhere("ttft"), (120.0, 3));
-            let Outcome::Failed { message, .. } = &ran.exchanges[1].outcome else {
+            let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
                 unreachable!("it is a failure")
             };
             assert_eq!(message, said);

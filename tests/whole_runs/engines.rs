@@ -1,7 +1,7 @@
 //! The backends of engines whose routes the scripts in `host/mock/engines` play, streamed and not, and with replies
 //! that break.
 
-use model::exchange::FailureClass as Class;
+use model::exchange::Class;
 use result::metric::Source;
 
 use super::base;
@@ -151,8 +151,8 @@ async fn broken_replies_are_failures() {
                 "kind = 'in-band-error'\nafter-tokens = 3",
                 Class::InBandError,
             ),
-            ("kind = 'cut'\nafter-tokens = 3", Class::CutOff),
-            ("kind = 'no-done'\nafter-tokens = 3", Class::CutOff),
+            ("kind = 'cut'\nafter-tokens = 3", Class::Truncated),
+            ("kind = 'no-done'\nafter-tokens = 3", Class::Truncated),
             ("kind = 'html'", Class::Protocol),
         ] {
             let trial = trial(engine, "").against(&format!("[[fault]]\n{fault}\nrequests = [1]"));

@@ -1,7 +1,7 @@
 //! What is computed from a run's records: goodput, the steady state, intervals, and the sources of
 //! metrics.
 
-use model::exchange::FailureClass;
+use model::exchange::Class;
 use result::summary::{Basis, SteadyState, Window};
 
 use super::{assert_close, base};
@@ -16,7 +16,7 @@ async fn goodput_counts_what_failed_against_it() {
         .against("[[fault]]\nkind = 'cut'\nafter-tokens = 3\nrequests = [4]")
         .run()
         .await;
-    assert_eq!(ran.failures(), [(4, FailureClass::CutOff)]);
+    assert_eq!(ran.failures(), [(4, Class::Truncated)]);
     let goodput = ran.summary.goodput.as_ref().unwrap();
     assert_eq!((goodput.good, goodput.slo_attainment), (4, Some(0.8)));
     let duration = ran.summary.throughput.duration_s.unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::arrival::{Arrival, Due, Trace};
-use model::exchange::{FailureClass, Outcome};
+use model::exchange::{Class, Outcome};
 use model::units::Nanos;
 use report::folder::RunFolder;
 use result::finding::{Id, Verdict};
@@ -243,7 +243,7 @@ async fn what_was_not_sent_is_on_record() {
     assert_eq!(due(&ran).len(), 10);
     let requests = &ran.summary.requests;
     assert_eq!((requests.total, requests.successful), (10, 4));
-    assert_eq!(requests.failures[&FailureClass::NotSent].count, 6);
+    assert_eq!(requests.failures[&Class::NotSent].count, 6);
     let sent: Vec<f64> = ran
         .measured()
         .filter_map(|e| Some(e.sent?.since(ran.start()).as_millis_f64()))

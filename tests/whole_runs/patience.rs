@@ -1,6 +1,6 @@
 //! The timeouts, and when each of them starts.
 
-use model::exchange::{FailureClass as Class, Kind};
+use model::exchange::{Class, Kind};
 use model::units::Nanos;
 
 use super::base;

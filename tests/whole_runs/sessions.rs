@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use model::exchange::{Exchange, FailureClass};
+use model::exchange::{Class, Exchange};
 use model::units::Nanos;
 use result::finding::Id;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::support::trial::{Ran, Trial};
 const MS: u64 = 1_000_000;
 
 /// Chats with one instruction, three questions each, 500 ms apart, and answers on record.
-fn file(chats: u32) -> NamedTempFile {
+pub(super) fn file(chats: u32) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     for chat in 0..chats {
         let mut messages = vec![json!({"role": "system", "content": format!("You are {chat}.")})];
@@ -28,7 +28,7 @@ fn file(chats: u32) -> NamedTempFile {
     file
 }
 
-fn trial(file: &NamedTempFile, load: &str) -> Trial {
+pub(super) fn trial(file: &NamedTempFile, load: &str) -> Trial {
     Trial::of(&format!(
         r#"
 [target]
@@ -53,7 +53,7 @@ fn event(text: &str) -> String {
 }
 
 /// An answer that names the request's number, in two pieces 100 ms apart.
-fn answer(number: u64) -> Vec<Act> {
+pub(super) fn answer(number: u64) -> Vec<Act> {
     let last = [
         chunk(event(&format!("{number}"))),
         chunk(DONE),
@@ -187,14 +187,10 @@ async fn what_follows_a_failure_is_counted_as_failed_or_goes_on() {
         .against_raw(&refusing(0))
         .run()
         .await;
-    let failures: Vec<FailureClass> = ran.failures().into_iter().map(|(_, class)| class).collect();
+    let failures: Vec<Class> = ran.failures().into_iter().map(|(_, class)| class).collect();
     assert_eq!(
         failures,
-        [
-            FailureClass::HttpStatus,
-            FailureClass::ParentFailed,
-            FailureClass::ParentFailed
-        ]
+        [Class::HttpStatus, Class::ParentFailed, Class::ParentFailed]
     );
     assert_eq!(ran.summary.requests.successful, 3, "{}", ran.text);
     let raw = refusing(0);

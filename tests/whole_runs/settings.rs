@@ -1,6 +1,6 @@
 //! What a run asks of requests, as it goes over the wire.
 
-use model::exchange::{FailureClass, Outcome, Reason};
+use model::exchange::{Class, Outcome, Reason};
 use serde_json::{Value, json};
 
 use super::{BASE, base};
@@ -79,10 +79,10 @@ async fn why_a_server_refused_is_recorded_and_counted() {
         .measured()
         .map(|exchange| match &exchange.outcome {
             Outcome::Ok => None,
-            Outcome::Failed { class, reason, .. } => Some((*class, *reason)),
+            Outcome::Incomplete { class, reason, .. } => Some((*class, *reason)),
         })
         .collect();
-    use FailureClass::{HttpStatus, InBandError};
+    use Class::{HttpStatus, InBandError};
     let expected = [
         Some((HttpStatus, Some(Reason::Overloaded))),
         Some((HttpStatus, Some(Reason::TooLong))),

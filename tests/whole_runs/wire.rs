@@ -1,7 +1,7 @@
 //! Replies that no HTTP library writes, byte by byte: an error in one is a failure of that
 //! request alone, and an oddity is no failure.
 
-use model::exchange::{FailureClass as Class, Outcome};
+use model::exchange::{Class, Outcome};
 
 use super::BASE;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, sound, text, wait};
@@ -73,7 +73,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(chunk(GZIPPED)),
                 say(LAST_CHUNK),
             ],
-            Class::Send,
+            Class::Reset,
             "the transfer coding `gzip, chunked`, which was not requested",
         ),
         (
@@ -121,25 +121,25 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say("size\r\n"),
                 say(DONE),
             ],
-            Class::CutOff,
+            Class::Truncated,
             "a chunk of the reply has no valid size",
         ),
         (
             "a stated length that is not reached",
             vec![say(head(1000)), say(text("a")), Act::Close],
-            Class::CutOff,
+            Class::Truncated,
             "bytes before the reply's stated end",
         ),
         (
             "a stated length that ends too early",
             vec![say(head(text("a").len())), say(answer())],
-            Class::CutOff,
+            Class::Truncated,
             "the reply ended without its end marker",
         ),
         (
             "closed without the last chunk",
             vec![say(CHUNKED), say(chunk(text("a"))), Act::Close],
-            Class::CutOff,
+            Class::Truncated,
             "before the reply's last chunk",
         ),
         (
@@ -149,19 +149,19 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say(&text("a")[..30]),
                 Act::Close,
             ],
-            Class::CutOff,
+            Class::Truncated,
             "",
         ),
         (
             "a length with a sign",
             vec![say(head(3).replace("length: ", "length: +")), say("abc")],
-            Class::Send,
+            Class::Reset,
             "content-length is not a number",
         ),
         (
             "a length and chunks",
             with_fields("content-length: 5", answer().as_bytes()),
-            Class::Send,
+            Class::Reset,
             "both a content-length and a transfer-encoding",
         ),
         (
@@ -170,7 +170,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 Act::Repeat(b"HTTP/1.1 102 Processing\r\n\r\n".to_vec(), 100_000),
                 Act::Close,
             ],
-            Class::Send,
+            Class::Reset,
             "more than 16 interim replies",
         ),
         (
@@ -180,7 +180,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 Act::Repeat(vec![b'x'; 1 << 10], 1_000),
                 Act::Close,
             ],
-            Class::Send,
+            Class::Reset,
             "the reply's head is longer than 64 KiB",
         ),
         (
@@ -189,19 +189,19 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 "transfer-encoding",
                 &("x: y\r\n".repeat(1_000) + "transfer-encoding"),
             ))],
-            Class::Send,
+            Class::Reset,
             "the reply's head has more than 128 fields",
         ),
         (
             "a zero byte in the head",
             with_fields("x: a\0b", answer().as_bytes()),
-            Class::Send,
+            Class::Reset,
             "the reply is not HTTP/1.1",
         ),
         (
             "a field over two lines",
             with_fields("x: a\r\n b", answer().as_bytes()),
-            Class::Send,
+            Class::Reset,
             "the reply is not HTTP/1.1",
         ),
         (
@@ -212,7 +212,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
                 say("0\r\n"),
                 Act::Repeat(b"x: y\r\n".to_vec(), 100_000),
             ],
-            Class::CutOff,
+            Class::Truncated,
             "the reply's trailer is longer than 64 KiB",
         ),
         (
@@ -228,19 +228,19 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
         (
             "no HTTP",
             vec![say("+PONG\r\n"), Act::Close],
-            Class::Send,
+            Class::Reset,
             "the reply is not HTTP/1.1",
         ),
         (
             "half a head",
             vec![say("HTTP/1.1 200 OK\r\ncontent-ty"), Act::Close],
-            Class::Send,
+            Class::Reset,
             "in the middle of the reply's head",
         ),
         (
             "nothing",
             vec![Act::Close],
-            Class::Send,
+            Class::Reset,
             "closed before a reply arrived",
         ),
         (
@@ -290,7 +290,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             "{about}: {:?}",
             ran.exchanges[1].outcome
         );
-        let Outcome::Failed { message, .. } = &ran.exchanges[1].outcome else {
+        let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
             unreachable!("it is a failure")
         };
         assert!(message.contains(said), "{about}: {message}");

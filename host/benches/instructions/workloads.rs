@@ -176,6 +176,7 @@ fn open() -> Result<Box<Open>> {
         sample: serde_json::from_value(sample)?,
         target: 0,
         released: None,
+        forces_length: false,
     });
     Ok(Box::new(Open {
         sent: Some(Nanos(1_000_100_000)),

@@ -32,7 +32,7 @@ use crate::question::Question;
 use crate::transport::{Connect, Marks, Request};
 use lazy_timer::LazyTimer;
 use model::clock::Clock;
-use model::exchange::{Due, FailureClass, Open};
+use model::exchange::{Class, Due, Open};
 use model::frame::{Frames, Framing};
 use model::units::Nanos;
 use pool::Pool;
@@ -62,6 +62,8 @@ pub struct Job {
     pub framing: Framing,
     /// The conversation it belongs to, if connections are reserved for conversations.
     pub session: Option<Arc<str>>,
+    /// How long after it was sent the client hangs up on purpose, if the reply has not ended by then.
+    pub cancelled_after: Option<Nanos>,
 }
 
 /// Where the replies of a run go.
@@ -112,7 +114,7 @@ pub enum End {
         retry_after: Option<String>,
     },
     /// It did not.
-    Broke(FailureClass, String),
+    Broke(Class, String),
 }
 
 /// What a worker needs.
@@ -207,6 +209,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             request,
             framing,
             session,
+            cancelled_after,
         } = *job;
         let mut exchange = exchange.open();
         let reply = self.replies.open(key);
@@ -226,12 +229,19 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 tokio::select! {
                     biased;
                     () = abort.came() => End::Broke(
-                        FailureClass::Interrupted,
+                        Class::Interrupted,
                         "the run was stopped while the reply was arriving".to_owned(),
                     ),
                     () = tokio::time::sleep(limit) => End::Broke(
-                        FailureClass::RequestTimeout,
+                        Class::RequestTimeout,
                         format!("the reply took longer than {}", model::duration::format(limit)),
+                    ),
+                    after = self.left(&marks, cancelled_after) => End::Broke(
+                        Class::Cancelled,
+                        format!(
+                            "this client hung up on purpose, {} after the request was sent",
+                            model::duration::format(after)
+                        ),
                     ),
                 }
             });
@@ -252,6 +262,25 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let freed = self.clock.now();
         reply.closed(Box::new(exchange), end);
         self.signal.release(key, freed);
+    }
+
+    /// Waits until the user of a request leaves, and returns how long that is after it was sent; for ever if the user
+    /// does not.
+    async fn left(&self, marks: &Marks, after: Option<Nanos>) -> Duration {
+        let Some(after) = after else {
+            return std::future::pending().await;
+        };
+        let after = Duration::from(after);
+        loop {
+            match marks.sent.get() {
+                // It may be sent at any time, and then there is still as long to wait.
+                None => tokio::time::sleep(after).await,
+                Some(sent) => {
+                    tokio::time::sleep_until(self.clock.instant(sent) + after).await;
+                    return after;
+                }
+            }
+        }
     }
 
     async fn talk(
@@ -279,7 +308,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 Err(NoHead::Unsent(again)) if !facts.waited => request = again,
                 Err(NoHead::Unsent(_)) => {
                     let cause = "a new connection was closed before a request was sent";
-                    return End::Broke(FailureClass::Send, cause.to_owned());
+                    return End::Broke(Class::Reset, cause.to_owned());
                 }
             }
         };
@@ -287,7 +316,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         exchange.headers = Some(connection.last_read());
         let is_success = (200..300).contains(&head.status);
         if is_success && let Some(wrong) = not_as_asked(&head.headers, framing) {
-            return End::Broke(FailureClass::Protocol, wrong);
+            return End::Broke(Class::Protocol, wrong);
         }
         let (end, at) = if is_success {
             reply.head(head.status, &head.headers);

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
+mod outcome;
 mod stage;
 
+pub use outcome::{Class, Outcome, Reason};
 pub use stage::{Due, Open, Prepared, Reply};
 
 /// Which part of the run a request belongs to.
@@ -387,84 +389,19 @@ impl Events {
     }
 }
 
-/// The outcome of an exchange. A failure is never counted as a success.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", tag = "result")]
-pub enum Outcome {
-    /// The reply was complete and held an answer.
-    Ok,
-    /// It failed.
-    Failed {
-        /// The kind of failure.
-        class: FailureClass,
-        /// Why the server refused, as far as its reply says; absent if it does not, and if the server
-        /// did not refuse.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<Reason>,
-        /// A message for people; without secrets.
-        message: String,
-    },
-}
-
-crate::words! {
-    /// The kinds of failure. Each is counted and printed separately.
-    pub enum FailureClass {
-        /// It was due, but the run ended before the cap on requests in flight released it.
-        NotSent = "not-sent",
-        /// A request that it depends on failed, so it was not sent.
-        ParentFailed = "parent-failed",
-        /// No connection could be made.
-        Connect = "connect",
-        /// The connection broke before the reply's headers.
-        Send = "send",
-        /// The server answered with an HTTP status that is not a success.
-        HttpStatus = "http-status",
-        /// The server reported an error inside a reply that began as a success.
-        InBandError = "in-band-error",
-        /// The reply ended before its end marker.
-        CutOff = "cut-off",
-        /// The reply was complete but held no answer.
-        Empty = "empty",
-        /// No connection within the timeout.
-        ConnectTimeout = "connect-timeout",
-        /// Nothing of the answer within the first-token timeout.
-        FirstTokenTimeout = "first-token-timeout",
-        /// No more of the answer within the token-gap timeout.
-        TokenGapTimeout = "token-gap-timeout",
-        /// The answer was not complete within the request timeout.
-        RequestTimeout = "request-timeout",
-        /// The reply is not in the backend's dialect.
-        Protocol = "protocol",
-        /// The plugin trapped, ran too long or broke its contract.
-        Plugin = "plugin",
-        /// The run was stopped while the request was in flight.
-        Interrupted = "interrupted",
-    }
-}
-
-crate::words! {
-    /// Why a server did not answer, in terms that all engines share; the backend reads the reason from the reply.
-    pub enum Reason {
-        /// It is overloaded: a full queue, a limit on the request rate.
-        Overloaded = "overloaded",
-        /// It is not ready yet, or no longer ready.
-        Unavailable = "unavailable",
-        /// Prompt and answer are longer than the model's context.
-        TooLong = "too-long",
-        /// It does not serve this model or adapter.
-        UnknownModel = "unknown-model",
-        /// The key is missing or wrong, or does not permit this.
-        Unauthorised = "unauthorised",
-        /// The request is wrong in another way.
-        Invalid = "invalid",
-        /// The server failed.
-        Internal = "internal",
-    }
-}
-
 impl Exchange {
-    /// Whether the reply was complete and held an answer.
+    /// Whether the reply was complete and held the answer that was asked for.
     pub fn is_ok(&self) -> bool {
         self.outcome == Outcome::Ok
+    }
+
+    /// Whether the reply held an answer, though it may be shorter than the one that was asked for.
+    pub fn has_answer(&self) -> bool {
+        matches!(self.outcome.class(), Class::Complete | Class::Short)
+    }
+
+    /// Whether it counts as failed: it is neither complete nor was it given up on purpose.
+    pub fn has_failed(&self) -> bool {
+        self.outcome.class().is_failure()
     }
 }

@@ -95,8 +95,8 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
     let run = &facts.run;
     let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
     let (outcome, reason, message) = match &exchange.outcome {
-        Outcome::Ok => ("ok", None, ""),
-        Outcome::Failed {
+        Outcome::Ok => (exchange.outcome.class().name(), None, ""),
+        Outcome::Incomplete {
             class,
             reason,
             message,

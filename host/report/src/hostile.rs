@@ -13,7 +13,7 @@ use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
 use crate::markdown;
 use crate::{csv, folder, html, json, text};
-use model::exchange::{Event, Exchange, FailureClass, Kind, Outcome, Phase, Turn, Usage};
+use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Turn, Usage};
 use model::units::Nanos;
 
 fn instant() -> impl Strategy<Value = Nanos> {
@@ -109,8 +109,8 @@ fn any_record() -> impl Strategy<Value = Exchange> {
             exchange.finish = Some(TEXTS[words].to_owned());
             exchange.output = TEXTS[words].to_owned();
             if failed {
-                exchange.outcome = Outcome::Failed {
-                    class: FailureClass::CutOff,
+                exchange.outcome = Outcome::Incomplete {
+                    class: Class::Truncated,
                     reason: None,
                     message: TEXTS[words].to_owned(),
                 };

@@ -78,7 +78,9 @@ pub fn repeats(scenario: &str, summaries: &[Summary]) -> Repeats {
 }
 
 fn repeated(figure: &Figure, summaries: &[Summary]) -> Option<Repeated> {
-    let values: Vec<f64> = summaries.iter().filter_map(|s| figure.read(s)).collect();
+    // One that failures make infinite has no distance from the others.
+    let values = summaries.iter().filter_map(|s| figure.read(s));
+    let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     let min = values.iter().copied().reduce(f64::min)?;
     let max = values.iter().copied().reduce(f64::max)?;
     let mean = mean(&values);

@@ -120,6 +120,7 @@ fn the_block_is_lmdeploys_line_for_line() {
         let distribution = Distribution {
             unit: "ms".into(),
             count: 10_000,
+            failure_share: None,
             mean: number(&figure("Mean")),
             std: 1.0,
             min: 1.0,
@@ -221,6 +222,8 @@ fn schemas_are_committed_and_hold() {
     let (mut facts, exchanges) = mixed();
     facts.client = Some(watched());
     let summary = serde_json::to_value(Summary::of(&facts, &exchanges)).unwrap();
+    facts.run.failures_as_infinite = true;
+    let infinite = serde_json::to_value(Summary::of(&facts, &exchanges)).unwrap();
     facts.client = None;
     let empty = serde_json::to_value(Summary::of(&facts, std::iter::empty::<Exchange>())).unwrap();
     let records: Vec<Value> = exchanges
@@ -230,7 +233,7 @@ fn schemas_are_committed_and_hold() {
     let repeats = serde_json::to_value(crate::repeat::repeats("chat", &[])).unwrap();
     let probe = serde_json::to_value(crate::probe::tests::answered()).unwrap();
     for (name, instances) in [
-        ("summary", vec![summary, empty]),
+        ("summary", vec![summary, infinite, empty]),
         ("exchange", records),
         ("comparison", vec![crate::compare::tests::any()]),
         ("repeats", vec![repeats]),

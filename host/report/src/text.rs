@@ -10,6 +10,7 @@
 //!
 //! [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
 
+mod outcomes;
 mod padded;
 mod sessions;
 pub mod sglang;
@@ -19,7 +20,6 @@ pub mod vllm;
 use std::fmt::{Display, Write};
 
 use super::plain;
-use model::exchange::FailureClass;
 use result::figure::mirrored;
 use result::metric;
 use result::summary::server::Figure;
@@ -51,7 +51,7 @@ pub fn text(summary: &Summary) -> String {
     client(&mut block, summary);
     server(&mut block, summary);
     cache(&mut block, summary);
-    failures(&mut block, summary);
+    outcomes::failures(&mut block, summary);
     scores(&mut block, summary);
     plugins(&mut block, summary);
     thresholds(&mut block, summary);
@@ -77,19 +77,7 @@ fn load(block: &mut Block, summary: &Summary) {
     block.line("Traffic request rate:", Some(rate));
     block.line("Arrival:", Some(&run.arrival));
     block.line("Maximum request concurrency:", run.max_in_flight);
-    block.line("Successful requests:", Some(requests.successful));
-    block.line("Failed requests:", Some(requests.failed));
-    for (class, failures) in &requests.failures {
-        block.line(
-            &format!("Failed requests ({}):", class.name()),
-            Some(failures.count),
-        );
-        for (reason, count) in &failures.reasons {
-            let label = format!("  {} ({}):", class.name(), reason.name());
-            block.line(&label, Some(*count));
-        }
-    }
-    block.line("Failed by themselves:", requests.failed_by_themselves);
+    outcomes::counts(block, requests);
     block.figure("Benchmark duration (s):", throughput.duration_s);
     block.line("Total input tokens:", tokens.input.total);
     block.line("Total generated tokens:", tokens.output.total);
@@ -97,6 +85,7 @@ fn load(block: &mut Block, summary: &Summary) {
         "Total generated tokens (retokenized):",
         tokens.output_retokenized,
     );
+    outcomes::left_out(block, tokens);
     block.figure("Request throughput (req/s):", throughput.requests_per_s);
     if let Some(goodput) = &summary.goodput {
         block.figure("Request goodput (req/s):", goodput.requests_per_s);
@@ -134,6 +123,7 @@ fn load(block: &mut Block, summary: &Summary) {
 fn latencies(block: &mut Block, summary: &Summary) {
     block.section("End-to-End Latency");
     block.line("Percentiles are of a:", closed_loop(summary));
+    outcomes::failed(block, summary);
     block.distribution(summary, metric::E2E, "E2E Latency", MS);
     block.distribution(summary, metric::E2E, "Latency", SECONDS);
     block.section("Time to First Token");
@@ -339,19 +329,6 @@ fn sources(counted: &Counted) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn failures(block: &mut Block, summary: &Summary) {
-    block.section("Failures");
-    for (class, failures) in &summary.requests.failures {
-        for message in failures
-            .messages
-            .iter()
-            .filter(|_| *class != FailureClass::NotSent)
-        {
-            block.prose(&format!("{}: {message}", class.name()));
-        }
-    }
-}
-
 fn scores(block: &mut Block, summary: &Summary) {
     block.section("Scores");
     for (name, score) in &summary.scores {
@@ -473,7 +450,9 @@ impl Block {
         let mut figure = |which: &str, value: f64| {
             self.figure(&format!("{which} {label}{unit}:"), Some(value / divisor));
         };
-        figure("Mean", *mean);
+        if mean.is_finite() {
+            figure("Mean", *mean);
+        }
         figure("Median", *median);
         for percent in &summary.run.percentiles {
             if let Some(value) = distribution.percentile(*percent) {

@@ -419,11 +419,12 @@ impl TryFrom<String> for Figure {
 }
 
 impl Distribution {
-    /// A statistic of the samples; absent for a percentile that was not requested.
+    /// A statistic of the samples; absent for a percentile that was not requested, and for a mean that failures make
+    /// infinite.
     pub fn statistic(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
-            Statistic::Mean => Some(self.mean),
-            Statistic::Std => Some(self.std),
+            Statistic::Mean => Some(self.mean).filter(|mean| mean.is_finite()),
+            Statistic::Std => Some(self.std).filter(|std| std.is_finite()),
             Statistic::Min => Some(self.min),
             Statistic::Max => Some(self.max),
             Statistic::Percentile(50.0) => Some(self.median),

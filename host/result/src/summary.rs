@@ -25,6 +25,7 @@ mod groups;
 mod load;
 mod messages;
 mod reasoning;
+mod requests;
 pub mod server;
 mod sessions;
 mod steady;
@@ -53,7 +54,9 @@ pub use failing::{Amount, WithFailures};
 pub use goodput::{Attainment, Goodput};
 pub use groups::{Group, Groups};
 pub use load::Arrivals;
+pub use messages::Message;
 pub use reasoning::Reasoning;
+pub use requests::{Failures, Requests};
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
@@ -63,7 +66,7 @@ use crate::metric::{Measure, Metric, Of, Reading, Source};
 use crate::stats::blocks::Blocks;
 use crate::stats::{Figures, Ranked, Spread};
 use crate::threshold::Checked;
-use model::exchange::{Exchange, FailureClass, Reason};
+use model::exchange::Exchange;
 
 /// The result of a run. A figure that was not measured is absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -133,50 +136,12 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Outcomes of the requests of the measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Requests {
-    /// All that were due.
-    pub total: u64,
-    /// Those answered.
-    pub successful: u64,
-    /// Those not answered, of any class, including those not sent.
-    pub failed: u64,
-    /// Of these, those that failed by themselves, and not because a request that they depend on had failed; absent if
-    /// that is all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed_by_themselves: Option<u64>,
-    /// Those whose first byte was written to the socket.
-    pub sent: u64,
-    /// Failures by class. A class that did not occur is not listed.
-    pub failures: BTreeMap<FailureClass, Failures>,
-    /// `successful / total`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub success_share: Option<f64>,
-    /// Those that the cap on requests in flight held back by more than a millisecond, and those
-    /// it never let go; absent without a cap.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_back: Option<u64>,
-    /// Those that waited for a connection to be opened.
-    pub waited_for_connection: u64,
-    /// Requests of the warm-up; no other figure includes them.
-    pub warmup: u64,
+fn infinity() -> f64 {
+    f64::INFINITY
 }
 
-/// Failures of one class.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Failures {
-    /// How many.
-    pub count: u64,
-    /// How many of them by the reason that the server gave; failures without a reason are not included.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub reasons: BTreeMap<Reason, u64>,
-    /// Index of the first of them.
-    pub first: u64,
-    /// The first few distinct messages, in the order of the requests.
-    pub messages: Vec<String>,
+fn is_infinite(figure: &f64) -> bool {
+    figure.is_infinite()
 }
 
 /// Tokens of the answered requests, and the sources of the counts.
@@ -187,6 +152,9 @@ pub struct Tokens {
     pub input: Counted,
     /// Tokens of the answers.
     pub output: Counted,
+    /// What came of answers that are not complete, which no other figure includes; absent if nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
     /// Sum of the requested output lengths, if every request had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_requested: Option<u64>,
@@ -229,6 +197,19 @@ pub struct Counted {
     /// How many exchanges were counted by each source.
     pub exchanges_by_source: BTreeMap<Source, u64>,
     /// Exchanges whose count is unknown. The sum does not include them.
+    pub unknown: u64,
+}
+
+/// Output of answers that are not complete: short, cut off, cancelled, or with another failure after their first output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LeftOut {
+    /// How many such answers there were.
+    pub answers: u64,
+    /// Their output tokens, as far as known: by the server's usage, or by what it stated in each event.
+    pub output: u64,
+    /// How many of them have no known count.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
 }
 
@@ -317,19 +298,31 @@ pub struct Concurrency {
 pub struct Distribution {
     /// The unit of all figures but the count.
     pub unit: String,
-    /// Number of samples.
+    /// Number of samples that were measured.
     pub count: u64,
-    /// Arithmetic mean.
+    /// The share of the requests that have no sample because they failed or were not sent; of a metric of sessions, the
+    /// share of the sessions. Absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_share: Option<f64>,
+    /// Arithmetic mean; absent if it is infinite, as where failures count as infinitely late.
+    #[serde(default = "infinity", skip_serializing_if = "is_infinite")]
     pub mean: f64,
-    /// Standard deviation of the population.
+    /// Standard deviation of the population; absent if it is infinite.
+    #[serde(default = "infinity", skip_serializing_if = "is_infinite")]
     pub std: f64,
     /// Smallest sample.
     pub min: f64,
     /// Largest sample.
+    #[serde(with = "failing::amount")]
+    #[schemars(with = "Amount")]
     pub max: f64,
     /// 50th percentile.
+    #[serde(with = "failing::amount")]
+    #[schemars(with = "Amount")]
     pub median: f64,
     /// Percentiles by linear interpolation, as `np.percentile`: `p99`, `p99.9`.
+    #[serde(with = "failing::amounts")]
+    #[schemars(with = "BTreeMap<String, Amount>")]
     pub percentiles: BTreeMap<String, f64>,
     /// What median and percentiles are computed from; all other figures are exact either way.
     pub from: Basis,
@@ -445,6 +438,7 @@ impl Distribution {
         Distribution {
             unit: metric.unit.symbol().to_owned(),
             count: figures.count(),
+            failure_share: None,
             mean: figures.mean(),
             std: figures.std(),
             min: figures.min(),
@@ -461,6 +455,27 @@ impl Distribution {
             relative_error: figures.error(),
             confidence: None,
             with_failures: None,
+        }
+    }
+
+    /// With requests that failed or were not sent included in every figure, as the worst. The confidence intervals are
+    /// those of the other figures, so there are none.
+    fn with_failures_included(self) -> Self {
+        let Some(with) = &self.with_failures else {
+            return self;
+        };
+        let percentiles = with.percentiles.iter();
+        Distribution {
+            mean: with.mean.0,
+            std: with.std.0,
+            min: with.min.0,
+            max: with.max.0,
+            median: with.median.0,
+            percentiles: percentiles
+                .map(|(name, amount)| (name.clone(), amount.0))
+                .collect(),
+            confidence: None,
+            ..self
         }
     }
 

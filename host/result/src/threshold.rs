@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use crate::summary::fixture;
     use model::exchange::Kind::{End, Text};
-    use model::exchange::{Exchange, FailureClass};
+    use model::exchange::{Class, Exchange};
 
     fn threshold(text: &str) -> Threshold {
         text.parse().unwrap()
@@ -358,7 +358,7 @@ mod tests {
         assert!(!held && told == "the run is suspect", "{told}");
         let mut broken = run.clone();
         for exchange in &mut broken[..51] {
-            *exchange = fixture::failed(exchange.clone(), FailureClass::CutOff, "seen");
+            *exchange = fixture::failed(exchange.clone(), Class::Truncated, "seen");
         }
         assert_eq!(
             checked("ttft.p99 <= 50ms", &broken),
@@ -380,10 +380,10 @@ mod tests {
             })
             .collect();
         for exchange in &mut run[..failed] {
-            *exchange = fixture::failed(exchange.clone(), FailureClass::TokenGapTimeout, "seen");
+            *exchange = fixture::failed(exchange.clone(), Class::TokenGapTimeout, "seen");
         }
         for exchange in &mut run[failed..failed + unsent] {
-            *exchange = fixture::failed(exchange.clone(), FailureClass::NotSent, "cap");
+            *exchange = fixture::failed(exchange.clone(), Class::NotSent, "cap");
             exchange.sent = None;
         }
         let mut facts = fixture::facts();

@@ -27,7 +27,7 @@ use crate::load::SESSION_MEMORY;
 
 mod request;
 
-pub use request::RequestOptions;
+pub use request::{Cancel, RequestOptions};
 
 /// A resolved run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +63,9 @@ pub struct Plan {
     pub control: Controls,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
+    /// Whether means and percentiles include requests that failed or were not sent, as infinitely late.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failures_as_infinite: bool,
     /// The SLOs that a good request meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput: Vec<Objective>,

@@ -23,6 +23,11 @@ table! {
         percentiles: Maybe<Vec<Located<f64>>> = usual_percentiles() => plan("percentiles", Silent)
             .flag("metric-percentiles", "LIST", RESULT)
             .delimiter(',');
+        /// Include requests that failed or were not sent in means and percentiles, as infinitely late.
+        ///
+        /// A percentile that falls among them is infinite, and the mean is left out.
+        failures_as_infinite: Maybe<bool> = false
+            => plan("failures-as-infinite", Silent).switch("failures-as-infinite", RESULT);
         /// Compare the results with the server's own metrics.
         server_metrics: Maybe<bool> = false
             => plan("control.server-metrics", Silent).switch("server-metrics", RESULT);

@@ -5,6 +5,7 @@ use crate::field::Maybe;
 use crate::key::{heading::REQUESTS, plan};
 use crate::table::table;
 use model::adapter::Assignment;
+use model::duration::Span;
 use model::session::{AfterFailure, History};
 use reader::{ConfigTable, Located};
 
@@ -78,6 +79,14 @@ table! {
         after_failure: Maybe<AfterFailure> = AfterFailure::default()
             => plan("request.after-failure", Must(Kind::Request))
             .flag("after-failure", "WHAT", REQUESTS);
+        /// Share of the requests to cancel on purpose, as users do who leave: the client hangs up.
+        ///
+        /// The seed decides which. They are of the class `cancelled`, which is no failure.
+        cancel_share: Maybe<f64> => plan("request.cancel.share", Must(Kind::Load))
+            .flag("cancel-share", "SHARE", REQUESTS);
+        /// How long after it was sent such a request is cancelled, if its answer has not ended by then.
+        cancel_after: Maybe<Span> => plan("request.cancel.after", Must(Kind::Load))
+            .flag("cancel-after", "TIME", REQUESTS);
         /// Fields that are added to the body of every request; the flag takes a JSON object.
         extra_body: ConfigTable => plan("request.extra-body", Must(Kind::Request))
             .flag("extra-body", "JSON", REQUESTS)

@@ -20,12 +20,13 @@ use inbox::{Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
 use load::drive::End;
 use load::vitals::Vitals;
-use model::exchange::{Exchange, FailureClass, Outcome, Reason, Reply};
+use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
 use model::frame::Frames;
 use model::target::Secrets;
 use plugins::PluginError;
 use plugins::backend::{Dialect, Fold, Head, Meaning, Refusal};
 use report::record::RecordError;
+use result::metric::count::{self, Count};
 
 pub use failures::{FailureLimit, failed, fit};
 pub(crate) use spool::Spool;
@@ -94,13 +95,13 @@ impl Shared {
 
 /// Why a reply is not an answer.
 struct Fault {
-    class: FailureClass,
+    class: Class,
     reason: Option<Reason>,
     message: String,
 }
 
 impl Fault {
-    fn new(class: FailureClass, message: String) -> Self {
+    fn new(class: Class, message: String) -> Self {
         Fault {
             class,
             reason: None,
@@ -109,7 +110,7 @@ impl Fault {
     }
 
     /// The server's own word.
-    fn refused(class: FailureClass, refusal: Refusal) -> Self {
+    fn refused(class: Class, refusal: Refusal) -> Self {
         Fault {
             class,
             reason: refusal.known_reason(),
@@ -242,14 +243,14 @@ impl Decoder {
         let unfinished = frames.last().is_some_and(|frame| frame.unfinished);
         let class = if error.is_misbehaviour() {
             self.shared.failures.count(error);
-            FailureClass::Plugin
+            Class::Plugin
         } else if unfinished {
-            FailureClass::CutOff
+            Class::Truncated
         } else {
-            FailureClass::Protocol
+            Class::Protocol
         };
         let message = match class {
-            FailureClass::CutOff => "the reply ended in the middle of an event".to_owned(),
+            Class::Truncated => "the reply ended in the middle of an event".to_owned(),
             _ => error.to_string(),
         };
         answer.fault = Some(Fault::new(class, message));
@@ -277,7 +278,7 @@ impl Decoder {
         answer.received += frames.bytes().len();
         if answer.size() > ANSWER_BYTES && answer.size() / INFLATION < answer.received {
             let what = format!("the reply goes on beyond {} MiB", ANSWER_BYTES >> 20);
-            answer.fault = Some(Fault::new(FailureClass::Protocol, what));
+            answer.fault = Some(Fault::new(Class::Protocol, what));
         } else if answer.size() > ANSWER_BYTES {
             return Err(PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
@@ -299,11 +300,11 @@ impl Decoder {
         {
             Ok(said) => {
                 self.shared.failures.reset();
-                Fault::refused(FailureClass::HttpStatus, said)
+                Fault::refused(Class::HttpStatus, said)
             }
             Err(error) => {
                 self.shared.failures.count(&error);
-                Fault::new(FailureClass::HttpStatus, error.to_string())
+                Fault::new(Class::HttpStatus, error.to_string())
             }
         }
     }
@@ -320,13 +321,13 @@ impl Decoder {
             answer.add(at, Meaning::End);
         }
         let class = answer.fault.as_ref().map(|fault| fault.class);
-        let is_spoilt = class == Some(FailureClass::Plugin);
+        let is_spoilt = class == Some(Class::Plugin);
         if answer.decoded && !is_spoilt {
             self.shared.failures.reset();
         }
         let fault = match (answer.fault.take(), end) {
             // An event that was cut off says less than the error that cut it.
-            (Some(fault), End::Broke(class, message)) if fault.class == FailureClass::CutOff => {
+            (Some(fault), End::Broke(class, message)) if fault.class == Class::Truncated => {
                 Some(Fault::new(class, message))
             }
             (Some(fault), _) => Some(fault),
@@ -345,7 +346,7 @@ impl Decoder {
                 Some(Fault { message, ..said })
             }
             (None, End::Whole { .. }) if !answer.whole => Some(Fault::new(
-                FailureClass::CutOff,
+                Class::Truncated,
                 "the reply ended without its end marker".to_owned(),
             )),
             (None, End::Whole { .. }) => None,
@@ -353,7 +354,7 @@ impl Decoder {
         let fault = fault.or_else(|| {
             (!answer.has_output()).then(|| {
                 let what = "the reply is complete but holds no answer".to_owned();
-                Fault::new(FailureClass::Empty, what)
+                Fault::new(Class::Empty, what)
             })
         });
         let (reply, fault) = match answer.into_reply() {
@@ -363,20 +364,33 @@ impl Decoder {
                 let error = RecordError::Read { path, cause };
                 let lost = format!("this client lost the answer: {error}");
                 self.shared.failures.abort(RunError::Record(error));
-                (
-                    Reply::default(),
-                    Some(Fault::new(FailureClass::Interrupted, lost)),
-                )
+                (Reply::default(), Some(Fault::new(Class::Interrupted, lost)))
             }
         };
         let outcome = match fault {
             None => Outcome::Ok,
-            Some(fault) => Outcome::Failed {
+            Some(fault) => Outcome::Incomplete {
                 class: fault.class,
                 reason: fault.reason,
                 message: fit(&self.shared.secrets.redact(&fault.message)),
             },
         };
-        Box::new(exchange.finish(reply, outcome))
+        let forces_length = exchange.request.prepared.forces_length;
+        let mut exchange = Box::new(exchange.finish(reply, outcome));
+        if forces_length && let Some(short) = short(&exchange) {
+            exchange.outcome = short;
+        }
+        exchange
     }
+}
+
+/// What a complete answer is whose length was forced, if it is shorter by the server's own count. Text that is tokenized
+/// again is not counted: it rarely gives exactly the same tokens.
+fn short(exchange: &Exchange) -> Option<Outcome> {
+    let asked = exchange.sample.output_tokens.filter(|_| exchange.is_ok())?;
+    let Count { tokens, .. } = count::output(exchange, None)?;
+    let what = format!(
+        "the answer ended after {tokens} of {asked} tokens, although its length was forced"
+    );
+    (tokens < asked).then(|| failed(Class::Short, &what))
 }

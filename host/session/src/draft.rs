@@ -47,6 +47,8 @@ pub struct Draft {
     pub control: Controls,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
+    /// Whether means and percentiles include requests that failed, as infinitely late.
+    pub failures_as_infinite: bool,
     /// What a request must keep to, to be good.
     pub goodput: Vec<Objective>,
     /// What the run must keep to.
@@ -102,6 +104,7 @@ impl Draft {
             timeouts: self.timeouts,
             control: self.control,
             percentiles: self.percentiles,
+            failures_as_infinite: self.failures_as_infinite,
             goodput: self.goodput,
             thresholds: self.thresholds,
             sandbox: self.sandbox,

@@ -220,6 +220,7 @@ impl Live {
             sessions: totals.alone
                 + (self.sessions.get()).map_or(0, |sessions| sessions.over_count()),
             sent: totals.sent,
+            cancelled: totals.cancelled,
             failed: totals.failed.clone(),
             input_tokens: totals.input_tokens,
             output_tokens: totals.output_tokens,
@@ -247,7 +248,7 @@ impl Begun {
     /// Adds what the plan says about due times. When nothing more is sent, the due requests are those that were
     /// handed out or recorded as not sent.
     fn tell_due(&self, snapshot: &mut Snapshot, elapsed: Nanos) {
-        let not_sent = snapshot.failed.get(&model::exchange::FailureClass::NotSent);
+        let not_sent = snapshot.failed.get(&model::exchange::Class::NotSent);
         let settled = snapshot.given_out + not_sent.map_or(0, |failures| failures.count);
         let mut due = lock(&self.due);
         if matches!(*due, Due::Unasked) {

@@ -347,7 +347,7 @@ impl<'r> Looking<'r> {
 /// Why a request cannot be written.
 fn words(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Failed { message, .. } => message.clone(),
+        Outcome::Incomplete { message, .. } => message.clone(),
         _ => String::new(),
     }
 }

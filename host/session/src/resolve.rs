@@ -258,6 +258,7 @@ impl<'s> Resolution<'s> {
             timeouts: timeouts(scenario),
             control: controls(scenario),
             percentiles: percentiles(scenario),
+            failures_as_infinite: scenario.report.failures_as_infinite(),
             goodput: goodput(scenario),
             thresholds: thresholds(scenario),
             sandbox: limits,

@@ -21,7 +21,7 @@ use history::{Composed, Given};
 use load::crew::trip;
 use load::pace::{Announcer, Follower, News};
 use memory::Memory;
-use model::exchange::{Exchange, FailureClass, Phase};
+use model::exchange::{Class, Exchange, Phase};
 use model::units::Nanos;
 
 /// The sessions of a run, as everyone sees them who has to do with their requests.
@@ -76,8 +76,18 @@ pub enum Entry {
 /// Something that others may depend on.
 enum Event {
     FirstOutput(Place, Nanos),
-    Over(Place, Nanos, Option<Given>),
+    Over(Place, Nanos, Ended),
     Stop,
+}
+
+/// How a request of a session ended.
+enum Ended {
+    /// With an answer.
+    Answered(Given),
+    /// Without one.
+    Failed,
+    /// Its user left on purpose.
+    Left,
 }
 
 /// What must be known of a reply that others depend on.
@@ -195,8 +205,11 @@ impl Sessions {
         let at = exchange.ended.unwrap_or(exchange.due);
         match place {
             Some(place) => {
-                let given = Given::of(exchange, carry);
-                self.send(place.queue, Event::Over(place, at, given));
+                let ended = match exchange.outcome.class() {
+                    Class::Cancelled => Ended::Left,
+                    _ => Given::of(exchange, carry).map_or(Ended::Failed, Ended::Answered),
+                };
+                self.send(place.queue, Event::Over(place, at, ended));
             }
             None => self.announcer.announce(Vec::new()),
         }
@@ -211,7 +224,7 @@ impl Sessions {
     pub fn fell_through(&self, key: u64, at: Nanos) {
         if let Some(place) = self.places().remove(&key) {
             self.announcer.expect();
-            self.send(place.queue, Event::Over(place, at, None));
+            self.send(place.queue, Event::Over(place, at, Ended::Failed));
         }
     }
 
@@ -264,7 +277,7 @@ impl Continuer {
     pub fn run(mut self) {
         while let Ok(event) = self.events.recv() {
             trip("continue");
-            let (place, at, given) = match event {
+            let (place, at, ended) = match event {
                 Event::Stop => return,
                 Event::FirstOutput(place, at) => {
                     let ready = place.lock().graph.first_output(place.node, at);
@@ -272,11 +285,16 @@ impl Continuer {
                         ready,
                         dropped: Vec::new(),
                     };
-                    let news = self.follow(&place, steps);
+                    let news = self.follow(&place, steps, false);
                     self.sessions.announcer.announce(news);
                     continue;
                 }
-                Event::Over(place, at, given) => (place, at, given),
+                Event::Over(place, at, ended) => (place, at, ended),
+            };
+            let left = matches!(ended, Ended::Left);
+            let given = match ended {
+                Ended::Answered(given) => Some(given),
+                Ended::Failed | Ended::Left => None,
             };
             let steps = {
                 let mut session = place.lock();
@@ -286,7 +304,7 @@ impl Continuer {
                 self.sessions.memory.hold(more);
                 session.graph.over(place.node, at, given)
             };
-            let mut news = self.follow(&place, steps);
+            let mut news = self.follow(&place, steps, left);
             let mut session = place.lock();
             if session.graph.is_over() && !session.is_announced {
                 session.is_announced = true;
@@ -300,8 +318,8 @@ impl Continuer {
         }
     }
 
-    /// Writes what follows.
-    fn follow(&mut self, place: &Place, steps: Steps) -> Vec<News<Item>> {
+    /// Writes what follows. What is dropped is cancelled too if the user left, and lost to a failure otherwise.
+    fn follow(&mut self, place: &Place, steps: Steps, left: bool) -> Vec<News<Item>> {
         let mut news = Vec::new();
         if self.sessions.is_closed.load(Ordering::Acquire) {
             return news;
@@ -322,10 +340,13 @@ impl Continuer {
         for node in steps.dropped {
             let index = session.graph.index(node);
             let unsent = session.graph.unsent(node);
-            let why = failed(
-                FailureClass::ParentFailed,
-                "a request that it depends on failed",
-            );
+            let why = match left {
+                true => failed(
+                    Class::Cancelled,
+                    "a request that it depends on was cancelled on purpose",
+                ),
+                false => failed(Class::ParentFailed, "a request that it depends on failed"),
+            };
             let item = self.writer.unsent(asked(index, unsent), why);
             // It would have been due some time after the failure; when is unknown, and nothing waits for it.
             let due = session.last;

@@ -18,7 +18,7 @@ use crate::transport::{Connect, Connection, SHARED_BY};
 use model::clock::Clock;
 use model::connection::Reuse;
 use model::connection::Version;
-use model::exchange::FailureClass;
+use model::exchange::Class;
 use model::units::Nanos;
 
 /// The most connections that a worker opens at the same time.
@@ -31,7 +31,7 @@ const REUSE_WITHIN: Nanos = Nanos(2_000_000_000);
 pub(super) const KEPT: usize = 256;
 
 /// Why a request got no connection.
-type Refusal = (FailureClass, String);
+type Refusal = (Class, String);
 
 /// The connections of one worker.
 pub(super) struct Pool<C: Connect> {
@@ -157,9 +157,9 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         match tokio::time::timeout(limit, Connection::open(&self.connect, target, self.clock)).await
         {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(cause)) => Err((FailureClass::Connect, cause)),
+            Ok(Err(cause)) => Err((Class::Refused, cause)),
             Err(_) => Err((
-                FailureClass::ConnectTimeout,
+                Class::ConnectTimeout,
                 format!("no connection within {}", model::duration::format(limit)),
             )),
         }

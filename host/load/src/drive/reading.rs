@@ -19,7 +19,7 @@ use crate::backlog::{Backlog, Gate, Held};
 use crate::transport::{Broke, Connection, Head, Marks, Request, Sink, Unanswered};
 use model::clock::Clock;
 use model::connection::Timeouts;
-use model::exchange::FailureClass;
+use model::exchange::Class;
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 
@@ -40,7 +40,7 @@ const STALLED: Duration = Duration::from_millis(100);
 /// Why there is no head of a reply.
 pub(super) enum NoHead {
     /// The request was sent in vain, or it took too long.
-    GivenUp(FailureClass, String),
+    GivenUp(Class, String),
     /// The connection takes no more requests; this one was not sent.
     Unsent(Request),
 }
@@ -98,7 +98,7 @@ impl<'r> Reading<'r> {
         poll_fn(|cx| {
             if let Poll::Ready(head) = reply.as_mut().poll(cx) {
                 return Poll::Ready(head.map_err(|unanswered| match unanswered {
-                    Unanswered::Broke(cause) => NoHead::GivenUp(FailureClass::Send, cause),
+                    Unanswered::Broke(cause) => NoHead::GivenUp(Class::Reset, cause),
                     Unanswered::Unsent(request) => NoHead::Unsent(request),
                 }));
             }
@@ -130,8 +130,8 @@ impl<'r> Reading<'r> {
             if let Poll::Ready(read) = read {
                 let end = match read {
                     Ok(()) => None,
-                    Err(Broke::Connection(what)) => Some(End::Broke(FailureClass::CutOff, what)),
-                    Err(Broke::Refused(what)) => Some(End::Broke(FailureClass::Protocol, what)),
+                    Err(Broke::Connection(what)) => Some(End::Broke(Class::Truncated, what)),
+                    Err(Broke::Refused(what)) => Some(End::Broke(Class::Protocol, what)),
                 };
                 return Poll::Ready((end, connection.last_read()));
             }
@@ -147,7 +147,7 @@ impl<'r> Reading<'r> {
         let (broke, at) = read.await;
         // What is too large to be a frame is none.
         match broke {
-            Some(End::Broke(FailureClass::Protocol, _)) => {}
+            Some(End::Broke(Class::Protocol, _)) => {}
             Some(_) => self.framer.break_off(at, &mut self.frames),
             None => self.framer.finish(at, &mut self.frames),
         }
@@ -257,7 +257,7 @@ impl<'r> Reading<'r> {
 
     /// Whether the next token is overdue. Only the decode thread knows what a token
     /// is, so when a timeout may have passed, everything that has arrived is decoded first.
-    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(FailureClass, String)> {
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(Class, String)> {
         while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();
             if !self.wait_until_decoded() {
@@ -379,11 +379,7 @@ impl TokenTimer {
     }
 
     /// Before the reply's head: only the first token has a timeout.
-    fn poll_first(
-        &mut self,
-        cx: &mut Context<'_>,
-        sent: Option<Nanos>,
-    ) -> Poll<(FailureClass, String)> {
+    fn poll_first(&mut self, cx: &mut Context<'_>, sent: Option<Nanos>) -> Poll<(Class, String)> {
         if self.timeouts.first_token.is_some() {
             while self.poll_alarm(cx).is_ready() {
                 if let Some(given_up) = self.judge(sent, None) {
@@ -395,27 +391,23 @@ impl TokenTimer {
     }
 
     /// Gives up, or sets the timer for when a timeout may next pass.
-    fn judge(
-        &mut self,
-        sent: Option<Nanos>,
-        output: Option<Nanos>,
-    ) -> Option<(FailureClass, String)> {
+    fn judge(&mut self, sent: Option<Nanos>, output: Option<Nanos>) -> Option<(Class, String)> {
         let now = self.clock.now();
         let gap = self.timeouts.token_gap;
         let (class, until, what) = match (output, self.timeouts.first_token) {
             (Some(output), _) => (
-                FailureClass::TokenGapTimeout,
+                Class::TokenGapTimeout,
                 output.max(self.excused) + gap,
                 ("no more of the answer arrived for", gap),
             ),
             (None, Some(first)) => (
-                FailureClass::FirstTokenTimeout,
+                Class::FirstTokenTimeout,
                 sent.unwrap_or(now).max(self.excused) + first,
                 ("nothing of the answer arrived within", first),
             ),
             // Checked again when a first token may have arrived, and a second one not.
             (None, None) => (
-                FailureClass::TokenGapTimeout,
+                Class::TokenGapTimeout,
                 now + gap,
                 ("no more of the answer arrived for", gap),
             ),

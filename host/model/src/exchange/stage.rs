@@ -20,6 +20,8 @@ pub struct Prepared {
     pub target: u32,
     /// When the first of the requests that it depends on had let it go; absent if it depends on none.
     pub released: Option<Nanos>,
+    /// Whether the request forces the length of its answer, which is then the number of output tokens that it asks for.
+    pub forces_length: bool,
 }
 
 /// A request whose time has come.
@@ -127,6 +129,7 @@ impl Open {
             sample,
             target,
             released,
+            forces_length: _,
         } = *prepared;
         let Reply {
             events,
@@ -172,7 +175,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{Event, FailureClass, Kind};
+    use crate::exchange::{Class, Event, Kind};
 
     fn prepared() -> Box<Prepared> {
         let sample = serde_json::json!({ "id": "a", "request-bytes": 2, "request-digest": "0f" });
@@ -182,6 +185,7 @@ mod tests {
             sample: serde_json::from_value(sample).unwrap(),
             target: 1,
             released: None,
+            forces_length: false,
         })
     }
 
@@ -214,15 +218,15 @@ mod tests {
                 r#""sample":{"id":"a","request-bytes":2,"request-digest":"0f"},"due":10,"granted":11,"#,
                 r#""target":1,"sent":12,"written":13,"first-byte":14,"headers":15,"status":200,"#,
                 r#""read-lag":1,"events":{"at":[16],"kind":"t","bytes":[2]},"ended":17,"output":"hi","#,
-                r#""finish":"stop","outcome":{"result":"ok"}}"#
+                r#""finish":"stop","outcome":{"class":"complete"}}"#
             )
         );
     }
 
     #[test]
     fn a_request_that_was_never_sent_has_its_due_time_and_its_reason() {
-        let outcome = Outcome::Failed {
-            class: FailureClass::NotSent,
+        let outcome = Outcome::Incomplete {
+            class: Class::NotSent,
             reason: None,
             message: "no slot came free".to_owned(),
         };

@@ -3,7 +3,7 @@
 /// A measured figure with a number of significant digits, and always with all digits before the point: `1,234`,
 /// `9.000`. A whole number has no decimals.
 pub(crate) fn significant(value: f64, digits: i32) -> String {
-    if value.fract() == 0.0 {
+    if value.fract() == 0.0 || !value.is_finite() {
         return fixed(value, 0);
     }
     let before = value.abs().log10().floor() as i32 + 1;

@@ -5,7 +5,7 @@ use crate::Reported;
 use crate::exchanges::{failed, ms, reply};
 use crate::folder::{Status, facts};
 use crate::view::{View, grain};
-use model::exchange::{Exchange, FailureClass, Kind, Turn, Usage};
+use model::exchange::{Class, Exchange, Kind, Turn, Usage};
 use result::summary::{RunFacts, Summary};
 use scenario::plan::Plan;
 
@@ -70,7 +70,7 @@ pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
             index: (index % 2) as u32,
         });
         match index % 20 {
-            19 => failed(exchange, FailureClass::CutOff, "it broke <off>"),
+            19 => failed(exchange, Class::Truncated, "it broke <off>"),
             _ => exchange,
         }
     };

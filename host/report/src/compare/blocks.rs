@@ -201,7 +201,8 @@ impl<'a> Cutting<'a> {
         let answered = exchange.is_ok();
         let good = answered && self.is_good(&reading);
         let counts = &mut self.counts[block];
-        counts.total += 1;
+        // Those that were cancelled on purpose count neither as answered nor as failed.
+        counts.total += u64::from(answered || exchange.has_failed());
         counts.answered += u64::from(answered);
         counts.good += u64::from(good);
         let slice = self.slice();

@@ -7,7 +7,7 @@ use super::fixture::{USUAL, exchanges, named, plan, side};
 use super::*;
 use crate::exchanges::failed;
 use crate::folder;
-use model::exchange::{Exchange, FailureClass};
+use model::exchange::{Class, Exchange};
 
 const REQUESTS: u64 = 200;
 
@@ -107,7 +107,7 @@ fn what_is_surely_close_is_the_same_and_what_is_not_known_is_not() {
 fn failing(percent: u64) -> Side {
     let mut run = exchanges(USUAL, REQUESTS, 10.0);
     for exchange in run.iter_mut().filter(|own| own.index * 37 % 100 < percent) {
-        *exchange = failed(exchange.clone(), FailureClass::CutOff, "cut off");
+        *exchange = failed(exchange.clone(), Class::Truncated, "cut off");
     }
     side(&run)
 }

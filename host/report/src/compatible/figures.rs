@@ -250,7 +250,7 @@ impl Request {
                 text: Some(text).filter(|_| seen.answered).unwrap_or_default(),
                 error: match &exchange.outcome {
                     Outcome::Ok => String::new(),
-                    Outcome::Failed { class, message, .. } => {
+                    Outcome::Incomplete { class, message, .. } => {
                         format!("{}: {message}", class.name())
                     }
                 },

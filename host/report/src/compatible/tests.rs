@@ -10,7 +10,7 @@ use crate::exchanges::{facts, failed, reply};
 use crate::fixture::reported;
 use crate::text;
 use model::arrival::Arrival;
-use model::exchange::{Exchange, FailureClass, Kind, Usage};
+use model::exchange::{Class, Exchange, Kind, Usage};
 use model::units::Nanos;
 use result::metric::Objective;
 use result::summary::{RunFacts, Tokenizer};
@@ -112,7 +112,7 @@ fn exchanges(file: &Value) -> Vec<Exchange> {
             });
             match error.as_str() {
                 Some("") => exchange,
-                message => failed(exchange, FailureClass::Send, message.unwrap()),
+                message => failed(exchange, Class::Reset, message.unwrap()),
             }
         })
         .collect()

@@ -25,6 +25,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             streamed: plan.request.stream,
             ignore_eos: plan.request.ignore_eos,
             percentiles: plan.percentiles.clone(),
+            failures_as_infinite: plan.failures_as_infinite,
             measure_start: None,
             first_due: plan.first_due(),
             goodput: plan.goodput.clone(),

@@ -181,6 +181,8 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
                     count(requests.total)
                 ),
             }),
+            (requests.cancelled > 0)
+                .then(|| format!("{} cancelled on purpose", count(requests.cancelled))),
             requests.failed_by_themselves.map(|own| {
                 let followed = requests.failed - own;
                 format!(
@@ -234,9 +236,11 @@ pub(super) fn metrics(summary: &Summary) -> Metrics {
     let rows: Vec<Row> = measured
         .clone()
         .map(|(metric, of)| {
-            let figures = [of.mean, of.std, of.min, of.median].map(Some);
+            // A mean that failures make infinite says nothing.
+            let means = [of.mean, of.std].map(|mean| Some(mean).filter(|mean| mean.is_finite()));
+            let figures = means.into_iter().chain([of.min, of.median].map(Some));
             let percentiles = percents.iter().map(|percent| of.percentile(*percent));
-            let figures = figures.into_iter().chain(percentiles).chain([Some(of.max)]);
+            let figures = figures.chain(percentiles).chain([Some(of.max)]);
             let figures = figures.map(|value| value.map_or(String::new(), |value| fixed(value, 2)));
             Row {
                 name: metric.name.to_owned(),

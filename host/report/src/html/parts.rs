@@ -101,6 +101,10 @@ fn sessions(summary: &Summary) -> Option<Part> {
             ("Sessions", Some(count(sessions.total))),
             ("Complete", Some(count(sessions.complete))),
             ("With a failure", Some(count(sessions.failed))),
+            (
+                "Cancelled on purpose",
+                Some(sessions.cancelled).filter(|many| *many > 0).map(count),
+            ),
             ("Cut short", Some(count(sessions.cut_short))),
             (
                 "Complete sessions per second",

@@ -62,6 +62,10 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
         request.temperature.map(|t| format!("temperature {t}")),
         request.top_p.map(|p| format!("top-p {p}")),
         request.top_k.map(|k| format!("top-k {k}")),
+        request.cancel.map(|cancel| {
+            let (share, after) = (cancel.share * 100.0, duration::format(cancel.after.into()));
+            format!("{share} % cancelled after {after}")
+        }),
     ]
     .into_iter()
     .flatten()

@@ -126,8 +126,11 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
         advice: finding.advice.clone(),
     });
     let failures = summary.requests.failures.iter().map(|(class, failures)| {
+        let statuses = failures.statuses.iter();
+        let statuses = statuses.map(|(status, times)| format!("HTTP {status} {}", count(*times)));
         let reasons = failures.reasons.iter();
         let reasons = reasons.map(|(reason, times)| format!("{} {}", reason.name(), count(*times)));
+        let reasons = statuses.chain(reasons);
         Failure {
             class: class.name(),
             count: count(failures.count),
@@ -136,7 +139,12 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
             messages: failures
                 .messages
                 .iter()
-                .map(|message| plain(message))
+                .map(|message| match message.count {
+                    Some(times @ 2..) => {
+                        format!("{} ({} like this)", plain(&message.text), count(times))
+                    }
+                    _ => plain(&message.text),
+                })
                 .collect(),
         }
     });

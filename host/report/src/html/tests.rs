@@ -5,7 +5,7 @@ use crate::charts::fixture::{exchanges, run_of};
 use crate::compare::{self, Asked, Choice, Measured, Side};
 use crate::exchanges::failed;
 use crate::folder;
-use model::exchange::{Exchange, FailureClass};
+use model::exchange::{Class, Exchange};
 
 fn page_of(runs: &[Shown]) -> String {
     let without = vec![Vec::new(); runs.len()];
@@ -70,6 +70,20 @@ fn percentiles_of_a_closed_loop_are_called_that() {
     assert_eq!(drawn(closed), ("closed", 1, 4));
     let burst = serde_json::json!({ "model": "inf" });
     assert_eq!(drawn(burst), ("open", 0, 0));
+}
+
+/// A percentile that failures make infinite is shown as that, and a mean is not.
+#[test]
+fn failures_may_count_as_infinitely_late() {
+    let exchanges = exchanges(60, 0);
+    let mut run = run_of("one", &exchanges);
+    run.reported.plan.failures_as_infinite = true;
+    let facts = folder::facts(&run.reported.plan, Default::default(), false);
+    run.reported.summary = result::summary::Summary::of(&facts, &exchanges);
+    assert!(run.reported.summary.requests.failed > 0);
+    let page = page_of(std::slice::from_ref(&run));
+    assert!(page.contains("<td>inf</td>"), "{page}");
+    assert!(!page.contains("NaN"), "{page}");
 }
 
 #[test]
@@ -247,7 +261,7 @@ fn nothing_is_fetched_and_nothing_else_may_run() {
 fn what_servers_say_is_text() {
     let hostile = "</script><img src=x onerror=alert(1)>\u{7}\"'`";
     let mut all = exchanges(40, 0);
-    all[3] = failed(all[3].clone(), FailureClass::HttpStatus, hostile);
+    all[3] = failed(all[3].clone(), Class::HttpStatus, hostile);
     for exchange in &mut all {
         exchange.sample.id = hostile.to_owned();
         exchange.sample.class = Some(hostile.to_owned());

@@ -14,6 +14,8 @@ pub(super) fn sessions(block: &mut Block, summary: &Summary) {
         block.line("Sessions:", Some(sessions.total));
         block.line("Complete sessions:", Some(sessions.complete));
         block.line("Sessions with a failure:", Some(sessions.failed));
+        let cancelled = Some(sessions.cancelled).filter(|count| *count > 0);
+        block.line("Sessions cancelled (on purpose):", cancelled);
         block.line("Sessions cut short:", Some(sessions.cut_short));
         block.figure("Session throughput (sessions/s):", sessions.sessions_per_s);
         block.figure("Turn throughput (turns/s):", sessions.turns_per_s);
@@ -98,7 +100,7 @@ mod tests {
     use crate::exchanges::{facts, failed, ms, output_usage, reply};
     use crate::text::text;
     use model::exchange::Kind::{End, Text, Vector};
-    use model::exchange::{Exchange, FailureClass, History, Turn, Vectors};
+    use model::exchange::{Class, Exchange, History, Turn, Vectors};
     use result::summary::{Dataset, Remark, Summary, Treatment};
 
     fn turn(index: u64, place: u32, sent: u64) -> Exchange {
@@ -127,13 +129,9 @@ mod tests {
 
     /// One session of two turns that took 800 ms, and one whose first turn failed.
     fn sessions() -> [Exchange; 4] {
-        let mut given_up = failed(
-            turn(3, 1, 1400),
-            FailureClass::ParentFailed,
-            "a parent failed",
-        );
+        let mut given_up = failed(turn(3, 1, 1400), Class::ParentFailed, "a parent failed");
         given_up.sent = None;
-        let broken = failed(turn(2, 0, 1100), FailureClass::CutOff, "");
+        let broken = failed(turn(2, 0, 1100), Class::Truncated, "");
         [turn(0, 0, 1000), turn(1, 1, 1550), broken, given_up]
     }
 

@@ -1,6 +1,6 @@
 //! The course of a run: tokens, requests in flight, waiting requests and failures in equal spans of time.
 
-use model::exchange::{Exchange, FailureClass, Outcome};
+use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
 use result::metric::Reading;
 
@@ -94,7 +94,7 @@ impl Gather {
                 waiting.add(exchange.due.since(self.origin), until.since(self.origin));
             }
         }
-        if !exchange.is_ok() {
+        if exchange.has_failed() {
             let at = exchange.ended.unwrap_or(exchange.due).since(self.origin);
             let place = (at.0 / self.grain.0) as usize;
             let last = self.failed.len() - 1;
@@ -148,8 +148,8 @@ fn ended(exchange: &Exchange) -> Option<Nanos> {
 fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
     let unsent = matches!(
         exchange.outcome,
-        Outcome::Failed {
-            class: FailureClass::NotSent,
+        Outcome::Incomplete {
+            class: Class::NotSent,
             ..
         }
     );

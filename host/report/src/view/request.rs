@@ -1,7 +1,7 @@
 //! A request with its phases, as a waterfall shows it.
 
 use super::one;
-use model::exchange::{FailureClass, Outcome};
+use model::exchange::{Class, Outcome};
 use model::units::Nanos;
 use result::metric::{self, Reading};
 
@@ -32,8 +32,8 @@ pub struct Request {
     pub input_tokens: Option<u32>,
     /// Tokens of its answer.
     pub output_tokens: Option<u32>,
-    /// How it failed; absent if it was answered.
-    pub failure: Option<FailureClass>,
+    /// How it ended instead; absent if it was answered in full.
+    pub failure: Option<Class>,
 }
 
 impl Request {
@@ -55,7 +55,7 @@ impl Request {
             output_tokens: reading.output_tokens.map(|count| count.tokens),
             failure: match &exchange.outcome {
                 Outcome::Ok => None,
-                Outcome::Failed { class, .. } => Some(*class),
+                Outcome::Incomplete { class, .. } => Some(*class),
             },
         }
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::charts::fixture::{exchanges, run_of};
 use crate::exchanges::{any_run, failed, ms, reply};
-use model::exchange::FailureClass;
+use model::exchange::Class;
 use proptest::prelude::*;
 
 fn view(exchanges: &[Exchange]) -> View {
@@ -63,7 +63,7 @@ fn requests_have_their_phases() {
     one.sample.id = "eleven".to_owned();
     let mut unsent = reply(12, 0, &[]);
     (unsent.due, unsent.sent, unsent.ended) = (ms(2200), None, None);
-    let unsent = failed(unsent, FailureClass::NotSent, "never");
+    let unsent = failed(unsent, Class::NotSent, "never");
     let view = view(&[unsent, one]);
     let [first, second] = &view.sampled[..] else {
         panic!("{:?}", view.sampled)
@@ -79,7 +79,7 @@ fn requests_have_their_phases() {
         (Some(300), Some(11))
     );
     assert_eq!((second.sent_s, second.ttft_ms), (None, None));
-    assert_eq!(second.failure, Some(FailureClass::NotSent));
+    assert_eq!(second.failure, Some(Class::NotSent));
     assert_eq!(view.slowest.len(), 1, "what failed is not slow");
 }
 

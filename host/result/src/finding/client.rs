@@ -4,7 +4,7 @@
 use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::Summary;
-use model::exchange::FailureClass;
+use model::exchange::Class;
 
 /// Send lag beyond which a client that holds to a rate is too late, in milliseconds, whatever the
 /// server's latency. If everything is due at the same moment, some request has to be the last.
@@ -43,12 +43,12 @@ const LIMITS: [(&str, &str, &str); 3] = [
 ];
 
 pub(super) fn limits(summary: &Summary) -> Option<Finding> {
-    let failures = summary.requests.failures.get(&FailureClass::Connect)?;
+    let failures = summary.requests.failures.get(&Class::Refused)?;
     let said = |words: &str| {
         failures
             .messages
             .iter()
-            .any(|message| message.contains(words))
+            .any(|message| message.text.contains(words))
     };
     let (_, what, advice) = LIMITS.iter().find(|(words, ..)| said(words))?;
     let share = failures.count as f64 / summary.requests.total.max(1) as f64;

@@ -7,7 +7,7 @@ use super::{Finding, Id, Severity};
 use crate::figure::Statistic;
 use crate::metric;
 use crate::summary::{Comparison, LEAST_LOADS, Summary};
-use model::exchange::FailureClass;
+use model::exchange::Class;
 
 /// Share of requests beyond which failures, waits and short answers are more than an accident.
 const ACCIDENT: f64 = 0.01;
@@ -26,7 +26,8 @@ pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
 
 pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
-    let elsewhere: u64 = [FailureClass::NotSent, FailureClass::Interrupted]
+    // Of each of these another finding says how many there are.
+    let elsewhere: u64 = [Class::NotSent, Class::Interrupted, Class::Short]
         .iter()
         .filter_map(|class| requests.failures.get(class))
         .map(|failures| failures.count)
@@ -52,10 +53,10 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let total = requests.total;
     let who = match failed == requests.failed {
         true => "they",
-        false => "they and those not sent or interrupted",
+        false => "they and those not sent, interrupted or short",
     };
     let hidden = hidden_by_failures(summary, highest, who);
-    let followed = summary.requests.failures.get(&FailureClass::ParentFailed);
+    let followed = summary.requests.failures.get(&Class::ParentFailed);
     let followed = followed.map_or(String::new(), |followed| {
         let count = followed.count;
         let own = failed.saturating_sub(count);
@@ -73,6 +74,9 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
 /// What a percentile over the answered requests hides: what it would be if failures counted as infinite.
 fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
     let statistic = Statistic::Percentile(percent);
+    if summary.run.failures_as_infinite {
+        return String::new();
+    }
     let metrics = [(metric::TTFT, "TTFT"), (metric::E2E, "E2E")];
     let hidden = metrics.into_iter().filter_map(|(name, label)| {
         let of = summary.metric(name)?;
@@ -100,7 +104,7 @@ fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
 
 pub(super) fn not_sent(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
-    let count = requests.failures.get(&FailureClass::NotSent)?.count;
+    let count = requests.failures.get(&Class::NotSent)?.count;
     let most = count as f64 > 0.5 * requests.total as f64;
     Some(Finding {
         id: Id::NotSent,
@@ -202,7 +206,7 @@ fn answered_slower(summary: &Summary, due: f64) -> Option<Finding> {
 }
 
 pub(super) fn plugin_errors(summary: &Summary) -> Option<Finding> {
-    let failed = summary.requests.failures.get(&FailureClass::Plugin);
+    let failed = summary.requests.failures.get(&Class::Plugin);
     let (failed, scorers) = (
         failed.map_or(0, |failed| failed.count),
         summary.scorer_errors,
@@ -259,24 +263,34 @@ pub(super) fn cap_reached(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
-    let comparison = summary.tokens.output_against_requested?;
-    if !summary.run.ignore_eos || comparison.lower + comparison.higher == 0 {
-        return None;
-    }
+    let short = summary.requests.failures.get(&Class::Short);
+    let short = short.map_or(0, |failures| failures.count);
     let Comparison {
         exchanges,
         lower,
         higher,
         counted,
         reference,
-    } = comparison;
-    let share = (lower + higher) as f64 / exchanges.max(1) as f64;
+    } = summary.tokens.output_against_requested.unwrap_or_default();
+    if !summary.run.ignore_eos || short + lower + higher == 0 {
+        return None;
+    }
+    let answers = exchanges + short;
+    let share = (short + lower + higher) as f64 / answers.max(1) as f64;
+    let ended = (short > 0).then(|| {
+        format!("{short} of {answers} answers ended early although their length was forced, and do not count as complete")
+    });
+    let differ = (lower + higher > 0).then(|| {
+        let complete = if short > 0 { "complete " } else { "" };
+        format!("of {exchanges} {complete}answers, {lower} are shorter and {higher} longer than requested ({counted} tokens instead of {reference})")
+    });
+    let seen: Vec<String> = [ended, differ].into_iter().flatten().collect();
     Some(Finding {
         id: Id::ShortAnswers,
         severity: if share > ACCIDENT { Severity::Suspect } else { Severity::Note },
-        seen: format!("of {exchanges} answers, {lower} are shorter and {higher} longer than requested ({counted} tokens instead of {reference})"),
+        seen: seen.join("; "),
         why: "the request told the server to ignore the end of the text and fill the requested length; runs whose answers differ in length are not comparable".into(),
-        advice: "check whether this engine supports ignore_eos, and whether its context is long enough".into(),
+        advice: "check whether this engine supports ignore_eos, and whether its context is long enough; let answers end by themselves with --disable-ignore-eos".into(),
     })
 }
 

@@ -7,7 +7,7 @@ use super::*;
 use crate::summary::fixture::{facts, failed, ms, output_usage, reply};
 use crate::summary::{RunFacts, Tokenizer};
 use model::exchange::Kind::{End, Text};
-use model::exchange::{Exchange, FailureClass};
+use model::exchange::{Class, Exchange};
 use model::units::Nanos;
 
 /// A run that nothing speaks against: 100 answers of two tokens, one a piece, over 15 seconds.
@@ -44,7 +44,7 @@ fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Seve
         .collect()
 }
 
-fn fail(exchange: &mut Exchange, class: FailureClass) {
+fn fail(exchange: &mut Exchange, class: Class) {
     *exchange = failed(exchange.clone(), class, "seen");
 }
 

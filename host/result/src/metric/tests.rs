@@ -199,7 +199,7 @@ fn one_token_has_no_time_per_further_token() {
 
 #[test]
 fn what_was_never_sent_has_no_latency() {
-    let mut exchange = failed(reply(0, 0, &[]), model::exchange::FailureClass::NotSent, "");
+    let mut exchange = failed(reply(0, 0, &[]), model::exchange::Class::NotSent, "");
     exchange.sent = None;
     for metric in CATALOGUE {
         assert_eq!(samples(metric.name, &exchange), NONE, "{}", metric.name);

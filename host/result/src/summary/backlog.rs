@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::survey::Surveyed;
-use model::exchange::{Exchange, FailureClass, Outcome};
+use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
 
 /// So many standard deviations of the number of arrivals are chance.
@@ -75,9 +75,9 @@ impl Waiting {
     pub(super) fn add(&mut self, exchange: &Exchange) {
         self.requests += 1;
         // One that failed before it was sent left without a reply, and nobody waited for it.
-        let waits = [FailureClass::NotSent, FailureClass::Interrupted];
+        let waits = [Class::NotSent, Class::Interrupted];
         let gone = exchange.ended.is_none()
-            && matches!(&exchange.outcome, Outcome::Failed { class, .. } if !waits.contains(class));
+            && matches!(&exchange.outcome, Outcome::Incomplete { class, .. } if !waits.contains(class));
         if gone {
             return;
         }
@@ -113,7 +113,7 @@ mod tests {
     use crate::finding::Id;
     use crate::summary::Summary;
     use crate::summary::fixture::{facts, failed, ms, reply};
-    use model::exchange::{Exchange, FailureClass, Kind};
+    use model::exchange::{Class, Exchange, Kind};
 
     /// Requests due every 10 ms at an even rate, each answered after so many milliseconds.
     fn run(requests: u64, latency: impl Fn(u64) -> u64) -> Vec<Exchange> {
@@ -160,13 +160,13 @@ mod tests {
     fn what_has_no_end_waits_to_the_end_of_the_run_unless_it_never_left() {
         let mut stopped = run(401, |_| 20);
         for exchange in &mut stopped[200..] {
-            *exchange = failed(exchange.clone(), FailureClass::Interrupted, "stopped");
+            *exchange = failed(exchange.clone(), Class::Interrupted, "stopped");
             exchange.ended = None;
         }
         assert!(is_overloaded(&summary(&stopped)));
         let mut refused = run(2000, |_| 20);
         for exchange in refused.iter_mut().step_by(5) {
-            *exchange = failed(exchange.clone(), FailureClass::Connect, "refused");
+            *exchange = failed(exchange.clone(), Class::Refused, "refused");
             (exchange.sent, exchange.ended) = (None, None);
         }
         assert!(!is_overloaded(&summary(&refused)));

@@ -57,6 +57,10 @@ pub struct Run {
     /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
     /// them.
     pub percentiles: Vec<f64>,
+    /// Whether means and percentiles include requests that failed or were not sent, as infinitely late. Those of groups
+    /// and of the steady state never do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failures_as_infinite: bool,
     /// When the measurement began, on the clock of the exchanges; a summary uses the first due time
     /// if this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

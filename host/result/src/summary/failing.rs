@@ -80,6 +80,67 @@ impl Serialize for Amount {
     }
 }
 
+/// A figure that may be infinite, written as an [`Amount`].
+pub(super) mod amount {
+    use super::Amount;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(figure: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        Amount(*figure).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        Ok(Amount::deserialize(deserializer)?.0)
+    }
+}
+
+/// Named figures that may be infinite, each written as an [`Amount`].
+pub(super) mod amounts {
+    use std::collections::BTreeMap;
+
+    use super::Amount;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(
+        figures: &BTreeMap<String, f64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(figures.iter().map(|(name, figure)| (name, Amount(*figure))))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<String, f64>, D::Error> {
+        let read = BTreeMap::<String, Amount>::deserialize(deserializer)?;
+        Ok(read
+            .into_iter()
+            .map(|(name, amount)| (name, amount.0))
+            .collect())
+    }
+}
+
+/// How many requests, or sessions, have no sample of a metric because they failed or were not sent, and how many may
+/// have one. Those that were cancelled on purpose are neither. `None` for a metric of sessions where there are none.
+pub(super) fn missing(
+    metric: &Metric,
+    requests: &Requests,
+    sessions: Option<&Sessions>,
+) -> Option<(u64, u64)> {
+    Some(match metric.of {
+        Of::Answered => (requests.failed, requests.successful),
+        Of::Sent => {
+            let unsent = requests.total.saturating_sub(requests.sent);
+            let unsent = unsent.saturating_sub(requests.cancelled_unsent);
+            (unsent, requests.sent)
+        }
+        Of::Session => {
+            let sessions = sessions?;
+            let ended = sessions.total - sessions.cancelled;
+            (ended - sessions.complete, sessions.complete)
+        }
+    })
+}
+
 impl WithFailures {
     /// A statistic; absent for a percentile that was not requested.
     pub fn statistic(&self, statistic: Statistic) -> Option<f64> {
@@ -103,14 +164,7 @@ impl WithFailures {
         percentiles: &[f64],
     ) -> Option<Self> {
         let worst = metric.unit.worst()?;
-        let (missing, present) = match metric.of {
-            Of::Answered => (requests.failed, requests.successful),
-            Of::Sent => (requests.total.saturating_sub(requests.sent), requests.sent),
-            Of::Session => {
-                let sessions = sessions?;
-                (sessions.total - sessions.complete, sessions.complete)
-            }
-        };
+        let (missing, present) = missing(metric, requests, sessions)?;
         let samples = match metric.measure {
             Measure::One(_) | Measure::Session(_) => missing,
             Measure::Pooled(_) => {

@@ -5,9 +5,7 @@
 
 use proptest::prelude::*;
 
-use model::exchange::{
-    Event, Events, Exchange, FailureClass, Kind, Outcome, Phase, SampleFacts, Usage,
-};
+use model::exchange::{Class, Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Usage};
 use model::units::Nanos;
 use result::summary::{Loop, Run, RunFacts};
 
@@ -28,6 +26,7 @@ pub(crate) fn facts() -> RunFacts {
         streamed: true,
         ignore_eos: false,
         percentiles: vec![90.0, 99.0],
+        failures_as_infinite: false,
         measure_start: Some(ms(1000)),
         first_due: Nanos::ZERO,
         goodput: Vec::new(),
@@ -103,8 +102,8 @@ pub(crate) fn output_usage(tokens: u32) -> Option<Usage> {
     })
 }
 
-pub(crate) fn failed(mut exchange: Exchange, class: FailureClass, message: &str) -> Exchange {
-    exchange.outcome = Outcome::Failed {
+pub(crate) fn failed(mut exchange: Exchange, class: Class, message: &str) -> Exchange {
+    exchange.outcome = Outcome::Incomplete {
         class,
         reason: None,
         message: message.into(),
@@ -112,11 +111,13 @@ pub(crate) fn failed(mut exchange: Exchange, class: FailureClass, message: &str)
     exchange
 }
 
-const CLASSES: [FailureClass; 4] = [
-    FailureClass::Connect,
-    FailureClass::HttpStatus,
-    FailureClass::CutOff,
-    FailureClass::TokenGapTimeout,
+const CLASSES: [Class; 6] = [
+    Class::Refused,
+    Class::HttpStatus,
+    Class::Truncated,
+    Class::TokenGapTimeout,
+    Class::Short,
+    Class::Cancelled,
 ];
 
 const KINDS: [Kind; 4] = [Kind::Text, Kind::Reasoning, Kind::Tool, Kind::Role];

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::backlog::Waiting;
 use super::facts::NOT_SENT;
+use super::failing::missing;
 use super::goodput::Judged;
 use super::load::Load;
 use super::messages::Messages;
@@ -21,7 +22,7 @@ use crate::metric::{CATALOGUE, Measure, Metric, Reading, Unit};
 use crate::stats::Spread;
 use crate::stats::blocks::Blocks;
 use crate::threshold::Threshold;
-use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 
 /// A wait at the cap no longer than this is the pacer's, not the cap's.
@@ -37,7 +38,7 @@ pub(super) struct Gather<'a> {
     surveyed: Surveyed,
     requests: Requests,
     held_back: u64,
-    messages: BTreeMap<FailureClass, Messages>,
+    messages: BTreeMap<Class, Messages>,
     tokens: TokenSums,
     load: Load,
     /// Of a run at one rate.
@@ -98,9 +99,12 @@ impl<'a> Gather<'a> {
         }
         self.histories.add(exchange);
         self.groups.add(&reading);
-        if exchange.is_ok() {
-            let reasoning = self.facts.reasoning_of(exchange.index);
-            self.add_answer(&reading, retokenized, reasoning);
+        match exchange.is_ok() {
+            true => {
+                let reasoning = self.facts.reasoning_of(exchange.index);
+                self.add_answer(&reading, retokenized, reasoning);
+            }
+            false => self.tokens.leave_out(&reading),
         }
         for (metric, (spread, blocks)) in CATALOGUE.iter().zip(&mut self.spreads) {
             let blocks = blocks.as_mut().map(|blocks| (blocks, exchange.index));
@@ -141,15 +145,23 @@ impl<'a> Gather<'a> {
             .is_some_and(|granted| granted.since(exchange.due) > WAITED);
         match &exchange.outcome {
             Outcome::Ok => self.requests.successful += 1,
-            Outcome::Failed {
+            Outcome::Incomplete {
+                class: Class::Cancelled,
+                ..
+            } => {
+                self.requests.cancelled += 1;
+                self.requests.cancelled_unsent += u64::from(exchange.sent.is_none());
+            }
+            Outcome::Incomplete {
                 class,
                 reason,
                 message,
             } => {
                 self.requests.failed += 1;
-                held_back |= *class == FailureClass::NotSent;
+                held_back |= *class == Class::NotSent;
+                let status = exchange.status.filter(|_| *class == Class::HttpStatus);
                 let messages = self.messages.entry(*class).or_default();
-                messages.add(exchange.index, *reason, message);
+                messages.add(exchange.index, (status, *reason), message);
             }
         }
         self.held_back += u64::from(held_back);
@@ -159,8 +171,8 @@ impl<'a> Gather<'a> {
     fn count_unsent(&mut self) {
         let unsent = self.facts.unsent;
         if unsent > 0 {
-            let messages = self.messages.entry(FailureClass::NotSent).or_default();
-            messages.add_many(self.requests.total, unsent, NOT_SENT);
+            let messages = self.messages.entry(Class::NotSent).or_default();
+            messages.add_many(self.requests.total, unsent, (None, None), NOT_SENT);
             self.requests.total += unsent;
             self.requests.failed += unsent;
             self.held_back += unsent;
@@ -180,13 +192,14 @@ impl<'a> Gather<'a> {
         requests.failures = (self.messages.into_iter())
             .map(|(class, messages)| (class, messages.finish()))
             .collect();
-        let parents = requests.failures.get(&FailureClass::ParentFailed);
+        let parents = requests.failures.get(&Class::ParentFailed);
         let parents = parents.map(|failures| failures.count);
         requests.failed_by_themselves = parents.map(|count| requests.failed - count);
-        requests.success_share =
-            (requests.total > 0).then(|| requests.successful as f64 / requests.total as f64);
+        // Those that were cancelled on purpose count neither for nor against the server.
+        let judged = requests.total - requests.cancelled;
+        requests.success_share = (judged > 0).then(|| requests.successful as f64 / judged as f64);
         requests.held_back = run.max_in_flight.map(|cap| {
-            let never_sent = requests.failures.get(&FailureClass::NotSent);
+            let never_sent = requests.failures.get(&Class::NotSent);
             match self.surveyed.peak {
                 Some(peak) if peak as f64 >= REACHED * cap as f64 => self.held_back,
                 // Where there was room all the time, it was the pacer that was late.
@@ -254,8 +267,15 @@ impl<'a> Gather<'a> {
                 ),
                 ..Distribution::of(metric, &figures, percentiles)
             };
+            let missing = missing(metric, &requests, sessions.as_ref());
+            distribution.failure_share = missing
+                .filter(|(missing, _)| *missing > 0)
+                .map(|(missing, present)| missing as f64 / (missing + present) as f64);
             if let Some(blocks) = blocks {
                 distribution = distribution.with_confidence(metric, &figures, &blocks, loads);
+            }
+            if run.failures_as_infinite {
+                distribution = distribution.with_failures_included();
             }
             Some((metric.name.to_owned(), distribution))
         });
@@ -272,7 +292,8 @@ impl<'a> Gather<'a> {
             sessions,
             histories: Some(self.histories).filter(|histories| histories.requests > 0),
             dataset: self.facts.dataset.clone(),
-            goodput: (self.judged).map(|judged| judged.finish(requests.total, duration)),
+            goodput: (self.judged)
+                .map(|judged| judged.finish(requests.total - requests.cancelled, duration)),
             steady_state: self.steady.map(|found| match found {
                 Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
                 Err(absent) => absent,

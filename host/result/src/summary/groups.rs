@@ -41,7 +41,7 @@ pub struct Group {
     pub name: Option<String>,
     /// Its requests.
     pub requests: u64,
-    /// Those that were not answered.
+    /// Those that failed.
     pub failed: u64,
     /// Tokens of a prompt, on average over the answered ones whose count is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,7 +171,7 @@ impl Sums {
     fn add(&mut self, reading: &Reading<'_>) {
         self.requests += 1;
         if !reading.exchange.is_ok() {
-            self.failed += 1;
+            self.failed += u64::from(reading.exchange.has_failed());
             return;
         }
         for (sum, count) in [
@@ -230,7 +230,7 @@ mod tests {
     use crate::summary::Summary;
     use crate::summary::fixture::{facts, failed, output_usage, reply};
     use model::exchange::Kind::{End, Text};
-    use model::exchange::{Exchange, FailureClass, Turn, Usage};
+    use model::exchange::{Class, Exchange, Turn, Usage};
 
     /// Its first token comes after `ttft` ms, three more and the end 100 ms later.
     fn turn(index: u64, place: u32, ttft: u64) -> Exchange {
@@ -258,7 +258,7 @@ mod tests {
             turn(2, 1, 50),
             turn(3, 1, 9),
         ];
-        run[3] = failed(run[3].clone(), FailureClass::CutOff, "");
+        run[3] = failed(run[3].clone(), Class::Truncated, "");
         run[2].sample.class = Some("code".into());
         let groups = Summary::of(&facts(), &run).groups;
         let [first, second] = &groups.by_turn[..] else {

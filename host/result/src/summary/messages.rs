@@ -1,52 +1,221 @@
-//! The messages of failures of one class: how many failures there were, and the first few distinct
-//! messages, in bounded memory.
+//! The messages of failures of one class: how many failures there were, by status, by reason and by kind of message, and
+//! the first message of each kind, in bounded memory.
+//!
+//! Messages are of one kind if they come with the same status and differ only in words with digits, such as the number
+//! of a request or a time.
 
 use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Failures;
 use model::exchange::Reason;
 
-/// How many distinct messages of a class are kept.
-const KEPT: usize = 3;
+/// How many kinds of messages a class reports.
+const REPORTED: usize = 8;
+/// How many kinds are counted. Of more than these, the ones that began first are.
+const COUNTED: usize = 64;
+
+/// A kind of message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Message {
+    /// The first message of the kind, in the order of the requests.
+    pub text: String,
+    /// How many failures had a message of this kind; absent in summaries of former versions, which did not count them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+/// A message in JSON. Former versions wrote the text alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Counted {
+        text: String,
+        #[serde(default)]
+        count: Option<u64>,
+    },
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Counted { text, count } => Message { text, count },
+            Written::Text(text) => Message { text, count: None },
+        })
+    }
+}
 
 /// The failures of one class seen so far.
 #[derive(Default)]
 pub(super) struct Messages {
     count: u64,
+    statuses: BTreeMap<u16, u64>,
     reasons: BTreeMap<Reason, u64>,
     first: Option<u64>,
-    /// The distinct messages that occurred first, with the lowest index at which each did, in the
-    /// order of these. A message that was dropped had `KEPT` others before it, whatever came since.
-    messages: Vec<(u64, String)>,
+    kinds: BTreeMap<(Option<u16>, String), Kind>,
+}
+
+/// A kind of message.
+struct Kind {
+    first: u64,
+    text: String,
+    count: u64,
 }
 
 impl Messages {
-    pub(super) fn add(&mut self, index: u64, reason: Option<Reason>, message: &str) {
-        self.count += 1;
-        if let Some(reason) = reason {
-            *self.reasons.entry(reason).or_default() += 1;
-        }
-        self.first = Some(self.first.map_or(index, |first| first.min(index)));
-        match self.messages.iter_mut().find(|(_, text)| text == message) {
-            Some((first, _)) => *first = index.min(*first),
-            None => self.messages.push((index, message.to_owned())),
-        }
-        self.messages.sort_unstable();
-        self.messages.truncate(KEPT);
+    /// Adds a failure, with the status of its reply if the class is of statuses.
+    pub(super) fn add(
+        &mut self,
+        index: u64,
+        (status, reason): (Option<u16>, Option<Reason>),
+        message: &str,
+    ) {
+        self.add_many(index, 1, (status, reason), message);
     }
 
-    /// This many with the same message, of which the first has this index.
-    pub(super) fn add_many(&mut self, index: u64, count: u64, message: &str) {
-        self.add(index, None, message);
-        self.count += count - 1;
+    /// Adds this many with the same message, of which the first has this index.
+    pub(super) fn add_many(
+        &mut self,
+        index: u64,
+        count: u64,
+        (status, reason): (Option<u16>, Option<Reason>),
+        message: &str,
+    ) {
+        self.count += count;
+        if let Some(status) = status {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        if let Some(reason) = reason {
+            *self.reasons.entry(reason).or_default() += count;
+        }
+        self.first = Some(self.first.map_or(index, |first| first.min(index)));
+        let kind = self.kinds.entry((status, kind_of(message)));
+        let kind = kind.or_insert_with(|| Kind {
+            first: index,
+            text: message.to_owned(),
+            count: 0,
+        });
+        kind.count += count;
+        // Of two at one index, as in the records of two slices, the choice does not depend on their order.
+        if (index, message) < (kind.first, kind.text.as_str()) {
+            (kind.first, kind.text) = (index, message.to_owned());
+        }
+        if self.kinds.len() > COUNTED {
+            let last = self.kinds.iter().max_by_key(|(_, kind)| kind.first);
+            if let Some(last) = last.map(|(key, _)| key.clone()) {
+                self.kinds.remove(&last);
+            }
+        }
     }
 
     pub(super) fn finish(self) -> Failures {
+        let mut kinds: Vec<Kind> = self.kinds.into_values().collect();
+        kinds.sort_unstable_by(|one, other| {
+            (one.first, one.text.as_str()).cmp(&(other.first, other.text.as_str()))
+        });
+        kinds.truncate(REPORTED);
+        let reported: u64 = kinds.iter().map(|kind| kind.count).sum();
+        let messages = kinds.into_iter().map(|kind| Message {
+            text: kind.text,
+            count: Some(kind.count),
+        });
         Failures {
             count: self.count,
+            statuses: self.statuses,
             reasons: self.reasons,
             first: self.first.unwrap_or_default(),
-            messages: self.messages.into_iter().map(|(_, text)| text).collect(),
+            messages: messages.collect(),
+            other_messages: self.count - reported,
         }
+    }
+}
+
+/// What messages of one kind have in common: all but the words with digits.
+fn kind_of(message: &str) -> String {
+    let mut kind = String::with_capacity(message.len());
+    for part in message.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
+        match word.contains(|c: char| c.is_ascii_digit()) {
+            true => kind.push('#'),
+            false => kind.push_str(word),
+        }
+        kind.push_str(&part[word.len()..]);
+    }
+    kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_a_kind_differ_in_words_with_digits_only() {
+        let of = "HTTP #: request chatcmpl-# waited # in the queue (# of #)";
+        for message in [
+            "HTTP 503: request chatcmpl-8f2a waited 30s in the queue (12 of 12)",
+            "HTTP 500: request chatcmpl-77 waited 1ms in the queue (3 of 12)",
+        ] {
+            assert_eq!(kind_of(message), of);
+        }
+        assert_eq!(kind_of("größer als erlaubt"), "größer als erlaubt");
+        assert_ne!(kind_of("queue full"), kind_of("queue is full"));
+    }
+
+    #[test]
+    fn the_first_of_each_kind_is_kept_and_all_are_counted() {
+        let mut messages = Messages::default();
+        for (index, status, text) in [
+            (4, 503, "busy: 9 waiting"),
+            (2, 503, "busy: 7 waiting"),
+            (3, 429, "busy: 8 waiting"),
+            (7, 503, "no such model"),
+        ] {
+            messages.add(index, (Some(status), None), text);
+        }
+        let failures = messages.finish();
+        let said: Vec<_> = (failures.messages.iter())
+            .map(|message| (message.text.as_str(), message.count))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                ("busy: 7 waiting", Some(2)),
+                ("busy: 8 waiting", Some(1)),
+                ("no such model", Some(1)),
+            ]
+        );
+        assert_eq!(failures.statuses, BTreeMap::from([(429, 1), (503, 3)]));
+        assert_eq!((failures.count, failures.first), (4, 2));
+        assert_eq!(failures.other_messages, 0);
+    }
+
+    #[test]
+    fn any_number_of_kinds_takes_bounded_memory() {
+        let mut messages = Messages::default();
+        for index in 0..1000 {
+            let text: String = (b'a'..=b'j').map(char::from).take(1 + index % 10).collect();
+            let other = char::from(b'a' + (index / 10 % 26) as u8);
+            messages.add(index as u64, (None, None), &format!("{text} {other}"));
+            assert!(messages.kinds.len() <= COUNTED);
+        }
+        let failures = messages.finish();
+        assert_eq!(failures.messages.len(), REPORTED);
+        let counted: u64 = failures.messages.iter().filter_map(|kind| kind.count).sum();
+        assert_eq!(counted + failures.other_messages, 1000);
+    }
+
+    #[test]
+    fn messages_of_former_versions_are_read() {
+        let read: Vec<Message> =
+            serde_json::from_str(r#"["busy", {"text": "full", "count": 3}]"#).unwrap();
+        let of = |text: &str, count| Message {
+            text: text.to_owned(),
+            count,
+        };
+        assert_eq!(read, [of("busy", None), of("full", Some(3))]);
     }
 }

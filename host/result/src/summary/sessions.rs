@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use model::exchange::{Exchange, FailureClass, Outcome};
+use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
 
 /// Requests that depend on each other.
@@ -25,6 +25,9 @@ pub struct Sessions {
     pub complete: u64,
     /// Those of which a request failed.
     pub failed: u64,
+    /// Those of which no request failed, but which a user left: a request of theirs was cancelled on purpose.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub cancelled: u64,
     /// Those of which no request failed, but which the end of the run cut short.
     pub cut_short: u64,
     /// Their requests that are on record.
@@ -132,6 +135,8 @@ enum Kind {
 enum Fate {
     Answered,
     Failed,
+    /// Its user left on purpose.
+    Left,
     /// The run ended before.
     Cut,
 }
@@ -147,8 +152,9 @@ impl Gather {
         };
         let fate = match &exchange.outcome {
             Outcome::Ok => Fate::Answered,
-            Outcome::Failed { class, .. } => match class {
-                FailureClass::NotSent | FailureClass::Interrupted => Fate::Cut,
+            Outcome::Incomplete { class, .. } => match class {
+                Class::NotSent | Class::Interrupted => Fate::Cut,
+                Class::Cancelled => Fate::Left,
                 _ => Fate::Failed,
             },
         };
@@ -195,6 +201,8 @@ impl Gather {
             sessions.answered += answered as u64;
             if rows.iter().any(|row| row.fate == Fate::Failed) {
                 sessions.failed += 1;
+            } else if rows.iter().any(|row| row.fate == Fate::Left) {
+                sessions.cancelled += 1;
             } else if answered < rows.len() || is_short(rows) {
                 sessions.cut_short += 1;
             } else {
@@ -296,7 +304,7 @@ mod tests {
     fn run() -> Vec<Exchange> {
         let mut join = request(5, 1500, 1700, &[4, 3]);
         join.released = Some(ms(1410));
-        let mut given_up = failed(request(9, 2100, 2100, &[8]), FailureClass::ParentFailed, "");
+        let mut given_up = failed(request(9, 2100, 2100, &[8]), Class::ParentFailed, "");
         given_up.sent = None;
         vec![
             root(0, 1010, 1110, 1),
@@ -306,12 +314,12 @@ mod tests {
             request(4, 1250, 1480, &[2]),
             join,
             root(6, 1100, 1200, 1),
-            failed(request(7, 1300, 1400, &[6]), FailureClass::CutOff, ""),
-            failed(root(8, 1900, 2000, 1), FailureClass::HttpStatus, ""),
+            failed(request(7, 1300, 1400, &[6]), Class::Truncated, ""),
+            failed(root(8, 1900, 2000, 1), Class::HttpStatus, ""),
             given_up,
             root(10, 1500, 1600, 2),
             request(11, 1700, 1800, &[10]),
-            failed(root(13, 2800, 3000, 1), FailureClass::Interrupted, ""),
+            failed(root(13, 2800, 3000, 1), Class::Interrupted, ""),
             root(15, 1100, 1200, 0),
         ]
     }
@@ -328,6 +336,7 @@ mod tests {
                 total: 6,
                 complete: 2,
                 failed: 2,
+                cancelled: 0,
                 cut_short: 2,
                 requests: 13,
                 answered: 9,
@@ -410,7 +419,7 @@ mod tests {
                 index: turn,
             });
         }
-        run[3] = failed(run[3].clone(), FailureClass::NotSent, "");
+        run[3] = failed(run[3].clone(), Class::NotSent, "");
         let summary = Summary::of(&facts(), &run);
         let sessions = summary.sessions.unwrap();
         assert_eq!((sessions.total, sessions.complete), (2, 1));

@@ -1,7 +1,7 @@
 //! Token counts summed over the answered exchanges, by source, and compared if an exchange has
 //! two of them.
 
-use super::{Comparison, Counted, Reasoning, Tokens};
+use super::{Comparison, Counted, LeftOut, Reasoning, Tokens};
 use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
 
@@ -19,6 +19,7 @@ pub(super) struct TokenSums {
     of_pieces: u64,
     /// Their pieces.
     pieces: u64,
+    left_out: LeftOut,
 }
 
 /// A sum over the exchanges that have the count.
@@ -106,6 +107,26 @@ impl TokenSums {
         );
     }
 
+    /// Takes note of what came of an answer that is not complete. If output came of which no count is known, there is no
+    /// guess: an event may hold any number of tokens.
+    pub(super) fn leave_out(&mut self, reading: &Reading<'_>) {
+        let counted = reading.output_tokens.filter(|count| count.tokens > 0);
+        let came = reading
+            .exchange
+            .events
+            .kind
+            .iter()
+            .any(|kind| kind.is_output());
+        if !is_text(reading.exchange) || !(came || counted.is_some()) {
+            return;
+        }
+        self.left_out.answers += 1;
+        match counted {
+            Some(count) => self.left_out.output += u64::from(count.tokens),
+            None => self.left_out.unknown += 1,
+        }
+    }
+
     pub(super) fn finish(self, streamed: bool) -> Tokens {
         Tokens {
             output_requested: self.requested.with(self.answers),
@@ -115,6 +136,7 @@ impl TokenSums {
             reasoning: Some(self.shown).filter(|shown| !shown.is_empty()),
             per_event: (streamed && self.pieces > 0)
                 .then(|| self.of_pieces as f64 / self.pieces as f64),
+            left_out: Some(self.left_out).filter(|left_out| left_out.answers > 0),
             ..self.tokens
         }
     }

@@ -176,6 +176,9 @@ fn words(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }
+    if snapshot.cancelled > 0 {
+        parts.push(format!("{} cancelled", snapshot.cancelled));
+    }
     if let Some(rates) = history.recent() {
         parts.push(format!("{:.0} tok/s", rates.tokens));
     }

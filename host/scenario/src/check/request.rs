@@ -46,6 +46,11 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
             &request.repetition_penalty,
             ("a number above 0", |p| p.is_finite() && *p > 0.0),
         ),
+        (
+            "request.cancel-share",
+            &request.cancel_share,
+            ("a number above 0 and at most 1", |p| *p > 0.0 && *p <= 1.0),
+        ),
     ] {
         problems.extend(unless(name, said, expected, fits));
     }
@@ -56,6 +61,17 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
     ] {
         let expected = format!("a whole number from 1 to {MOST}");
         problems.extend(unless(name, said, &expected, |n| (1..=MOST).contains(n)));
+    }
+    if let Some(after) = &request.cancel_after
+        && after.value.0.is_zero()
+    {
+        let expected = "a time above zero, such as 2s";
+        problems.push(wrong(
+            "request.cancel-after",
+            &after.place,
+            expected,
+            after.value,
+        ));
     }
     for (name, list) in [
         ("request.stop", &request.stop),
@@ -101,6 +117,21 @@ pub(super) fn gaps(request: &RequestOptions, problems: &mut Vec<Problem>) {
                 .at(assignment.place.clone(), "without adapters")
                 .help("add for instance `adapters = [\"my-lora\"]` to [request], or --lora-modules my-lora"),
         );
+    }
+    match (&request.cancel_share, &request.cancel_after) {
+        (Some(share), None) => problems.push(
+            Problem::new("`request.cancel-share` needs `cancel-after`")
+                .at(share.place.clone(), "when is missing")
+                .help(
+                    "add for instance `cancel-after = \"2s\"` to [request], or --cancel-after 2s",
+                ),
+        ),
+        (None, Some(after)) => problems.push(
+            Problem::new("`request.cancel-after` needs `cancel-share`")
+                .at(after.place.clone(), "how many is missing")
+                .help("add for instance `cancel-share = 0.1` to [request], or --cancel-share 0.1"),
+        ),
+        _ => {}
     }
 }
 

@@ -7,6 +7,7 @@ use super::Plan;
 use model::adapter::Assignment;
 use model::random::mix;
 use model::session::{AfterFailure, History};
+use model::units::Nanos;
 
 /// The options of every request. What is absent is left to the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,10 +65,44 @@ pub struct RequestOptions {
     /// What becomes of requests that depend on one that failed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub after_failure: AfterFailure,
+    /// Which requests are cancelled on purpose; absent if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<Cancel>,
     /// Fields added to every request's body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_body: Option<serde_json::Value>,
 }
+
+/// Requests that the client cancels on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cancel {
+    /// Their share of the requests, above 0 and at most 1; the seed decides which.
+    pub share: f64,
+    /// How long after a request was sent, if its answer has not ended by then.
+    pub after: Nanos,
+}
+
+impl RequestOptions {
+    /// Whether requests force the length of their answers: they are to ignore the end of the text, and no text of theirs
+    /// ends an answer before.
+    pub fn forces_length(&self) -> bool {
+        self.ignore_eos && self.stop.is_empty()
+    }
+}
+
+impl Cancel {
+    /// Whether the request with this number is one of them.
+    fn chooses(&self, seed: u64, index: u64) -> bool {
+        let number = mix(mix(seed ^ CANCELLED).wrapping_add(index));
+        // 53 bits: as many as a double holds, from 0 up to but not including 1.
+        let drawn = (number >> 11) as f64 / (1_u64 << 53) as f64;
+        drawn < self.share
+    }
+}
+
+/// Keeps the requests that are cancelled apart from other choices that the seed makes.
+const CANCELLED: u64 = 0x63_61_6e_63_65_6c;
 
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -85,5 +120,42 @@ impl Plan {
         };
         let place = usize::try_from(number.checked_rem(count)?).ok()?;
         adapters.get(place).map(String::as_str)
+    }
+
+    /// How long after it was sent the measured request with this number is cancelled on purpose, if it is one of those.
+    /// It depends only on the plan, so that each slice of the plan cancels the same.
+    pub fn cancelled_after(&self, index: u64) -> Option<Nanos> {
+        let cancel = self.request.cancel?;
+        let is_chosen = cancel.chooses(self.load.seed, index);
+        is_chosen.then_some(cancel.after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_chooses_which_requests_are_cancelled() {
+        let chosen = |share, seed, many| {
+            let after = Nanos(1);
+            let cancel = Cancel { share, after };
+            let indexes = (0..many).filter(move |index| cancel.chooses(seed, *index));
+            indexes.collect::<Vec<u64>>()
+        };
+        assert_eq!(chosen(0.4, 0, 20), [1, 3, 4, 12, 13, 16, 18, 19]);
+        assert_eq!(
+            chosen(0.4, 1, 20),
+            [0, 2, 3, 4, 5, 7, 8, 9, 12, 13, 14, 15, 17]
+        );
+        for seed in 0..4 {
+            let share = chosen(0.4, seed, 10_000).len() as f64 / 10_000.0;
+            assert!((share - 0.4).abs() < 0.01, "seed {seed}: {share}");
+            // Who is among fewer is among more.
+            let few = chosen(0.1, seed, 1_000);
+            let more = chosen(0.4, seed, 1_000);
+            assert!(few.iter().all(|index| more.contains(index)));
+            assert_eq!(chosen(1.0, seed, 1_000).len(), 1_000);
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 
 use super::Fault;
 use super::spool::{Extent, Spool};
-use model::exchange::{Event, FailureClass, Kind, Ranked, Reply, Usage, Vectors};
+use model::exchange::{Class, Event, Kind, Ranked, Reply, Usage, Vectors};
 use model::frame::Frames;
 use model::units::Nanos;
 use plugins::backend::{Fold, Meaning};
@@ -164,7 +164,7 @@ impl Answer {
                 (Kind::Finish, None)
             }
             Meaning::Failure(refusal) => {
-                self.fault = Some(Fault::refused(FailureClass::InBandError, refusal));
+                self.fault = Some(Fault::refused(Class::InBandError, refusal));
                 (Kind::Failure, None)
             }
             Meaning::End => {

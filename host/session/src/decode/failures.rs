@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::run::RunError;
 use load::pace::Signal;
-use model::exchange::{FailureClass, Outcome};
+use model::exchange::{Class, Outcome};
 use plugins::PluginError;
 
 /// How many requests or replies a plugin may spoil in a row before the run ends.
@@ -73,8 +73,8 @@ impl FailureLimit {
 }
 
 /// A failure without a reason from a server, with its message cut to a length fit for a record.
-pub fn failed(class: FailureClass, message: &str) -> Outcome {
-    Outcome::Failed {
+pub fn failed(class: Class, message: &str) -> Outcome {
+    Outcome::Incomplete {
         class,
         reason: None,
         message: fit(message),

@@ -173,6 +173,10 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
         |metric| {
             let answered: &Labels<'_> = &[("outcome", "ok")];
             count(&mut metric.encode_family(&answered)?, seen.answered)?;
+            if seen.cancelled > 0 {
+                let cancelled: &Labels<'_> = &[("outcome", "cancelled")];
+                count(&mut metric.encode_family(&cancelled)?, seen.cancelled)?;
+            }
             for (class, failures) in &seen.failed {
                 let failed: &Labels<'_> = &[("outcome", "failed"), ("class", class.name())];
                 count(&mut metric.encode_family(&failed)?, failures.count)?;

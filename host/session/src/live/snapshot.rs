@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cells::{Buckets, Quantiles};
 use load::vitals::Load;
-use model::exchange::FailureClass;
+use model::exchange::Class;
 use model::units::Nanos;
 use scenario::plan::Amount;
 
@@ -107,8 +107,10 @@ pub struct Snapshot {
     pub sessions: u64,
     /// Of those that are over, how many were handed to a socket.
     pub sent: u64,
-    /// Those that are over and not answered.
-    pub failed: BTreeMap<FailureClass, Failures>,
+    /// Those that are over because they were cancelled on purpose.
+    pub cancelled: u64,
+    /// Those that are over and failed.
+    pub failed: BTreeMap<Class, Failures>,
     /// Tokens of the answered requests' prompts, where known.
     pub input_tokens: u64,
     /// Tokens of their answers, where known without a tokenizer.
@@ -132,14 +134,14 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Measured requests that are over and not answered.
+    /// Measured requests that are over and failed.
     pub fn failures(&self) -> u64 {
         self.failed.values().map(|failures| failures.count).sum()
     }
 
     /// Measured requests that are over.
     pub fn over(&self) -> u64 {
-        self.answered + self.failures()
+        self.answered + self.cancelled + self.failures()
     }
 
     /// The share of the measurement that is over, from 0 to 1.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::cells::{Buckets, Seconds};
 use super::snapshot::{Failures, Latency};
-use model::exchange::{Exchange, FailureClass, Outcome, Phase};
+use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 use result::metric::{self, Measure, Metric, Of, Reading};
 
@@ -22,8 +22,10 @@ pub(super) struct Totals {
     pub alone: u64,
     /// Measured, and handed to a socket.
     pub sent: u64,
-    /// Measured, and not answered.
-    pub failed: BTreeMap<FailureClass, Failures>,
+    /// Measured, and cancelled on purpose.
+    pub cancelled: u64,
+    /// Measured, and failed.
+    pub failed: BTreeMap<Class, Failures>,
     /// Tokens of the answered requests' prompts, where known.
     pub input_tokens: u64,
     /// Tokens of their answers, where known.
@@ -102,6 +104,7 @@ impl Default for Totals {
             answered: 0,
             alone: 0,
             sent: 0,
+            cancelled: 0,
             failed: BTreeMap::new(),
             input_tokens: 0,
             output_tokens: 0,
@@ -135,7 +138,11 @@ impl Totals {
                 self.input_tokens += tokens(reading.input_tokens);
                 self.output_tokens += tokens(reading.output_tokens);
             }
-            Outcome::Failed { class, message, .. } => {
+            Outcome::Incomplete {
+                class: Class::Cancelled,
+                ..
+            } => self.cancelled += 1,
+            Outcome::Incomplete { class, message, .. } => {
                 let failures = self.failed.entry(*class).or_default();
                 failures.count += 1;
                 failures.latest.clone_from(message);
@@ -222,19 +229,16 @@ mod tests {
         totals.enter(&answered(2_000), true);
         totals.enter(&answered(20_000), true);
         for message in ["one", "another"] {
-            totals.enter(
-                &failed(answered(20_000), FailureClass::CutOff, message),
-                true,
-            );
+            totals.enter(&failed(answered(20_000), Class::Truncated, message), true);
         }
-        let mut not_sent = failed(reply(9, 20_000, &[]), FailureClass::NotSent, "no slot");
+        let mut not_sent = failed(reply(9, 20_000, &[]), Class::NotSent, "no slot");
         not_sent.sent = None;
         totals.enter(&not_sent, true);
         assert_eq!((totals.warmup, totals.answered, totals.sent), (1, 2, 4));
         assert_eq!(totals.output_tokens, 6, "of answers alone");
-        let cut_off = &totals.failed[&FailureClass::CutOff];
+        let cut_off = &totals.failed[&Class::Truncated];
         assert_eq!((cut_off.count, cut_off.latest.as_str()), (2, "another"));
-        assert_eq!(totals.failed[&FailureClass::NotSent].count, 1);
+        assert_eq!(totals.failed[&Class::NotSent].count, 1);
 
         let [ttft, itl, tpot, e2e, send_lag] = totals.latencies(ms(21_000));
         let (recent, whole) = (ttft.recent.unwrap(), ttft.whole.unwrap());

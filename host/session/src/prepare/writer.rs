@@ -12,7 +12,7 @@ use crate::prompts;
 use crate::reuse::SentPrompts;
 use crate::run::Parts;
 use model::connection::Version;
-use model::exchange::{FailureClass, History, Outcome, Phase, Prepared, SampleFacts, Turn};
+use model::exchange::{Class, History, Outcome, Phase, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
 use model::hex;
 use model::target::{Secrets, Target};
@@ -68,6 +68,8 @@ pub struct Writer {
     secrets: Secrets,
     failures: FailureLimit,
     prompts: Option<Arc<SentPrompts>>,
+    /// Whether requests force the length of answers; unknown before the first is written.
+    forces_length: Option<bool>,
 }
 
 impl Writer {
@@ -89,6 +91,7 @@ impl Writer {
             // Requests that can be written say nothing about replies that cannot be read.
             failures: failures.with_own_count(),
             prompts: parts.prompts.clone(),
+            forces_length: None,
         })
     }
 
@@ -108,6 +111,7 @@ impl Writer {
             index: asked.index,
             phase: asked.phase,
             released: asked.released,
+            forces_length: false,
             sample: SampleFacts {
                 id: sample.id.clone(),
                 input_tokens: sample.input_tokens,
@@ -172,7 +176,7 @@ impl Writer {
             }
             Err(error) => {
                 self.failures.count(&error);
-                let outcome = failed(FailureClass::Plugin, &error.to_string());
+                let outcome = failed(Class::Plugin, &error.to_string());
                 Item::Faulty {
                     prepared,
                     outcome,
@@ -184,7 +188,7 @@ impl Writer {
 
     /// A request that cannot be written, because its dataset broke the contract.
     pub fn faulty(&mut self, asked: Asked, what: &str) -> Item {
-        let outcome = failed(FailureClass::Plugin, &format!("dataset: {what}"));
+        let outcome = failed(Class::Plugin, &format!("dataset: {what}"));
         self.unsent(asked, outcome)
     }
 
@@ -209,6 +213,20 @@ impl Writer {
         (number % self.targets.len() as u64) as u32
     }
 
+    /// Whether a request forces the length of its answer. A backend whose API cannot say that the end of the text is to be
+    /// ignored writes the same body either way.
+    fn is_forced(&mut self, sample: &Sample, earlier: Option<&Earlier>, body: &[u8]) -> bool {
+        if !self.plan.request.forces_length() {
+            return false;
+        }
+        let free = Settings {
+            ignore_eos: false,
+            ..self.settings.clone()
+        };
+        let free = self.dialect.encode(sample, &free, earlier);
+        free.is_ok_and(|free| free.body != body)
+    }
+
     fn request(
         &mut self,
         sample: &Sample,
@@ -216,6 +234,13 @@ impl Writer {
         prepared: &mut Prepared,
     ) -> Result<Outgoing, PluginError> {
         let mut encoded = self.dialect.encode(sample, &self.settings, earlier)?;
+        prepared.forces_length = match self.forces_length {
+            Some(forces) => forces,
+            None => {
+                let forces = self.is_forced(sample, earlier, &encoded.body);
+                *self.forces_length.insert(forces)
+            }
+        };
         encoded.body = self.veil.lift(encoded.body);
         let target = &self.targets[prepared.target as usize];
         let facts = &mut prepared.sample;

@@ -14,7 +14,7 @@ use model::units::Nanos;
 use reader::Located;
 use result::metric::Objective;
 use result::threshold::Threshold;
-use scenario::plan::{Amount, Controls, Load, RequestOptions};
+use scenario::plan::{Amount, Cancel, Controls, Load, RequestOptions};
 use scenario::{Arrival, Ramp, Scenario, Stage};
 
 /// How many requests, and when: by default all at once, after one to warm up. Stages and
@@ -185,6 +185,14 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
         system_prompt: (request.system_prompt.as_ref()).map(|said| said.value.clone()),
         history: request.history(),
         after_failure: request.after_failure(),
+        cancel: (request
+            .cancel_share
+            .as_ref()
+            .zip(request.cancel_after.as_ref()))
+        .map(|(share, after)| Cancel {
+            share: share.value,
+            after: after.value.0.into(),
+        }),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
     }
 }

@@ -19,7 +19,7 @@ use load::vitals::{Vitals, Watch};
 use model::arrival::{Arrival, Due, Trace};
 use model::clock::{Clock, date};
 use model::connection::Reuse;
-use model::exchange::{self, FailureClass, Outcome};
+use model::exchange::{self, Class, Outcome};
 use model::frame::Framing;
 use model::session::Users;
 use model::target::{Target, listed};
@@ -287,12 +287,17 @@ impl Conductor<'_> {
         let measured = prepared.phase == exchange::Phase::Measure;
         match (verdict, request) {
             (Verdict::Send(Release { due, granted }), Ok((request, session))) => {
+                let cancelled_after = match measured {
+                    true => self.plan.cancelled_after(prepared.index),
+                    false => None,
+                };
                 let job = Box::new(Job {
                     key,
                     exchange: prepared.due(due, granted),
                     request: request.ready(date),
                     framing,
                     session,
+                    cancelled_after,
                 });
                 let orders = &self.orders[self.worker_of(&job)];
                 orders.put(Order::Send(job));
@@ -320,7 +325,7 @@ impl Conductor<'_> {
                 }
                 let outcome = request
                     .err()
-                    .unwrap_or_else(|| failed(FailureClass::NotSent, NOT_SENT));
+                    .unwrap_or_else(|| failed(Class::NotSent, NOT_SENT));
                 if is_member {
                     self.sessions.forget(key);
                 }

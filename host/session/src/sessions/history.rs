@@ -42,7 +42,7 @@ pub struct Given {
 impl Given {
     /// The answer of an exchange, if it has one.
     pub fn of(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
-        exchange.is_ok().then(|| Given {
+        exchange.has_answer().then(|| Given {
             answer: answer(&exchange.output, &exchange.tool_calls),
             carry,
         })

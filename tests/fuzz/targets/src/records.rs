@@ -36,6 +36,7 @@ fn facts(streamed: bool) -> RunFacts {
         streamed,
         ignore_eos: false,
         percentiles: vec![90.0, 99.0],
+        failures_as_infinite: false,
         measure_start: Some(Nanos(0)),
         first_due: Nanos::ZERO,
         goodput: Vec::new(),

@@ -5,7 +5,7 @@ use super::*;
 use crate::compare::Stated;
 use crate::exchanges::failed;
 use audit::claim::{Claim, Source, Tool};
-use model::exchange::{Exchange, FailureClass};
+use model::exchange::{Class, Exchange};
 
 /// A run of 20 requests of a plan with those keys.
 fn run(over: &[(&str, Value)], exchanges: &[Exchange]) -> Side {
@@ -217,7 +217,7 @@ fn what_people_compare_is_named_and_never_refused() {
 fn invalid_runs_are_not_compared() {
     let none: Vec<Exchange> = usual()
         .into_iter()
-        .map(|exchange| failed(exchange, FailureClass::Connect, "refused"))
+        .map(|exchange| failed(exchange, Class::Refused, "refused"))
         .collect();
     let found = compatibility(&run(&[], &usual()), &run(&[], &none), ["A", "B"]);
     assert_eq!(kinds(&found), [Kind::Verdict]);

@@ -8,7 +8,7 @@ fn failures_beyond_one_in_a_hundred() {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
             run[..n]
                 .iter_mut()
-                .for_each(|exchange| fail(exchange, FailureClass::TokenGapTimeout));
+                .for_each(|exchange| fail(exchange, Class::TokenGapTimeout));
         }
     };
     assert_eq!(after(first(1)), [(Id::Failures, Severity::Note)]);
@@ -25,7 +25,7 @@ fn failures_that_a_high_percentile_hides_are_noted() {
             run.push(Exchange { index, ..again });
         }
         let failed = run.iter_mut().take(count as usize);
-        failed.for_each(|exchange| fail(exchange, FailureClass::CutOff));
+        failed.for_each(|exchange| fail(exchange, Class::Truncated));
         for exchange in &mut run {
             let later = ms(exchange.index);
             exchange
@@ -58,7 +58,7 @@ fn requests_not_sent_are_a_finding_of_their_own() {
     let unsent = |n: usize| {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
             for exchange in &mut run[..n] {
-                fail(exchange, FailureClass::NotSent);
+                fail(exchange, Class::NotSent);
                 exchange.sent = None;
             }
         }

@@ -47,7 +47,7 @@ fn limits_of_this_machine() {
     let refused = |n: usize, message: &'static str| {
         after(move |_, run| {
             for exchange in &mut run[..n] {
-                *exchange = failed(exchange.clone(), FailureClass::Connect, message);
+                *exchange = failed(exchange.clone(), Class::Refused, message);
             }
         })
     };
@@ -64,7 +64,7 @@ fn limits_of_this_machine() {
 fn plugins_that_failed() {
     let found = [(Id::PluginErrors, Severity::Suspect)];
     assert_eq!(after(|facts, _| facts.scorer_errors = 1), found);
-    let backend = after(|_, run| fail(&mut run[0], FailureClass::Plugin));
+    let backend = after(|_, run| fail(&mut run[0], Class::Plugin));
     assert!(backend.contains(&found[0]));
 }
 

@@ -253,6 +253,8 @@ fn parts(name: &str) -> Result<Vec<Part>, Failure> {
 fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
     let mut facts = folder.facts()?;
     facts.run.percentiles.extend_from_slice(percentiles);
+    // Runs are compared by what was answered, and a percentile that failures make infinite is judged as such.
+    facts.run.failures_as_infinite = false;
     let name = folder.path().file_name();
     let reported = Reported {
         folder: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),

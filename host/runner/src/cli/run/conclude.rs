@@ -52,14 +52,14 @@ fn assess(
             "no request was made: the dataset produced no sample",
         ));
     }
-    if requests.successful == 0 {
+    if requests.successful == 0 && requests.failed > 0 {
         let first = requests
             .failures
             .iter()
             .min_by_key(|(_, failures)| failures.first)
             .map(|(class, failures)| {
                 let message = failures.messages.first();
-                let message = message.map_or("", |message| message.as_str());
+                let message = message.map_or("", |message| message.text.as_str());
                 format!("{}: {message}", class.name())
             });
         return Err(Failure::new(

@@ -134,6 +134,10 @@ impl View<'_> {
             Line::from(vec![
                 Span::raw(format!("answered {}  ", seen.answered)),
                 Span::styled(format!("failed {failed}"), style),
+                Span::raw(match seen.cancelled {
+                    0 => String::new(),
+                    cancelled => format!("  cancelled {cancelled}"),
+                }),
             ]),
         ];
         let failures = self.failure_lines();

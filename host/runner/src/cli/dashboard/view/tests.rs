@@ -9,7 +9,7 @@ use ratatui::style::Color;
 
 use super::{Subject, View};
 use load::vitals::{Busy, Load};
-use model::exchange::FailureClass;
+use model::exchange::Class;
 use model::units::Nanos;
 use scenario::plan::Amount;
 use session::live::cells::Quantiles;
@@ -72,11 +72,11 @@ fn measuring(seconds: u64) -> Snapshot {
         tokens_seen: 5_000 * seconds + (seconds % 7) * 400,
         failed: [
             (
-                FailureClass::Connect,
+                Class::Refused,
                 failures(2, "connection refused (os error 111)"),
             ),
             (
-                FailureClass::HttpStatus,
+                Class::HttpStatus,
                 failures(
                     6,
                     "HTTP 503: too many requests in the queue,\ncome again later",
@@ -176,7 +176,7 @@ fn pictures() {
     let help = View { help: true, ..view };
     picture("help", &help, (80, 24));
     let mut refused = measuring.clone();
-    refused.failed.remove(&FailureClass::Connect);
+    refused.failed.remove(&Class::Refused);
     let refused = View {
         snapshot: &refused,
         ..view
@@ -246,5 +246,5 @@ fn what_a_server_says_cannot_move_the_cursor() {
     let seen = drawn(&view, 80, 24);
     let controls = |cell: &ratatui::buffer::Cell| cell.symbol().contains(char::is_control);
     assert!(!seen.content.iter().any(controls));
-    assert!(characters(&seen).contains("connect 2:"));
+    assert!(characters(&seen).contains("refused 2:"));
 }

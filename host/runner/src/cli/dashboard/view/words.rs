@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::super::super::progress;
 use super::View;
 use model::duration;
-use model::exchange::FailureClass;
+use model::exchange::Class;
 use model::units::Nanos;
 use result::summary::client::role;
 use session::live::cells::Quantiles;
@@ -135,7 +135,7 @@ impl View<'_> {
 
     /// The classes of failure, the most frequent first, each with its latest message.
     pub(super) fn failure_lines(&self) -> Vec<Line<'static>> {
-        let mut classes: Vec<(&FailureClass, &Failures)> = self.snapshot.failed.iter().collect();
+        let mut classes: Vec<(&Class, &Failures)> = self.snapshot.failed.iter().collect();
         classes.sort_by_key(|(class, failures)| (std::cmp::Reverse(failures.count), **class));
         let looks = self.looks();
         let lines = classes.into_iter().map(|(class, failures)| {

@@ -1,0 +1,72 @@
+//! The lines on requests that were not answered in full.
+
+use super::Block;
+use model::exchange::Class;
+use result::summary::{Requests, Summary, Tokens};
+
+/// How many requests ended how: failures by class, and within a class by status and by reason.
+pub(super) fn counts(block: &mut Block, requests: &Requests) {
+    block.line("Successful requests:", Some(requests.successful));
+    block.line("Failed requests:", Some(requests.failed));
+    for (class, failures) in &requests.failures {
+        block.line(
+            &format!("Failed requests ({}):", class.name()),
+            Some(failures.count),
+        );
+        for (status, count) in &failures.statuses {
+            block.line(&format!("  HTTP {status}:"), Some(*count));
+        }
+        for (reason, count) in &failures.reasons {
+            let label = format!("  {} ({}):", class.name(), reason.name());
+            block.line(&label, Some(*count));
+        }
+    }
+    block.line("Failed by themselves:", requests.failed_by_themselves);
+    let cancelled = Some(requests.cancelled).filter(|count| *count > 0);
+    block.line("Cancelled requests (on purpose):", cancelled);
+}
+
+/// The output tokens that totals and throughput leave out.
+pub(super) fn left_out(block: &mut Block, tokens: &Tokens) {
+    let left_out = tokens.left_out.map(|left_out| {
+        let known = format!("{} of {} answers", left_out.output, left_out.answers);
+        match left_out.unknown {
+            0 => known,
+            unknown => format!("{known}, {unknown} unknown"),
+        }
+    });
+    block.line("Left out, of incomplete answers (tok):", left_out);
+}
+
+/// The share of the requests that failed, and what becomes of them in the latencies that follow.
+pub(super) fn failed(block: &mut Block, summary: &Summary) {
+    let requests = &summary.requests;
+    let judged = requests.total - requests.cancelled;
+    let percent = 100.0 * requests.failed as f64 / judged.max(1) as f64;
+    let label = match summary.run.failures_as_infinite {
+        true => "Failed, counted as infinitely late:",
+        false => "Failed, not in these figures:",
+    };
+    let share = format!("{percent:.1} % of {judged} requests");
+    block.line(label, Some(share).filter(|_| requests.failed > 0));
+}
+
+/// What was said of each kind of failure.
+pub(super) fn failures(block: &mut Block, summary: &Summary) {
+    block.section("Failures");
+    let said = summary.requests.failures.iter();
+    for (class, failures) in said.filter(|(class, _)| **class != Class::NotSent) {
+        let class = class.name();
+        for message in &failures.messages {
+            let times = match message.count {
+                Some(count @ 2..) => format!(" ({count} like this)"),
+                _ => String::new(),
+            };
+            block.prose(&format!("{class}: {}{times}", message.text));
+        }
+        if failures.other_messages > 0 {
+            let others = failures.other_messages;
+            block.prose(&format!("{class}: {others} with other messages"));
+        }
+    }
+}
