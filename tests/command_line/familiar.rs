@@ -1,6 +1,8 @@
-//! What users of `vllm bench serve` and SGLang's `bench_serving` type: names of backends and datasets, flags, paths.
+//! What users of `vllm bench serve`, SGLang's `bench_serving`, LMDeploy's `profile_restful_api.py` and guidellm type:
+//! names of backends and datasets, flags, paths.
 //!
-//! `inputs` holds the help of both tools, as `vllm bench serve --help=all` and `bench_serving.py --help` print it.
+//! `inputs` holds the help of these tools, as `vllm bench serve --help=all`, `bench_serving.py --help`,
+//! `profile_restful_api.py --help` and `guidellm run --help` print it.
 
 use std::path::Path;
 
@@ -14,9 +16,16 @@ use runner::cli::flags::{backends, datasets};
 
 const VLLM: &str = include_str!("inputs/vllm-bench-serve-0.32.txt");
 const SGLANG: &str = include_str!("inputs/sglang-bench-serving-0.5.23.txt");
-const TOOLS: [(Tool, &str, &str); 2] = [
+const LMDEPLOY: &str = include_str!("inputs/lmdeploy-profile-restful-api-0.16.0.txt");
+const GUIDELLM: &str = include_str!("inputs/guidellm-run-0.8.1.txt");
+const TOOLS: [(Tool, &str, &str); 3] = [
     (Tool::Vllm, VLLM, "## Flags of vllm bench serve"),
     (Tool::Sglang, SGLANG, "## Flags of SGLang's bench_serving"),
+    (
+        Tool::Lmdeploy,
+        LMDEPLOY,
+        "## Flags of LMDeploy's profile_restful_api.py",
+    ),
 ];
 
 /// The flags of a help text, in the order of their names: those that stand two spaces from the left.
@@ -60,12 +69,12 @@ fn run_command() -> Command {
 
 #[test]
 fn help_is_read_as_it_is() {
-    let (vllm, sglang) = (flags(VLLM), flags(SGLANG));
+    let (vllm, sglang, lmdeploy) = (flags(VLLM), flags(SGLANG), flags(LMDEPLOY));
     let has = |flags: &[Theirs], long: &str, takes: bool| {
         let long = long.to_owned();
         flags.contains(&Theirs { long, takes })
     };
-    assert_eq!((vllm.len(), sglang.len()), (103, 88));
+    assert_eq!((vllm.len(), sglang.len(), lmdeploy.len()), (103, 88, 29));
     for (long, takes) in [
         ("append-result", false),
         ("header", true),
@@ -82,7 +91,7 @@ fn help_is_read_as_it_is() {
 
 /// The guide's tables are written by the flags' own declarations; `BLESS=1` writes them again.
 #[test]
-fn every_flag_of_both_tools_is_supported_or_refused_and_in_the_guide() {
+fn every_flag_of_these_tools_is_supported_or_refused_and_in_the_guide() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../guide/src/coming-from.md");
     let text = std::fs::read_to_string(file).unwrap();
     let mut page = text.clone();
@@ -123,8 +132,32 @@ fn every_flag_of_both_tools_is_supported_or_refused_and_in_the_guide() {
     assert!(page == text, "{file} is stale; BLESS=1 writes it again");
 }
 
+/// guidellm's flags hold several values each, so that few of them can be taken as they are: the guide has what to write
+/// in place of each, in flags that there are.
 #[test]
-fn every_backend_and_dataset_of_both_tools_is_known_or_refused() {
+fn guidellms_flags_are_in_the_guide_and_so_is_what_replaces_them() {
+    let page = include_str!("../../host/guide/src/coming-from.md");
+    let (_, section) = page.split_once("\n## guidellm\n").unwrap();
+    let section = section.split("\n## ").next().unwrap_or_default();
+    for Theirs { long, .. } in flags(GUIDELLM) {
+        assert!(section.contains(&format!("`--{long}")), "--{long}");
+    }
+    let command = run_command();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let here = rows.filter_map(|line| line.split(" | ").nth(1));
+    let named: Vec<&str> = here
+        .flat_map(|here| here.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')))
+        .filter_map(|word| word.strip_prefix("--"))
+        .filter(|long| !["format", "output"].contains(long))
+        .collect();
+    assert!(named.len() > 15, "{named:?}");
+    for long in named {
+        assert!(page::own(&command, long).is_some(), "--{long}");
+    }
+}
+
+#[test]
+fn every_backend_and_dataset_of_these_tools_is_known_or_refused() {
     let ships = |name: String| shipped::plugin(&name).is_some();
     for (tool, help, _) in TOOLS {
         for name in choices(help, "backend") {

@@ -57,6 +57,41 @@ async fn what_is_asked_of_requests_is_in_their_bodies() {
     }
 }
 
+/// An engine whose requests have no place for a temperature.
+const NO_TEMPERATURE: &str = r#"
+backend.config.path = "/v1/completions"
+backend.config.body = { prompt = "{prompt}", n = "{max-tokens}", on = "{ignore-eos}", stream = "{stream}" }
+backend.config.events = { text = "/choices/0/text", done = "[DONE]" }
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn the_temperature_is_0_unless_the_server_or_the_body_has_its_own() {
+    for (asked, temperature, planned) in [
+        ("", Some(json!(0.0)), Some(0.0)),
+        ("request.temperature = 0.7", Some(json!(0.7)), Some(0.7)),
+        ("request.temperature = 'server'", None, None),
+        (
+            "request.extra-body.temperature = 0.3",
+            Some(json!(0.3)),
+            None,
+        ),
+    ] {
+        let raw = Raw::with([]);
+        let ran = Trial::of(BASE).with(asked).against_raw(&raw).run().await;
+        assert_eq!(ran.failures(), [], "{asked}");
+        assert_eq!(ran.plan.request.temperature, planned, "{asked}");
+        for body in bodies(&raw) {
+            assert_eq!(body.get("temperature"), temperature.as_ref(), "{asked}");
+        }
+    }
+    let raw = Raw::with([]);
+    let without = Trial::of(BASE).plugin("backends/template.wasm");
+    let ran = without.with(NO_TEMPERATURE).against_raw(&raw).run().await;
+    assert_eq!(ran.failures(), []);
+    assert_eq!(ran.plan.request.temperature, None);
+    assert!(ran.plan.request.ignore_eos);
+}
+
 #[tokio::test(start_paused = true)]
 async fn why_a_server_refused_is_recorded_and_counted() {
     let error = |message: &str| json!({ "error": { "message": message } }).to_string();

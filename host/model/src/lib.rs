@@ -24,6 +24,7 @@ pub mod random;
 pub mod redact;
 pub mod session;
 pub mod target;
+pub mod temperature;
 pub mod timings;
 pub mod units;
 pub mod words;

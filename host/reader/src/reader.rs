@@ -148,13 +148,24 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.value(key, expected, |value| number(value).ok_or(None))
     }
 
+    /// A number, or a text that stands for a value.
+    pub fn number_or<T>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+        of: impl FnOnce(f64) -> T,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<Located<T>> {
+        self.value(key, expected, |value| match value.as_str() {
+            Some(text) => parse(text).map_err(Some),
+            None => number(value).map(of).ok_or(None),
+        })
+    }
+
     /// A time: a number of milliseconds, or a text with a unit.
     pub fn milliseconds(&mut self, key: &'static str) -> Option<Located<f64>> {
         let expected = "a time such as \"200ms\", or a number of milliseconds";
-        self.value(key, expected, |value| match value.as_str() {
-            Some(text) => duration::milliseconds(text).map_err(Some),
-            None => number(value).ok_or(None),
-        })
+        self.number_or(key, expected, |number| number, duration::milliseconds)
     }
 
     /// A list of numbers.

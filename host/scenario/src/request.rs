@@ -7,6 +7,7 @@ use crate::table::table;
 use model::adapter::Assignment;
 use model::duration::Span;
 use model::session::{AfterFailure, History};
+use model::temperature::Temperature;
 use reader::{ConfigTable, Located};
 
 table! {
@@ -26,8 +27,8 @@ table! {
         ignore_eos: Maybe<bool> = true => plan("request.ignore-eos", Must(Kind::Request))
             .switch("disable-ignore-eos", REQUESTS)
             .inverted("Let the model end its answers by itself");
-        /// Sampling temperature.
-        temperature: Maybe<f64> => plan("request.temperature", Must(Kind::Request))
+        /// Sampling temperature; `server` leaves it to the server.
+        temperature: Maybe<Temperature> = Temperature::default() => plan("request.temperature", Must(Kind::Request))
             .flag("temperature", "TEMPERATURE", REQUESTS);
         /// Sample from the likeliest tokens whose probabilities add up to this.
         top_p: Maybe<f64> => plan("request.top-p", Must(Kind::Request))

@@ -13,6 +13,7 @@ use model::arrival::{Shape, ThinkSpread};
 use model::connection::{Reuse, Timestamps, Version};
 use model::duration::Span;
 use model::session::{AfterFailure, Cache, History, Users};
+use model::temperature::Temperature;
 use model::words::{self, Word};
 use reader::words::list;
 use reader::{Located, Reader, Size, toml_text};
@@ -125,6 +126,27 @@ impl Value for Span {
 
     fn toml(&self) -> String {
         toml_text::string(&self.to_string())
+    }
+}
+
+impl Value for Temperature {
+    fn expected() -> String {
+        format!("a number of at least 0, or {:?}", Self::SERVER)
+    }
+
+    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
+        t.number_or(key, &Self::expected(), Temperature::Of, Self::parse)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn toml(&self) -> String {
+        match self {
+            Temperature::Of(number) => number.toml(),
+            Temperature::Server => toml_text::string(Self::SERVER),
+        }
     }
 }
 

@@ -44,7 +44,7 @@ use plugins::scorer::Scorer;
 use plugins::{Info, PluginError};
 use reader::{ConfigTable, Located, Place, Problem, ScenarioError};
 use scenario::check_config;
-use scenario::plan::{PlannedPlugin, RequestOptions};
+use scenario::plan::PlannedPlugin;
 use tokenizer::Tokenizer;
 use tokens::Counting;
 
@@ -202,10 +202,10 @@ impl<'s> Resolution<'s> {
         let to = targets.as_deref().unwrap_or_default();
         let (secrets, api_key, header_names) =
             self.secrets(backend.as_ref().map(|(backend, _)| backend), to);
-        let mut ignores_end = scenario.request.ignore_eos();
+        let mut request = request_options(scenario);
         if let Some((backend, _)) = &backend {
             self.questions(backend);
-            ignores_end = self.options(backend);
+            request = self.options(backend);
         }
         let trace = self.trace();
         let mut load = load_of(scenario, trace.as_ref());
@@ -250,10 +250,7 @@ impl<'s> Resolution<'s> {
             scorers: planned_scorers,
             tokenizer: planned_tokenizer,
             load,
-            request: RequestOptions {
-                ignore_eos: ignores_end,
-                ..request_options(scenario)
-            },
+            request,
             connection: self.wiring(),
             timeouts: timeouts(scenario),
             control: controls(scenario),

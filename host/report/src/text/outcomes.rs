@@ -28,14 +28,16 @@ pub(super) fn counts(block: &mut Block, requests: &Requests) {
 
 /// The output tokens that totals and throughput leave out.
 pub(super) fn left_out(block: &mut Block, tokens: &Tokens) {
-    let left_out = tokens.left_out.map(|left_out| {
-        let known = format!("{} of {} answers", left_out.output, left_out.answers);
-        match left_out.unknown {
-            0 => known,
-            unknown => format!("{known}, {unknown} unknown"),
-        }
-    });
-    block.line("Left out, of incomplete answers (tok):", left_out);
+    let Some(left_out) = tokens.left_out else {
+        return;
+    };
+    block.line("Incomplete answers:", Some(left_out.answers));
+    block.line(
+        "Left out, of incomplete answers (tok):",
+        Some(left_out.output),
+    );
+    let unknown = Some(left_out.unknown).filter(|unknown| *unknown > 0);
+    block.line("Incomplete answers, tokens unknown:", unknown);
 }
 
 /// The share of the requests that failed, and what becomes of them in the latencies that follow.
@@ -44,10 +46,10 @@ pub(super) fn failed(block: &mut Block, summary: &Summary) {
     let judged = requests.total - requests.cancelled;
     let percent = 100.0 * requests.failed as f64 / judged.max(1) as f64;
     let label = match summary.run.failures_as_infinite {
-        true => "Failed, counted as infinitely late:",
-        false => "Failed, not in these figures:",
+        true => "Failed, as infinitely late (%):",
+        false => "Failed, not in these figures (%):",
     };
-    let share = format!("{percent:.1} % of {judged} requests");
+    let share = format!("{percent:.2}");
     block.line(label, Some(share).filter(|_| requests.failed > 0));
 }
 

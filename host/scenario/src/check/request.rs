@@ -1,7 +1,9 @@
 //! Checks what makes sense in `[request]`.
 
 use super::{unless, wrong};
+use crate::field::Value;
 use crate::{RequestOptions, Scenario};
+use model::temperature::Temperature;
 use reader::Problem;
 use reader::{Located, Place};
 
@@ -12,19 +14,20 @@ const MOST: u64 = u32::MAX as u64;
 pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
     type Fits = fn(&f64) -> bool;
     let penalty: (&str, Fits) = ("a number from -2 to 2", |p| (-2.0..=2.0).contains(p));
+    problems.extend(unless(
+        "request.temperature",
+        &request.temperature,
+        &Temperature::expected(),
+        |t| t.stated().is_none_or(|t| t.is_finite() && t >= 0.0),
+    ));
     for (name, said, (expected, fits)) in [
-        (
-            "request.temperature",
-            &request.temperature,
-            (
-                "a number of at least 0",
-                (|t| t.is_finite() && *t >= 0.0) as Fits,
-            ),
-        ),
         (
             "request.top-p",
             &request.top_p,
-            ("a number above 0 and at most 1", |p| *p > 0.0 && *p <= 1.0),
+            (
+                "a number above 0 and at most 1",
+                (|p| *p > 0.0 && *p <= 1.0) as Fits,
+            ),
         ),
         (
             "request.min-p",

@@ -23,7 +23,7 @@ pub struct RequestOptions {
     pub min_output_tokens: Option<u32>,
     /// Whether answers reach the requested length.
     pub ignore_eos: bool,
-    /// Sampling temperature.
+    /// Sampling temperature; absent if requests state none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Sample from the likeliest tokens whose probabilities add up to this.

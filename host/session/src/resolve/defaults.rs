@@ -171,7 +171,10 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
         ignore_eos: request.ignore_eos(),
         output_tokens: whole(&request.output_tokens),
         min_output_tokens: whole(&request.min_output_tokens),
-        temperature: value(&request.temperature),
+        temperature: match request.extra_body.get("temperature") {
+            Some(_) => None,
+            None => request.temperature().stated(),
+        },
         top_p: value(&request.top_p),
         top_k: whole(&request.top_k),
         min_p: value(&request.min_p),

@@ -6,6 +6,7 @@ use reader::Place;
 
 use super::Resolution;
 use super::defaults::request_options;
+use scenario::plan::RequestOptions;
 
 /// An option that is set: its place, its key, and how it is set alone.
 type Set<'s> = (&'s Place, &'static str, Box<dyn Fn(&mut Settings) + 's>);
@@ -14,11 +15,17 @@ impl Resolution<'_> {
     /// Writes a request with each sampling option alone, next to one with none of them. A backend that writes no
     /// request without options either, such as one for other prompts, is not judged.
     ///
-    /// Says whether answers can be made to go on past the end-of-sequence token. Where the engine cannot do that, and the
-    /// scenario does not ask for it, they end where the model ends them.
-    pub(super) fn options(&mut self, backend: &Backend) -> bool {
+    /// Gives the options of the run. Of those that are on by default, answers that go on past the end-of-sequence token
+    /// and the temperature, it leaves out what the engine has no word for and the scenario does not ask for.
+    pub(super) fn options(&mut self, backend: &Backend) -> RequestOptions {
         let scenario = &self.source.scenario;
-        let (said, plan) = (&scenario.request, request_options(scenario));
+        let (said, mut plan) = (&scenario.request, request_options(scenario));
+        // The backend's own, beside the sampling options that are asked for.
+        let temperature = match said.temperature {
+            Some(_) => None,
+            None => plan.temperature.take(),
+        };
+        let mut kept = plan.clone();
         let mut set: Vec<Set<'_>> = Vec::new();
         macro_rules! option {
             ($key:ident, $name:literal, $($field:ident).+) => {
@@ -61,7 +68,7 @@ impl Resolution<'_> {
         }
         // One that cannot be opened is reported where it is needed.
         let Ok(mut dialect) = backend.open() else {
-            return plan.ignore_eos;
+            return kept;
         };
         let mut plain = Settings {
             model: "model".to_owned(),
@@ -92,8 +99,20 @@ impl Resolution<'_> {
             }
         }
         let Some(sample) = sample else {
-            return plan.ignore_eos;
+            return kept;
         };
+        kept.ignore_eos = plain.ignore_eos;
+        if temperature.is_some() {
+            let mut greedy = plain.clone();
+            greedy.sampling.temperature = temperature;
+            match dialect.encode(&sample, &greedy, None) {
+                Ok(_) => kept.temperature = temperature,
+                Err(_) => self.remarks.push(
+                    "note: this backend cannot express a temperature, so the server's own is used"
+                        .to_owned(),
+                ),
+            }
+        }
         for (place, key, alone) in set {
             let mut settings = plain.clone();
             alone(&mut settings);
@@ -102,7 +121,7 @@ impl Resolution<'_> {
                 self.problem(&what, place);
             }
         }
-        plain.ignore_eos
+        kept
     }
 }
 

@@ -28,6 +28,15 @@ pub(super) fn served(scenario: &mut Scenario, flag: &str, name: &str) -> Result<
     Ok(())
 }
 
+/// The model's folder, where their tokenizer is from.
+pub(super) fn model_path(scenario: &mut Scenario, flag: &str, path: &str) -> Result<(), String> {
+    let tokenizer = &mut scenario.tokenizer.path;
+    if tokenizer.is_none() {
+        *tokenizer = said(flag, path.into());
+    }
+    Ok(())
+}
+
 pub(super) fn label(scenario: &mut Scenario, flag: &str, label: &str) -> Result<(), String> {
     scenario.name = said(flag, label.to_owned());
     Ok(())

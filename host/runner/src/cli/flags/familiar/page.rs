@@ -10,6 +10,8 @@ pub enum Tool {
     Vllm,
     /// SGLang's `bench_serving`.
     Sglang,
+    /// LMDeploy's `profile_restful_api.py`.
+    Lmdeploy,
 }
 
 /// A flag as its tool's help has it.
@@ -21,10 +23,10 @@ pub struct Theirs {
     pub takes: bool,
 }
 
-use Tool::{Sglang, Vllm};
+use Tool::{Lmdeploy, Sglang, Vllm};
 
 /// What users of a tool should know of flags that are the same here by their names.
-const REMARKS: [(Tool, &str, &str); 33] = [
+const REMARKS: [(Tool, &str, &str); 40] = [
     (
         Vllm,
         "backend",
@@ -123,7 +125,11 @@ const REMARKS: [(Tool, &str, &str); 33] = [
         "ignore-eos",
         "on without it; theirs is on for `random` alone. `--disable-ignore-eos` turns it off",
     ),
-    (Sglang, "temperature", "not sent without it; theirs sends 0"),
+    (
+        Vllm,
+        "temperature",
+        "0 without it; theirs leaves it to the server, which is `--temperature server`",
+    ),
     (Sglang, "top-p", "not sent without it; theirs sends 1"),
     (
         Sglang,
@@ -169,6 +175,41 @@ const REMARKS: [(Tool, &str, &str); 33] = [
         Sglang,
         "image-count",
         "without lengths 128 tokens each, where theirs are 1024",
+    ),
+    (
+        Lmdeploy,
+        "backend",
+        "their names work too: [the list](#backends); it has no default here, where theirs is `sglang`",
+    ),
+    (
+        Lmdeploy,
+        "dataset-name",
+        "for its choice of conversations and prompts `--set dataset.config.like=lmdeploy`; `random` without it, where theirs is `sharegpt`",
+    ),
+    (
+        Lmdeploy,
+        "host",
+        "without `--port`, the port where the backend's engine listens",
+    ),
+    (
+        Lmdeploy,
+        "model",
+        "the name that the server has; without it, the only one it lists",
+    ),
+    (
+        Lmdeploy,
+        "tokenizer",
+        "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
+    ),
+    (
+        Lmdeploy,
+        "random-output-len",
+        "128 without it; theirs is 1024",
+    ),
+    (
+        Lmdeploy,
+        "random-range-ratio",
+        "exact lengths without it; theirs is 0.0, any length up to the one asked for",
     ),
 ];
 

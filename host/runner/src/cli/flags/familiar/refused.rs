@@ -7,6 +7,9 @@ const HF: &str = "download the files with `runner fetch dataset ORG/NAME` and gi
 const BLAZEDIT: &str = "the distance between texts is not read; choose the rows yourself and give them with `--dataset-name custom`";
 const ASR: &str = "transcription routes are not measured; `--dataset-name audio` asks about audio in chat messages, of a length that `milliseconds` in `[dataset.config]` sets";
 
+const RATES: &str =
+    "several rates are several scenarios: put one for each rate into a folder and run the folder";
+
 const fn refused(long: &'static str, instead: &'static str) -> Row {
     Row {
         long,
@@ -17,7 +20,9 @@ const fn refused(long: &'static str, instead: &'static str) -> Row {
 }
 
 /// All of them.
-pub(super) const ROWS: [Row; 58] = [
+pub(super) const ROWS: [Row; 60] = [
+    refused("multi", RATES),
+    refused("request-rate-range", RATES),
     refused("profile", PROFILE),
     refused("profile-activities", PROFILE),
     refused("profile-start-step", PROFILE),

@@ -2,7 +2,7 @@
 
 use super::Takes::{Nothing, Number, Text, Whole};
 use super::changes::{
-    content, custom_output, distribution, groups, label, mode, resolution, served, tag,
+    content, custom_output, distribution, groups, label, mode, model_path, resolution, served, tag,
 };
 use super::{Means, Pairs, Row, Takes};
 
@@ -56,7 +56,19 @@ const fn anyway(long: &'static str, takes: Takes, why: &'static str) -> Row {
 }
 
 /// All of them. One that needs another stands after it.
-pub(super) const ROWS: [Row; 56] = [
+pub(super) const ROWS: [Row; 58] = [
+    row(
+        "disable-warmup",
+        Nothing,
+        ANY,
+        Means::Fixed(&[("load.warmup", "0")]),
+    ),
+    row(
+        "model-path",
+        Text,
+        ANY,
+        Means::Change(model_path, "`--tokenizer`, unless that is given"),
+    ),
     // The target and the run.
     row(
         "served-model-name",
