@@ -28,9 +28,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             writeln!(text, "    ({name:?}, include_bytes!({path:?})),")?;
         }
     }
-    text.push_str("];\nconst SCENARIOS: &[(&str, &str)] = &[\n");
-    for (name, path) in files(&root.join("scenarios"), "scenarios", Some("toml"))? {
-        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+    let all = files(&root.join("scenarios"), "scenarios", Some("toml"))?;
+    let is_lab = |(name, _): &&(String, PathBuf)| name.starts_with("scenarios/labs/");
+    for (table, is_of) in [("SCENARIOS", false), ("LABS", true)] {
+        writeln!(text, "];\nconst {table}: &[(&str, &str)] = &[")?;
+        for (name, path) in all.iter().filter(|file| is_lab(file) == is_of) {
+            writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+        }
     }
     text.push_str("];\n");
     fs::write(out.join("shipped.rs"), text)?;

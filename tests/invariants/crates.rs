@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after those it depends
 /// on, so the graph has no cycle.
-const GRAPH: [(&str, &[&str]); 18] = [
+const GRAPH: [(&str, &[&str]); 19] = [
     ("model", &[]),
     ("tokenizer", &[]),
     ("shipped", &[]),
@@ -21,6 +21,7 @@ const GRAPH: [(&str, &[&str]); 18] = [
     ("mock", &["model", "reader", "simulator"]),
     ("plugins", &["model", "tokenizer"]),
     ("audit", &["model", "result"]),
+    ("lab", &["model", "reader", "result"]),
     ("scenario", &["model", "reader", "result"]),
     ("report", &["audit", "model", "result", "scenario"]),
     (

@@ -1,4 +1,4 @@
-//! What ships inside the runner: the first-party components and the scenarios,
+//! What ships inside the runner: the first-party components, the scenarios and the lab files,
 //! each under the relative name that it has in the repository.
 //!
 //! This crate owns the bytes. It leaves loading and reading them to others.
@@ -31,4 +31,15 @@ pub fn scenario(name: &str) -> Option<&'static str> {
 /// The names of all shipped scenarios.
 pub fn scenarios() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
+}
+
+/// The lab file of that name, such as `scenarios/labs/gpustack.toml`.
+pub fn lab(name: &str) -> Option<&'static str> {
+    LABS.iter()
+        .find_map(|(known, text)| (*known == name).then_some(*text))
+}
+
+/// The names of all shipped lab files.
+pub fn labs() -> impl Iterator<Item = &'static str> {
+    LABS.iter().map(|(name, _)| *name)
 }

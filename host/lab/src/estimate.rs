@@ -1,0 +1,218 @@
+//! How long a lab takes: what was measured so far, else what scenarios say of themselves.
+
+use crate::expand::TrialId;
+use crate::file::Lab;
+use crate::journal::{Event, Facts, Finished, Outcome, Ready, Results};
+use crate::measured::{Measured, Number};
+use crate::strategy::{self, Study};
+use crate::walk::{Next, Scenario, Start, WHOLE};
+use result::finding::Verdict;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most starts that a forecast follows.
+const MOST_STARTS: usize = 20_000;
+
+/// What is known of times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// How long runs of a scenario took, in seconds, by scenario; the median.
+    runs: BTreeMap<String, f64>,
+    /// How long engines took to start, by trial; the median.
+    starts: BTreeMap<TrialId, f64>,
+    /// The median over all of them.
+    start: Option<f64>,
+}
+
+/// The middle of several values; of an even number the mean of the two in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+impl Timing {
+    /// What the results say, else the scenarios.
+    pub fn of(scenarios: &[Scenario], results: &Results) -> Self {
+        let mut runs = BTreeMap::new();
+        for scenario in scenarios {
+            let measured = results.runs.values().filter(|finished| {
+                let is_whole =
+                    finished.run.share == WHOLE && finished.run.content == scenario.content;
+                is_whole && matches!(finished.outcome, Outcome::Measured(_))
+            });
+            let measured = median(measured.map(|finished| finished.seconds).collect());
+            runs.extend(
+                measured
+                    .or(scenario.seconds)
+                    .map(|seconds| (scenario.name.clone(), seconds)),
+            );
+        }
+        let starts = results.starts.iter();
+        Timing {
+            runs,
+            starts: starts
+                .filter_map(|(trial, all)| Some((trial.clone(), median(all.clone())?)))
+                .collect(),
+            start: median(results.starts.values().flatten().copied().collect()),
+        }
+    }
+
+    /// How long a start of an engine and its runs take, in seconds; nothing if a run's time is not known. A start of which
+    /// nothing is known counts as no time.
+    pub fn start(&self, start: &Start) -> Option<f64> {
+        let runs = start.runs.iter().map(|run| {
+            let share = f64::from(run.share) / f64::from(WHOLE);
+            Some(self.runs.get(&run.scenario)? * share)
+        });
+        let runs: Option<f64> = runs.sum();
+        let start = match start.trial.launch.is_some() {
+            true => self.starts.get(&start.trial.id).copied().or(self.start),
+            false => None,
+        };
+        Some(runs? + start.unwrap_or(0.0))
+    }
+}
+
+/// Starts and runs that are left, and how long they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Left {
+    /// Starts of engines.
+    pub starts: usize,
+    /// Runs.
+    pub runs: usize,
+    /// How long they take, in seconds; absent if the time of a scenario is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+/// How far a lab is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Progress {
+    /// Runs that ended.
+    pub done: usize,
+    /// Seconds that were spent.
+    pub seconds: f64,
+    /// What is left of the present stage of each study; of studies that have not begun, their first stage.
+    pub stage: Left,
+    /// What is left if no option is better than the baseline.
+    pub at_least: Left,
+    /// What is left if every option is better than the one before it.
+    pub if_all_help: Left,
+}
+
+/// How far a lab is, and what is left of it.
+pub fn progress(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Progress {
+    let timing = Timing::of(scenarios, results);
+    let asks = (0..lab.models.len())
+        .flat_map(|model| strategy::study(lab, model, scenarios, results).asks);
+    Progress {
+        done: results.runs.len(),
+        seconds: results.seconds,
+        stage: left(&asks.collect::<Vec<_>>(), &timing),
+        at_least: left(&forecast(lab, scenarios, results, 0.0), &timing),
+        if_all_help: left(&forecast(lab, scenarios, results, 0.1), &timing),
+    }
+}
+
+fn left(starts: &[Start], timing: &Timing) -> Left {
+    Left {
+        starts: starts.len(),
+        runs: starts.iter().map(|start| start.runs.len()).sum(),
+        seconds: starts.iter().map(|start| timing.start(start)).sum(),
+    }
+}
+
+/// Every start that is left, if each option that differs from the baseline makes the objective better by that share.
+pub fn forecast(lab: &Lab, scenarios: &[Scenario], results: &Results, better: f64) -> Vec<Start> {
+    let mut lab = lab.clone();
+    // What the budget cuts off is for the one who reads the forecast to see.
+    lab.budget = crate::file::Budget::default();
+    let mut results = results.clone();
+    let mut starts: Vec<Start> = Vec::new();
+    while starts.len() < MOST_STARTS {
+        let Next::Run(asked) = strategy::next(&lab, scenarios, &results) else {
+            break;
+        };
+        for start in asked {
+            for event in supposed(&lab, &start, better) {
+                results.add(&event);
+            }
+            starts.push(start);
+        }
+    }
+    starts
+}
+
+/// The events of a start as a forecast supposes them.
+fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
+    let differs = lab
+        .baseline(start.trial.engine, start.trial.model)
+        .map_or(0, |baseline| {
+            let pairs = baseline.choice.iter().zip(&start.trial.choice);
+            pairs.filter(|(a, b)| a != b).count()
+        });
+    let mut value = 100.0;
+    for _ in 0..differs {
+        value *= 1.0 + better;
+    }
+    let mut measured = Measured {
+        verdict: Verdict::Valid,
+        figures: BTreeMap::new(),
+        with_failures: BTreeMap::new(),
+        findings: Vec::new(),
+    };
+    if let Some(objective) = &lab.objective {
+        let value = if objective.is_maximized {
+            value
+        } else {
+            1.0 / value
+        };
+        measured
+            .figures
+            .insert(objective.measure.to_string(), Number(value));
+    }
+    let ready = Event::Ready(Ready {
+        trial: start.trial.id.clone(),
+        round: start.round,
+        seconds: 0.0,
+        facts: Facts::default(),
+    });
+    let runs = start.runs.iter().map(|run| {
+        Event::Finished(Finished {
+            run: run.clone(),
+            folder: String::new(),
+            seconds: 0.0,
+            outcome: Outcome::Measured(measured.clone()),
+        })
+    });
+    [ready].into_iter().chain(runs).collect()
+}
+
+/// How long something takes, as people write it: `3 h 20 min`.
+pub fn in_words(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round().max(0.0);
+    let (hours, rest) = ((minutes / 60.0).floor(), minutes % 60.0);
+    match seconds {
+        short if short < 90.0 => format!("{short:.0} s"),
+        _ if hours < 1.0 => format!("{minutes:.0} min"),
+        _ => format!("{hours:.0} h {rest:.0} min"),
+    }
+}
+
+/// A study's first stage that is not done, for a table of the plan.
+pub fn plan(study: &Study, timing: &Timing) -> Vec<(Start, Option<f64>)> {
+    let starts = study.asks.iter();
+    starts
+        .map(|start| (start.clone(), timing.start(start)))
+        .collect()
+}

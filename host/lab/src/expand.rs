@@ -1,0 +1,491 @@
+//! From a lab to its trials: an engine, a model and values of the engine's options, as a command line.
+//!
+//! **A trial's name is what it runs.** Its id is a digest of the command line, the variables, the backend and the keys laid
+//! over scenarios; neither names of engines and models nor ports are in it. So a lab file can be changed, and only what
+//! changed runs again; two combinations that run the same are one trial. Secrets are in it as references.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::file::{Dimension, Engine, Flags, Lab, Model, OptionKind, Strategy};
+use crate::template;
+use crate::value::{is_same, shown, words};
+use reader::{Located, Problem};
+
+/// The word of a launch line in whose place the options stand.
+pub const OPTIONS: &str = "{options}";
+
+/// The most trials of a matrix.
+const MOST_TRIALS: usize = 5_000;
+
+/// What identifies a trial: the beginning of its digest.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct TrialId(pub String);
+
+impl std::fmt::Display for TrialId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An engine with one value of each option, and a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// What identifies it.
+    pub id: TrialId,
+    /// The engine, by its position.
+    pub engine: usize,
+    /// The model, by its position.
+    pub model: usize,
+    /// The row of each of the engine's dimensions.
+    pub choice: Vec<usize>,
+    /// The options that are there, with their values.
+    pub settings: Vec<(String, Value)>,
+    /// The command line, in which only {port} and {host} are left; none for an engine that runs already.
+    pub launch: Option<Vec<String>>,
+    /// Environment variables, with references to ours.
+    pub env: Vec<(String, String)>,
+    /// The backend plugin, if the lab names one, and its configuration.
+    pub backend: (Option<String>, Value),
+    /// Keys that are laid over every scenario.
+    pub set: Value,
+}
+
+/// A digest of several texts, as hexadecimal.
+pub fn digest<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    let mut digest = Sha256::new();
+    for text in texts {
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(text);
+    }
+    model::hex(&digest.finalize())
+}
+
+impl Lab {
+    /// A trial; none if it is excluded.
+    pub fn trial(&self, engine: usize, model: usize, choice: &[usize]) -> Option<Trial> {
+        let [of, with] = [&self.engines[engine], &self.engines[engine]];
+        let model_of = &self.models[model];
+        let choice = normal(of, choice);
+        let settings = settings(of, &choice);
+        let named = names(of, model_of, &settings);
+        if with
+            .exclude
+            .iter()
+            .any(|expr| expr.value.holds(&|name| named.get(name)))
+        {
+            return None;
+        }
+        Some(self.made(engine, model, choice, settings))
+    }
+
+    fn made(
+        &self,
+        place: usize,
+        model: usize,
+        choice: Vec<usize>,
+        settings: Vec<(String, Value)>,
+    ) -> Trial {
+        let engine = &self.engines[place];
+        let with = &self.models[model];
+        let fill = |text: &str| template::filled(text, |name| placeholder(engine, with, name));
+        let mut options: Vec<String> = Vec::new();
+        let mut env: Vec<(String, String)> = engine
+            .env
+            .iter()
+            .map(|(name, value)| (name.clone(), fill(value)))
+            .collect();
+        for (option, value) in written(engine, &choice) {
+            match option.is_env {
+                true => {
+                    env.extend(variable(option, value).map(|(name, value)| (name, fill(&value))))
+                }
+                false => options.extend(
+                    flag(engine.flags, option, value)
+                        .iter()
+                        .map(|word| fill(word)),
+                ),
+            }
+        }
+        let launch = engine.launch.as_ref().map(|launch| {
+            let mut line: Vec<String> = Vec::new();
+            let mut options = Some(options);
+            for word in launch {
+                match word == OPTIONS {
+                    true => line.extend(options.take().into_iter().flatten()),
+                    false => line.push(fill(word)),
+                }
+            }
+            line.extend(options.into_iter().flatten());
+            line
+        });
+        let set = filled_texts(&Value::Object(self.set.to_json()), &|text| {
+            template::finished(text, |name| placeholder(engine, with, name))
+        });
+        let config = Value::Object(engine.config.to_json());
+        let identity = json!({
+            "launch": launch,
+            "running": engine.launch.is_none().then_some(&engine.base_url),
+            "env": env,
+            "dir": engine.dir,
+            "backend": engine.backend,
+            "config": config,
+            "model": with.served_name(),
+            "set": set,
+        });
+        let id = digest([identity.to_string().as_str()]);
+        Trial {
+            id: TrialId(id[..12].to_owned()),
+            engine: place,
+            model,
+            choice,
+            settings,
+            launch,
+            env,
+            backend: (engine.backend.clone(), config),
+            set,
+        }
+    }
+
+    /// The baseline of an engine with a model.
+    pub fn baseline(&self, engine: usize, model: usize) -> Option<Trial> {
+        self.trial(engine, model, &rows(&self.engines[engine]))
+    }
+
+    /// Every combination of values of every engine with a model, the baselines of each engine first.
+    pub fn matrix(&self, model: usize) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for (place, engine) in self.engines_with(model) {
+            let mut choices = vec![rows(engine)];
+            for (dimension, of) in engine.dimensions.iter().enumerate() {
+                let values = order(of);
+                let each = choices.iter().flat_map(|choice| {
+                    values.iter().map(move |row| {
+                        let mut choice = choice.clone();
+                        choice[dimension] = *row;
+                        choice
+                    })
+                });
+                choices = each.collect();
+            }
+            trials.extend(
+                choices
+                    .iter()
+                    .filter_map(|choice| self.trial(place, model, choice)),
+            );
+        }
+        merged(trials)
+    }
+
+    /// What differs from a trial in the values of one dimension, in the order of the file.
+    pub fn variations(&self, from: &Trial, dimension: usize) -> Vec<Trial> {
+        let engine = &self.engines[from.engine];
+        let own = from.choice[dimension];
+        let rows = (0..engine.dimensions[dimension].rows.len()).filter(|row| *row != own);
+        let varied = rows.filter_map(|row| {
+            let mut choice = from.choice.clone();
+            choice[dimension] = row;
+            self.trial(from.engine, from.model, &choice)
+        });
+        let varied = merged(varied.collect());
+        varied
+            .into_iter()
+            .filter(|trial| trial.id != from.id)
+            .collect()
+    }
+
+    /// The engines that are tried with a model, with their positions.
+    pub fn engines_with(&self, model: usize) -> impl Iterator<Item = (usize, &Engine)> {
+        let engines = self.engines.iter().enumerate();
+        engines.filter(move |(_, engine)| engine.models.contains(&model))
+    }
+
+    /// How a trial is called in tables: the engine where there are several, and how it differs from the engine's baseline.
+    pub fn label(&self, trial: &Trial) -> String {
+        let engine = &self.engines[trial.engine];
+        let mut parts = Vec::new();
+        let baseline = normal(engine, &rows(engine));
+        for ((dimension, row), usual) in engine.dimensions.iter().zip(&trial.choice).zip(&baseline)
+        {
+            if row == usual {
+                continue;
+            }
+            let values = dimension.options.iter().zip(&dimension.rows[*row]);
+            parts.extend(values.map(|(option, value)| format!("{} {}", option.name, shown(value))));
+        }
+        let differs = match parts.is_empty() {
+            true => "baseline".to_owned(),
+            false => parts.join(", "),
+        };
+        match self.engines.len() {
+            1 => differs,
+            _ => format!("{}: {differs}", engine.name),
+        }
+    }
+
+    /// The value that a dimension has in a trial, in words; nothing if it is not there.
+    pub fn value_in(&self, trial: &Trial, dimension: usize) -> Option<String> {
+        let of = &self.engines[trial.engine].dimensions[dimension];
+        let first = &of.options[0].name;
+        trial.settings.iter().find(|(name, _)| name == first)?;
+        let row = &of.rows[trial.choice[dimension]];
+        Some(row.iter().map(shown).collect::<Vec<_>>().join(" / "))
+    }
+}
+
+impl Trial {
+    /// The command line as it is started.
+    pub fn command(&self, engine: &Engine) -> Option<Vec<String>> {
+        let port = engine.port.to_string();
+        let value = |name: &str| match name {
+            "port" => Some(port.clone()),
+            "host" => Some(engine.host.clone()),
+            _ => None,
+        };
+        let finish = |word: &String| template::finished(word, value);
+        Some(self.launch.as_ref()?.iter().map(finish).collect())
+    }
+
+    /// The variables as the engine gets them; `ours` has the values of our environment.
+    ///
+    /// # Errors
+    /// A variable of ours that is not set, by name.
+    pub fn environment(
+        &self,
+        engine: &Engine,
+        ours: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<(String, String)>, String> {
+        let port = engine.port.to_string();
+        let value = |name: &str| match name {
+            "port" => Some(port.clone()),
+            "host" => Some(engine.host.clone()),
+            _ => None,
+        };
+        let finish = |(name, text): &(String, String)| {
+            // First the placeholders, so that a secret's braces are text.
+            let text = template::finished(text, value);
+            template::with_variables(&text, &ours).map(|value| (name.clone(), value))
+        };
+        self.env.iter().map(finish).collect()
+    }
+}
+
+/// Where every placeholder but the port and the host is known.
+fn placeholder(engine: &Engine, model: &Model, name: &str) -> Option<String> {
+    match name.strip_prefix("model.") {
+        Some(name) => model.values.get(name).cloned(),
+        None => (name == "engine").then(|| engine.name.clone()),
+    }
+}
+
+/// A value with every text in it changed.
+fn filled_texts(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => fill(text).into(),
+        Value::Array(items) => items.iter().map(|item| filled_texts(item, fill)).collect(),
+        Value::Object(map) => {
+            let filled = map
+                .iter()
+                .map(|(key, value)| (key.clone(), filled_texts(value, fill)));
+            Value::Object(filled.collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// The baseline's row of each dimension.
+fn rows(engine: &Engine) -> Vec<usize> {
+    engine
+        .dimensions
+        .iter()
+        .map(|dimension| dimension.baseline)
+        .collect()
+}
+
+/// A dimension's rows, the baseline first.
+fn order(dimension: &Dimension) -> Vec<usize> {
+    let others = (0..dimension.rows.len()).filter(|row| *row != dimension.baseline);
+    [dimension.baseline].into_iter().chain(others).collect()
+}
+
+/// Which dimensions are there.
+fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize)> {
+    let value = |name: &str| {
+        let dimensions = engine
+            .dimensions
+            .iter()
+            .zip(choice)
+            .filter(|(dimension, _)| dimension.when.is_none());
+        dimensions.into_iter().find_map(|(dimension, row)| {
+            let place = dimension
+                .options
+                .iter()
+                .position(|option| option.name == name)?;
+            Some(&dimension.rows[*row][place])
+        })
+    };
+    let dimensions = engine.dimensions.iter().zip(choice.iter().copied());
+    dimensions
+        .filter(|(dimension, _)| {
+            dimension
+                .when
+                .as_ref()
+                .is_none_or(|when| when.holds(&value))
+        })
+        .collect()
+}
+
+/// A choice in which what is not there has its baseline, so that equal trials have equal choices.
+fn normal(engine: &Engine, choice: &[usize]) -> Vec<usize> {
+    let active = active(engine, choice);
+    let is_active = |dimension: &Dimension| {
+        active
+            .iter()
+            .any(|(known, _)| std::ptr::eq(*known, dimension))
+    };
+    let dimensions = engine.dimensions.iter().zip(choice);
+    dimensions
+        .map(|(dimension, row)| {
+            if is_active(dimension) {
+                *row
+            } else {
+                dimension.baseline
+            }
+        })
+        .collect()
+}
+
+/// The options that are there, with their values.
+fn written<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e OptionKind, &'e Value)> {
+    let active = active(engine, choice).into_iter();
+    active
+        .flat_map(|(dimension, row)| dimension.options.iter().zip(&dimension.rows[row]))
+        .collect()
+}
+
+fn settings(engine: &Engine, choice: &[usize]) -> Vec<(String, Value)> {
+    let written = written(engine, choice).into_iter();
+    written
+        .map(|(option, value)| (option.name.clone(), value.clone()))
+        .collect()
+}
+
+/// What conditions on a trial can name.
+fn names(engine: &Engine, model: &Model, settings: &[(String, Value)]) -> BTreeMap<String, Value> {
+    let mut names: BTreeMap<String, Value> = settings.iter().cloned().collect();
+    names.insert("engine".to_owned(), engine.name.clone().into());
+    names.insert("model".to_owned(), model.name.clone().into());
+    names
+}
+
+/// An option as words of a command line.
+fn flag(flags: Flags, option: &OptionKind, value: &Value) -> Vec<String> {
+    if option
+        .omit
+        .as_ref()
+        .is_some_and(|omit| is_same(omit, value))
+    {
+        return Vec::new();
+    }
+    let name = match option.name.starts_with('-') {
+        true => option.name.clone(),
+        false => format!("--{}", option.name),
+    };
+    match (value, flags) {
+        (Value::Bool(true), _) => vec![name],
+        (Value::Bool(false), _) => option.off.iter().cloned().collect(),
+        (value, Flags::Equals) => vec![format!("{name}={}", words(value).join(","))],
+        (value, Flags::Space) => [name].into_iter().chain(words(value)).collect(),
+    }
+}
+
+/// An option as an environment variable.
+fn variable(option: &OptionKind, value: &Value) -> Option<(String, String)> {
+    if option
+        .omit
+        .as_ref()
+        .is_some_and(|omit| is_same(omit, value))
+    {
+        return None;
+    }
+    match value {
+        Value::Bool(false) => None,
+        Value::Bool(true) => Some((option.name.clone(), "1".to_owned())),
+        value => Some((option.name.clone(), words(value).join(","))),
+    }
+}
+
+/// Trials without those that run what an earlier one runs.
+pub(crate) fn merged(trials: Vec<Trial>) -> Vec<Trial> {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut trials = trials;
+    trials.retain(|trial| seen.insert(trial.id.clone()));
+    trials
+}
+
+/// What is wrong with the trials of a lab.
+pub(crate) fn problems(lab: &Lab) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (place, engine) in lab.engines.iter().enumerate() {
+        for model in &engine.models {
+            if lab.baseline(place, *model).is_none() {
+                problems.push(excluded(lab, engine, *model));
+            }
+        }
+        let many = engine
+            .dimensions
+            .iter()
+            .map(|dimension| dimension.rows.len());
+        let many = many
+            .fold(1_usize, usize::saturating_mul)
+            .saturating_mul(engine.models.len());
+        let is_full = matches!(lab.strategy, Strategy::Matrix | Strategy::Halving);
+        if is_full && many > MOST_TRIALS {
+            let words = format!(
+                "the engine `{}` has {many} combinations of values; the strategy `{}` takes at most {MOST_TRIALS}",
+                engine.name,
+                lab.strategy.name()
+            );
+            let help = "leave values out, or take the strategy `one-at-a-time` or `descent`";
+            problems.push(
+                Problem::new(words)
+                    .at(engine.place.clone(), "here")
+                    .help(help),
+            );
+        }
+    }
+    for (place, model) in lab.models.iter().enumerate() {
+        if lab.engines_with(place).next().is_none() {
+            problems.push(Problem::new(format!(
+                "no engine is tried with the model `{}`",
+                model.name
+            )));
+        }
+    }
+    problems
+}
+
+fn excluded(lab: &Lab, engine: &Engine, model: usize) -> Problem {
+    let choice = normal(engine, &rows(engine));
+    let settings = settings(engine, &choice);
+    let named = names(engine, &lab.models[model], &settings);
+    let by = engine
+        .exclude
+        .iter()
+        .find(|expr| expr.value.holds(&|name| named.get(name)));
+    let model = match lab.models[model].name.as_str() {
+        "" => String::new(),
+        name => format!(" with the model `{name}`"),
+    };
+    Problem::new(format!("the baseline of the engine `{}`{model} is excluded", engine.name))
+        .at(by.map(|expr: &Located<_>| expr.place.clone()), "by this")
+        .help("every trial is held against the baseline; choose another one under [engines.baseline], or say with which \
+               models the engine is tried: `models`")
+}

@@ -1,0 +1,183 @@
+//! The lab file as it is read: engines and their options, models, scenarios, the objective and the budget.
+//!
+//! What is here is checked in itself. [`read`](crate::read) makes it of a text, [`expand`](crate::expand) makes trials of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::expr::Expr;
+use crate::objective::Objective;
+use reader::{ConfigTable, Located, Place};
+
+model::words! {
+    /// Which trials are run, and in which order.
+    pub enum Strategy {
+        /// Every combination of values.
+        Matrix = "matrix",
+        /// Each option alone, from the baseline; then the best of each together.
+        OneAtATime = "one-at-a-time",
+        /// Every combination with little work, and the better ones again with more.
+        Halving = "halving",
+        /// One option after another, from the best so far.
+        Descent = "descent",
+    }
+    default OneAtATime
+}
+
+model::words! {
+    /// How an option is written.
+    pub enum Flags {
+        /// `--name value`
+        Space = "space",
+        /// `--name=value`
+        Equals = "equals",
+    }
+    default Space
+}
+
+/// A lab, as its file describes it.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub about: Option<String>,
+    /// Which trials are run.
+    pub strategy: Strategy,
+    /// How often each trial is run on each scenario.
+    pub repeats: u32,
+    /// How many fresh repeats confirm the gain at the end.
+    pub confirm: u32,
+    /// How often a run that is invalid or failed is tried again.
+    pub retries: u32,
+    /// How often coordinate descent goes over the options.
+    pub passes: u32,
+    /// Successive halving.
+    pub halving: Halving,
+    /// The scenarios as they are written: files, folders or names.
+    pub scenarios: Vec<Located<String>>,
+    /// Keys that are laid over every scenario.
+    pub set: ConfigTable,
+    /// What the best trial is the best in; nothing is chosen without it.
+    pub objective: Option<Objective>,
+    /// When the lab ends.
+    pub budget: Budget,
+    /// What an hour of the machine costs.
+    pub per_hour: Option<f64>,
+    /// The models; at least one.
+    pub models: Vec<Model>,
+    /// The engines; at least one.
+    pub engines: Vec<Engine>,
+}
+
+/// Settings of successive halving.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Halving {
+    /// Of so many trials one stays.
+    pub eta: u32,
+    /// The share of a scenario's requests in the first rung.
+    pub first_share: f64,
+}
+
+/// What a lab may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Budget {
+    /// The time of engines and runs together.
+    pub time: Option<Duration>,
+    /// Their cost together.
+    pub cost: Option<f64>,
+}
+
+/// A model.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Its name; empty for the one that a file without models has.
+    pub name: String,
+    /// Its placeholders without `model.`: `path`, `served-name`, `tp`.
+    pub values: BTreeMap<String, String>,
+}
+
+impl Model {
+    /// The name that requests use.
+    pub fn served_name(&self) -> Option<&str> {
+        self.values.get("served-name").map(String::as_str)
+    }
+}
+
+/// An engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// Its name.
+    pub name: String,
+    /// Where it is described.
+    pub place: Place,
+    /// The backend plugin; that of the scenario if absent.
+    pub backend: Option<String>,
+    /// Configuration of the backend plugin.
+    pub config: ConfigTable,
+    /// The command that starts it, with placeholders; it runs already if absent.
+    pub launch: Option<Vec<String>>,
+    /// Its environment variables, with references to ours.
+    pub env: Vec<(String, String)>,
+    /// The folder that it is started in.
+    pub dir: Option<String>,
+    /// The address that it listens on.
+    pub host: String,
+    /// The port that it listens on.
+    pub port: u16,
+    /// Where it is reached.
+    pub base_url: String,
+    /// How long it may take until it answers.
+    pub ready_timeout: Duration,
+    /// How long it may take to end.
+    pub stop_timeout: Duration,
+    /// A command that prints its version.
+    pub version_command: Option<Vec<String>>,
+    /// How its options are written.
+    pub flags: Flags,
+    /// What is varied, and options that always have one value.
+    pub dimensions: Vec<Dimension>,
+    /// Trials that are left out.
+    pub exclude: Vec<Located<Expr>>,
+    /// The models, by position, that it is tried with.
+    pub models: Vec<usize>,
+}
+
+/// An option, or several whose values change together.
+#[derive(Clone, Debug)]
+pub struct Dimension {
+    /// Its name in tables: that of the option or of the group.
+    pub name: String,
+    /// The options.
+    pub options: Vec<OptionKind>,
+    /// The values of each option, a row for each combination.
+    pub rows: Vec<Vec<Value>>,
+    /// The row that the baseline has.
+    pub baseline: usize,
+    /// The condition under which it is there.
+    pub when: Option<Expr>,
+    /// Where it is described.
+    pub place: Place,
+}
+
+/// How an option is written.
+#[derive(Clone, Debug)]
+pub struct OptionKind {
+    /// Its name.
+    pub name: String,
+    /// Whether it is an environment variable.
+    pub is_env: bool,
+    /// The value for which nothing is written.
+    pub omit: Option<Value>,
+    /// What is written for `false`.
+    pub off: Option<String>,
+}
+
+impl Dimension {
+    /// Whether there is more than one value to try.
+    pub fn is_varied(&self) -> bool {
+        self.rows.len() > 1
+    }
+}

@@ -1,0 +1,447 @@
+//! What a lab found, for its page: the conclusion, every experiment, what failed and why, and how to do it again.
+//!
+//! It follows from the lab file, the scenarios and the journal alone, so it can be made again at any time. It is written as
+//! `lab-report.json`.
+
+mod conclusion;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::{self, Left};
+use crate::expand::{Trial, TrialId};
+use crate::file::Lab;
+use crate::journal::{Facts, Finished, Outcome, Results, VERSION, ended};
+use crate::judge::{Row, ScenarioRow, StageReport};
+use crate::stat::{Drift, Gain, Spread};
+use crate::strategy::{self, Kind, Study};
+use crate::value::{quoted, shell, shown};
+use crate::walk::{Ended, Next, Scenario};
+pub(crate) use conclusion::gain_words;
+use result::finding::Verdict;
+
+/// What a lab found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LabReport {
+    /// The format's version.
+    pub version: u32,
+    /// The lab's name.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The program that made it, and its version, as the journal says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The strategy.
+    pub strategy: String,
+    /// Repeats of each trial on each scenario.
+    pub repeats: u32,
+    /// The objective.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<String>,
+    /// What every run had to meet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<String>,
+    /// The scenarios: their names and the digests of what they consist of.
+    pub scenarios: Vec<ScenarioFacts>,
+    /// Keys that were laid over every scenario.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, serde_json::Value>,
+    /// Why it is not complete, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
+    /// What it took.
+    pub spent: Spent,
+    /// What is left at least.
+    pub left: Left,
+    /// A study for each model.
+    pub studies: Vec<StudyReport>,
+}
+
+/// A scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ScenarioFacts {
+    /// Its name.
+    pub name: String,
+    /// A digest of all that it consists of.
+    pub content: String,
+}
+
+/// What a lab took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Spent {
+    /// The time of engines and runs, in seconds.
+    pub seconds: f64,
+    /// Their cost; absent if no price is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Runs that ended.
+    pub runs: usize,
+    /// Engines that were started.
+    pub starts: usize,
+}
+
+/// What was found of one model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StudyReport {
+    /// The model's name; empty where the lab names none.
+    pub model: String,
+    /// What it came to.
+    pub conclusion: Conclusion,
+    /// Every trial, with its runs.
+    pub trials: Vec<TrialReport>,
+    /// The experiments in their order.
+    pub stages: Vec<StageReport>,
+    /// A table for each option: its values alone, from the baseline.
+    pub options: Vec<OptionTable>,
+    /// Every trial against the baseline, over all rounds that both have; judged together.
+    pub against_baseline: Vec<Row>,
+    /// The Pareto front of each scenario.
+    pub pareto: Vec<Front>,
+    /// What differed from the baseline, with no difference shown: their names.
+    pub not_significant: Vec<String>,
+    /// What failed, and why.
+    pub failed: Vec<FailedTrial>,
+    /// Whether the machine changed from round to round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
+}
+
+/// What a study came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Conclusion {
+    /// The kind of answer.
+    pub kind: Kind,
+    /// It in a sentence or two.
+    pub words: String,
+    /// The recommended trial: the baseline, if no other is better; none if nothing can be recommended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialId>,
+    /// Its command, as a shell reads it, with its variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// How much better the chosen trial is than the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
+    /// The same by scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scenarios: Vec<ScenarioRow>,
+    /// What may be as good: the names of trials from which no difference is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ties: Vec<String>,
+}
+
+/// A trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TrialReport {
+    /// What identifies it.
+    pub id: TrialId,
+    /// What it is called.
+    pub label: String,
+    /// The engine's name.
+    pub engine: String,
+    /// Its options.
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Its command, as a shell reads it, with its variables; for an engine that ran already, its address.
+    pub command: String,
+    /// What is known of its engine and the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Facts>,
+    /// Figures over its runs, by scenario and name.
+    pub figures: BTreeMap<String, BTreeMap<String, Spread>>,
+    /// Its runs.
+    pub runs: Vec<RunReport>,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunReport {
+    /// The scenario.
+    pub scenario: String,
+    /// The round.
+    pub round: u32,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The share of the scenario's requests, in thousandths.
+    pub share: u32,
+    /// Its folder.
+    pub folder: String,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Its verdict; absent if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// The objective's figure, in its unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure: Option<f64>,
+    /// Its findings, or why it failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+}
+
+/// The values of an option, alone and from the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OptionTable {
+    /// The engine.
+    pub engine: String,
+    /// The option, or the group of linked ones.
+    pub option: String,
+    /// Its values, the baseline first.
+    pub values: Vec<OptionValue>,
+}
+
+/// A value of an option.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OptionValue {
+    /// The value.
+    pub value: String,
+    /// The trial that has it.
+    pub row: Row,
+}
+
+/// The Pareto front of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Front {
+    /// The scenario.
+    pub scenario: String,
+    /// The two figures.
+    pub figures: [String; 2],
+    /// Trials that were measured and meet the constraints.
+    pub points: Vec<Point>,
+}
+
+/// A trial in the plane of two figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Point {
+    /// The trial.
+    pub trial: TrialId,
+    /// What it is called.
+    pub label: String,
+    /// Its two figures.
+    pub at: [Spread; 2],
+    /// Whether no other trial is at least as good in both and better in one, by their means.
+    pub is_on_front: bool,
+}
+
+/// A trial that failed, or was ruled out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FailedTrial {
+    /// The trial.
+    pub trial: TrialId,
+    /// What it is called.
+    pub label: String,
+    /// Why.
+    pub why: String,
+    /// The last lines of its engine's log, if that ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+}
+
+/// What a lab found so far.
+pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
+    let incomplete = match strategy::next(lab, scenarios, results) {
+        Next::Done(Ended::Complete) => None,
+        Next::Done(Ended::Budget) => Some("its budget is spent".to_owned()),
+        Next::Run(starts) => Some(format!(
+            "{} starts of engines are to be made next",
+            starts.len()
+        )),
+    };
+    let studies = (0..lab.models.len()).map(|model| {
+        let study = strategy::study(lab, model, scenarios, results);
+        report(lab, scenarios, results, &study)
+    });
+    let progress = estimate::progress(lab, scenarios, results);
+    let objective = lab.objective.as_ref();
+    LabReport {
+        version: VERSION,
+        name: lab.name.clone(),
+        about: lab.about.clone(),
+        program: results.program.clone(),
+        strategy: lab.strategy.name().to_owned(),
+        repeats: lab.repeats,
+        objective: objective.map(ToString::to_string),
+        constraints: objective
+            .map(|objective| {
+                objective
+                    .constraints
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect()
+            })
+            .unwrap_or_default(),
+        scenarios: scenarios
+            .iter()
+            .map(|scenario| ScenarioFacts {
+                name: scenario.name.clone(),
+                content: scenario.content.clone(),
+            })
+            .collect(),
+        set: lab.set.to_json().into_iter().collect(),
+        incomplete,
+        spent: Spent {
+            seconds: results.seconds,
+            cost: lab.per_hour.map(|price| price * results.seconds / 3600.0),
+            runs: results.runs.len(),
+            starts: results.starts.values().map(Vec::len).sum(),
+        },
+        left: progress.at_least,
+        studies: studies.collect(),
+    }
+}
+
+fn report(lab: &Lab, scenarios: &[Scenario], results: &Results, study: &Study) -> StudyReport {
+    let tables = tables::Tables::new(lab, scenarios, results, study);
+    let against = tables.against_baseline();
+    StudyReport {
+        model: lab.models[study.model].name.clone(),
+        conclusion: conclusion::conclusion(lab, study),
+        trials: study
+            .trials
+            .iter()
+            .map(|trial| trial_report(lab, scenarios, results, trial))
+            .collect(),
+        stages: study.stages.clone(),
+        options: tables.options(&against),
+        pareto: tables.pareto(),
+        not_significant: tables::not_significant(&against),
+        failed: failed(study, results),
+        drift: tables.drift(),
+        against_baseline: against,
+    }
+}
+
+/// A trial's command with its variables, as a shell reads it.
+pub(crate) fn command(lab: &Lab, trial: &Trial) -> String {
+    let engine = &lab.engines[trial.engine];
+    let Some(words) = trial.command(engine) else {
+        return format!("# runs already at {}", engine.base_url);
+    };
+    let variables = trial.env.iter().map(|(name, value)| {
+        // What refers to a variable of ours is for the shell to fill in.
+        let value = match value.contains("${") {
+            true => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
+            false => quoted(value),
+        };
+        format!("{name}={value} ")
+    });
+    variables.collect::<String>() + &shell(&words)
+}
+
+fn trial_report(
+    lab: &Lab,
+    scenarios: &[Scenario],
+    results: &Results,
+    trial: &Trial,
+) -> TrialReport {
+    let is_current = |finished: &&Finished| {
+        let run = &finished.run;
+        let same =
+            |scenario: &Scenario| scenario.name == run.scenario && scenario.content == run.content;
+        run.trial == trial.id && scenarios.iter().any(same)
+    };
+    let runs: Vec<&Finished> = results.runs.values().filter(is_current).collect();
+    TrialReport {
+        id: trial.id.clone(),
+        label: lab.label(trial),
+        engine: lab.engines[trial.engine].name.clone(),
+        settings: trial.settings.iter().cloned().collect(),
+        command: command(lab, trial),
+        facts: results.facts.get(&trial.id).cloned(),
+        figures: tables::figures(&runs),
+        runs: runs
+            .iter()
+            .map(|finished| run_report(lab, finished))
+            .collect(),
+    }
+}
+
+fn run_report(lab: &Lab, finished: &Finished) -> RunReport {
+    let (verdict, figure, findings) = match &finished.outcome {
+        Outcome::Measured(measured) => {
+            let figure = lab
+                .objective
+                .as_ref()
+                .and_then(|objective| measured.value(&objective.measure));
+            let broken = lab
+                .objective
+                .as_ref()
+                .map(|objective| objective.broken(measured))
+                .unwrap_or_default();
+            let findings = broken
+                .into_iter()
+                .chain(measured.findings.clone())
+                .collect();
+            (
+                Some(measured.verdict),
+                figure.filter(|figure| figure.is_finite()),
+                findings,
+            )
+        }
+        Outcome::Failed(why) | Outcome::Stopped(why) => (None, None, vec![why.clone()]),
+        Outcome::Died(end) => (None, None, vec![ended(end)]),
+    };
+    RunReport {
+        scenario: finished.run.scenario.clone(),
+        round: finished.run.round,
+        attempt: finished.run.attempt,
+        share: finished.run.share,
+        folder: finished.folder.clone(),
+        seconds: finished.seconds,
+        verdict,
+        figure,
+        findings,
+    }
+}
+
+/// Trials that are ruled out in any stage, with the reason of the first.
+fn failed(study: &Study, results: &Results) -> Vec<FailedTrial> {
+    let mut failed: Vec<FailedTrial> = Vec::new();
+    let rows = study.stages.iter().flat_map(|stage| &stage.rows);
+    for (row, why) in rows.filter_map(|row| Some((row, row.why.as_ref()?))) {
+        if failed.iter().any(|known| known.trial == row.trial) {
+            continue;
+        }
+        let start = results
+            .failures
+            .get(&row.trial)
+            .and_then(|all| all.last())
+            .map(|failure| &failure.end);
+        let death = results.deaths.get(&row.trial).and_then(|all| all.last());
+        failed.push(FailedTrial {
+            trial: row.trial.clone(),
+            label: row.label.clone(),
+            why: why.clone(),
+            log: start
+                .or(death)
+                .map(|end| end.log.clone())
+                .unwrap_or_default(),
+        });
+    }
+    failed
+}
+
+/// A trial's settings in words, for tables.
+pub(crate) fn settings_words(trial: &TrialReport) -> String {
+    let settings = trial
+        .settings
+        .iter()
+        .map(|(name, value)| format!("{name} {}", shown(value)));
+    settings.collect::<Vec<_>>().join(", ")
+}

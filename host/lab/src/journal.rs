@@ -1,0 +1,492 @@
+//! The journal of a lab: one line of JSON for each thing that happened, appended as it happens.
+//!
+//! Everything a lab has done is in it: which engines were started, how they failed, which runs were made and what they
+//! measured. Strategies decide from [`Results`] alone, and results do not depend on the order of lines that are of different
+//! runs; so a lab that was stopped anywhere goes on as if it had not been.
+//!
+//! **What counts.** The first finished attempt of a run that was measured and is not invalid counts. An attempt that began and
+//! never finished does not; nor does one that failed because of the machine (a port that is taken, a full disk) or that was
+//! interrupted: it is made again. An attempt that is invalid, or whose engine died, is made again as often as the lab file's
+//! `retries` says. An engine that does not start fails its trial alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::expand::TrialId;
+use crate::measured::Measured;
+use result::finding::Verdict;
+
+/// The format's version.
+pub const VERSION: u32 = 1;
+
+/// The longest line that is read, in bytes.
+const LONGEST: usize = 1 << 20;
+
+/// One run of a scenario against a trial's engine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunKey {
+    /// The trial.
+    pub trial: TrialId,
+    /// The scenario's name.
+    pub scenario: String,
+    /// A digest of all that the scenario consists of: its file, its data, its plugins.
+    pub content: String,
+    /// The round: runs of one round were made one after another, and are held against each other.
+    pub round: u32,
+    /// The share of the scenario's requests, in thousandths.
+    pub share: u32,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "event", deny_unknown_fields)]
+pub enum Event {
+    /// The lab began, or went on.
+    Began(Began),
+    /// An engine is about to be started.
+    Starting(Starting),
+    /// An engine answers.
+    Ready(Ready),
+    /// An engine did not start.
+    Failed(Failed),
+    /// A run begins.
+    Running(Running),
+    /// A run ended.
+    Finished(Finished),
+    /// An engine was stopped, or found dead.
+    Stopped(Stopped),
+}
+
+/// The lab began, or went on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Began {
+    /// When, as RFC 3339.
+    pub at: String,
+    /// The format's version.
+    pub version: u32,
+    /// This program's version.
+    pub program: String,
+    /// The lab's name.
+    pub lab: String,
+    /// A digest of the lab file.
+    pub file: String,
+}
+
+/// An engine is about to be started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Starting {
+    /// When, as RFC 3339.
+    pub at: String,
+    /// The trial.
+    pub trial: TrialId,
+    /// The round.
+    pub round: u32,
+    /// What the trial is called.
+    pub label: String,
+    /// The command line; none for an engine that runs already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// Environment variables; references to ours stand as they are written, never their values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+}
+
+/// An engine answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Ready {
+    /// The trial.
+    pub trial: TrialId,
+    /// The round.
+    pub round: u32,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What is known of the engine and the machine.
+    pub facts: Facts,
+}
+
+/// What is known of an engine and its machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+pub struct Facts {
+    /// The engine's version, as it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The model, as the engine calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Devices, one for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+    /// The devices' driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// The machine: its name, processor and memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// What the server says of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<Value>,
+}
+
+model::words! {
+    /// Why an engine did not start, or ended.
+    pub enum Ending {
+        /// It ended before it answered.
+        DiedBeforeReady = "died-before-ready",
+        /// It did not answer in time.
+        NotReady = "not-ready",
+        /// It ended during a run.
+        Died = "died",
+        /// The system had no memory left for it.
+        OutOfMemory = "out-of-memory",
+        /// The command cannot be run.
+        NoCommand = "no-command",
+        /// The port is taken by another process. That is the machine's fault, not the trial's.
+        PortTaken = "port-taken",
+        /// Something else of the machine: no disk, no permission.
+        Machine = "machine",
+        /// The lab was stopped.
+        Interrupted = "interrupted",
+        /// It was stopped because its runs are done.
+        Stopped = "stopped",
+    }
+}
+
+impl Ending {
+    /// Whether the trial is to blame.
+    pub fn is_of_trial(self) -> bool {
+        !matches!(
+            self,
+            Ending::PortTaken | Ending::Machine | Ending::Interrupted | Ending::Stopped
+        )
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Ending::DiedBeforeReady => "the engine ended before it answered",
+            Ending::NotReady => "the engine did not answer in time",
+            Ending::Died => "the engine ended during a run",
+            Ending::OutOfMemory => "the engine ran out of memory",
+            Ending::NoCommand => "the command cannot be run",
+            Ending::PortTaken => "the port is taken",
+            Ending::Machine => "the machine failed",
+            Ending::Interrupted => "the lab was stopped",
+            Ending::Stopped => "it was stopped",
+        }
+    }
+}
+
+/// How an engine ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct End {
+    /// Why.
+    pub class: Ending,
+    /// Its exit code or signal, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<String>,
+    /// The last lines of its log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+}
+
+/// An engine did not start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Failed {
+    /// The trial.
+    pub trial: TrialId,
+    /// The round.
+    pub round: u32,
+    /// How long it was tried, in seconds.
+    pub seconds: f64,
+    /// How it ended.
+    pub end: End,
+}
+
+/// A run begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Running {
+    /// When, as RFC 3339.
+    pub at: String,
+    /// The run.
+    pub run: RunKey,
+    /// Its folder, relative to the journal's.
+    pub folder: String,
+}
+
+/// A run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Finished {
+    /// The run.
+    pub run: RunKey,
+    /// Its folder, relative to the journal's.
+    pub folder: String,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Outcome {
+    /// It was measured; its verdict may still be that it is invalid.
+    Measured(Measured),
+    /// The run failed, in words, as where no request was answered.
+    Failed(String),
+    /// Its engine died.
+    Died(End),
+    /// It was stopped, or the machine failed; it does not count.
+    Stopped(String),
+}
+
+/// An engine was stopped, or found dead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Stopped {
+    /// The trial.
+    pub trial: TrialId,
+    /// The round.
+    pub round: u32,
+    /// How long stopping took, in seconds.
+    pub seconds: f64,
+    /// How it ended.
+    pub end: End,
+}
+
+/// A journal as it was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Journal {
+    /// What happened, in order.
+    pub events: Vec<Event>,
+    /// What was odd about it: a torn last line.
+    pub notes: Vec<String>,
+}
+
+impl Event {
+    /// The line that it is in a journal, with its end.
+    pub fn line(&self) -> String {
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}
+
+impl Journal {
+    /// Reads a journal. A last line that is not whole was being written when the program or the machine stopped: it is left
+    /// out with a note, and what it was about is done again.
+    ///
+    /// # Errors
+    /// A line that is no event, by its number; or a journal of another version.
+    pub fn read(text: &str) -> Result<Journal, String> {
+        let mut journal = Journal::default();
+        let lines: Vec<&str> = text.split('\n').collect();
+        for (place, line) in lines.iter().enumerate() {
+            let is_last = place + 1 == lines.len();
+            if line.trim().is_empty() {
+                continue;
+            }
+            if line.len() > LONGEST {
+                return Err(format!("line {} is longer than 1 MiB", place + 1));
+            }
+            match serde_json::from_str::<Event>(line) {
+                Ok(Event::Began(began)) if began.version != VERSION => {
+                    return Err(format!(
+                        "line {}: it has version {} of the format; this program reads version {VERSION}",
+                        place + 1,
+                        began.version
+                    ));
+                }
+                // A line without its end may be whole by chance; it is taken, and the next one is appended after an end.
+                Ok(event) => journal.events.push(event),
+                Err(_) if is_last => journal.notes.push(format!(
+                    "line {} was cut off while it was written, and is left out",
+                    place + 1
+                )),
+                Err(error) => return Err(format!("line {}: {error}", place + 1)),
+            }
+        }
+        Ok(journal)
+    }
+
+    /// What must be written before the next line is appended to a journal's text: nothing, or what makes a torn line end.
+    /// The torn line itself must be cut off first: [`whole`].
+    pub fn before_next(text: &str) -> &'static str {
+        if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        }
+    }
+}
+
+/// The part of a journal's text that is whole: without a torn last line. Cut the file to this length before appending.
+pub fn whole(text: &str) -> &str {
+    let begin = text.rfind('\n').map_or(0, |end| end + 1);
+    let last = &text[begin..];
+    match last.is_empty() || serde_json::from_str::<Event>(last).is_ok() {
+        true => text,
+        false => &text[..begin],
+    }
+}
+
+/// What a journal amounts to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// Every attempt that ended and was not merely stopped.
+    pub runs: BTreeMap<RunKey, Finished>,
+    /// Starts that failed through the fault of their trial, in order.
+    pub failures: BTreeMap<TrialId, Vec<Failed>>,
+    /// How long engines took until they answered, in seconds, by trial.
+    pub starts: BTreeMap<TrialId, Vec<f64>>,
+    /// What is known of each trial's engine; of several starts the last.
+    pub facts: BTreeMap<TrialId, Facts>,
+    /// How engines that died during a run ended.
+    pub deaths: BTreeMap<TrialId, Vec<End>>,
+    /// The run that began last and has not ended.
+    pub running: Option<Running>,
+    /// The version of the program that went on last.
+    pub program: Option<String>,
+    /// The time that engines and runs took together, in seconds.
+    pub seconds: f64,
+}
+
+impl Results {
+    /// What the events amount to.
+    pub fn of(events: &[Event]) -> Self {
+        let mut results = Results::default();
+        for event in events {
+            results.add(event);
+        }
+        results
+    }
+
+    /// Adds an event.
+    pub fn add(&mut self, event: &Event) {
+        match event {
+            Event::Began(began) => {
+                self.running = None;
+                self.program = Some(began.program.clone());
+            }
+            Event::Starting(_) => {}
+            Event::Ready(ready) => {
+                self.seconds += ready.seconds.max(0.0);
+                self.starts
+                    .entry(ready.trial.clone())
+                    .or_default()
+                    .push(ready.seconds);
+                self.facts.insert(ready.trial.clone(), ready.facts.clone());
+            }
+            Event::Failed(failed) => {
+                self.seconds += failed.seconds.max(0.0);
+                if failed.end.class.is_of_trial() {
+                    self.failures
+                        .entry(failed.trial.clone())
+                        .or_default()
+                        .push(failed.clone());
+                }
+            }
+            Event::Running(running) => self.running = Some(running.clone()),
+            Event::Finished(finished) => {
+                self.running = None;
+                self.seconds += finished.seconds.max(0.0);
+                let counts = match &finished.outcome {
+                    Outcome::Measured(_) | Outcome::Failed(_) => true,
+                    Outcome::Died(end) => end.class.is_of_trial(),
+                    Outcome::Stopped(_) => false,
+                };
+                if let (Outcome::Died(end), true) = (&finished.outcome, counts) {
+                    self.deaths
+                        .entry(finished.run.trial.clone())
+                        .or_default()
+                        .push(end.clone());
+                }
+                if counts {
+                    // The first counts: an attempt is made once.
+                    self.runs
+                        .entry(finished.run.clone())
+                        .or_insert_with(|| finished.clone());
+                }
+            }
+            Event::Stopped(stopped) => self.seconds += stopped.seconds.max(0.0),
+        }
+    }
+
+    /// What is known of a run, given how often it is tried again.
+    pub fn cell(&self, run: &RunKey, retries: u32) -> Cell<'_> {
+        let mut why = String::new();
+        for attempt in 1..=retries + 1 {
+            let key = RunKey {
+                attempt,
+                ..run.clone()
+            };
+            let Some(finished) = self.runs.get(&key) else {
+                return Cell::Missing(key);
+            };
+            why = match &finished.outcome {
+                Outcome::Measured(measured) if measured.verdict != Verdict::Invalid => {
+                    return Cell::Counted(finished, measured);
+                }
+                Outcome::Measured(measured) => match measured.findings.first() {
+                    Some(finding) => format!("the run is invalid: {finding}"),
+                    None => "the run is invalid".to_owned(),
+                },
+                Outcome::Failed(why) | Outcome::Stopped(why) => format!("the run failed: {why}"),
+                Outcome::Died(end) => ended(end),
+            };
+        }
+        Cell::Bad(why)
+    }
+
+    /// Why a trial's engine is not started any more, if it failed too often.
+    pub fn does_not_start(&self, trial: &TrialId, retries: u32) -> Option<String> {
+        let failures = self.failures.get(trial)?;
+        let last = failures.last()?;
+        (failures.len() > retries as usize).then(|| ended(&last.end))
+    }
+
+    /// The folders of all runs that were measured.
+    pub fn folders(&self) -> BTreeSet<&str> {
+        self.runs
+            .values()
+            .map(|finished| finished.folder.as_str())
+            .collect()
+    }
+}
+
+/// How an engine ended, in words.
+pub(crate) fn ended(end: &End) -> String {
+    let mut text = end.class.words().to_owned();
+    if let Some(exit) = &end.exit {
+        text.push_str(&format!(" ({exit})"));
+    }
+    if let Some(line) = end.log.iter().rev().find(|line| !line.trim().is_empty()) {
+        text.push_str(&format!("; its log ends with: {}", line.trim()));
+    }
+    text
+}
+
+/// What is known of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell<'r> {
+    /// Nothing that counts: this attempt is to be made.
+    Missing(RunKey),
+    /// It was measured.
+    Counted(&'r Finished, &'r Measured),
+    /// It was tried often enough; why it does not count.
+    Bad(String),
+}

@@ -1,0 +1,369 @@
+//! Every key of a lab file, once: where it stands, what it takes, what holds without it, and what it means.
+//!
+//! [`read`](crate::read) reads them; a test holds the two together.
+
+/// A key of a lab file.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The table that it stands in; empty at the top.
+    pub table: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: &'static str,
+    /// What holds without it.
+    pub otherwise: &'static str,
+    /// What it means.
+    pub about: &'static str,
+}
+
+const fn key(
+    [table, name]: [&'static str; 2],
+    takes: &'static str,
+    otherwise: &'static str,
+    about: &'static str,
+) -> Key {
+    Key {
+        table,
+        name,
+        takes,
+        otherwise,
+        about,
+    }
+}
+
+/// What an option of an engine may say in the place of a list of values, under `[engines.options]` and
+/// `[engines.env-options]`.
+pub const OPTION: [Key; 5] = [
+    key(
+        ["engines.options.NAME", "values"],
+        "a list of values",
+        "required",
+        "The values to try.",
+    ),
+    key(
+        ["engines.options.NAME", "baseline"],
+        "one of the values",
+        "the first value",
+        "The value that the baseline has.",
+    ),
+    key(
+        ["engines.options.NAME", "omit"],
+        "one of the values",
+        "every value is written",
+        "The value for which nothing is written, so that the engine's own default holds.",
+    ),
+    key(
+        ["engines.options.NAME", "off"],
+        "a string",
+        "nothing is written",
+        "What is written for `false`, such as \"--no-enable-prefix-caching\". Options alone have it, variables do not.",
+    ),
+    key(
+        ["engines.options.NAME", "when"],
+        "a condition",
+        "it is always there",
+        "The condition under which the option is there at all, such as \"max-num-seqs >= 128\".",
+    ),
+];
+
+/// Every key, in the order of a file.
+pub const KEYS: [Key; 47] = [
+    key(["", "name"], "a string", "required", "The name of the lab."),
+    key(
+        ["", "about"],
+        "a string",
+        "nothing",
+        "What the lab is for, in a sentence or two for readers of its page.",
+    ),
+    key(
+        ["", "strategy"],
+        "`matrix`, `one-at-a-time`, `halving` or `descent`",
+        "one-at-a-time",
+        "Which trials are run, and in which order.",
+    ),
+    key(
+        ["", "repeats"],
+        "a whole number from 1 to 100",
+        "3",
+        "How many times each trial is run on each scenario. Of one repeat, no difference can be shown.",
+    ),
+    key(
+        ["", "confirm"],
+        "a whole number from 0 to 100",
+        "as `repeats`; 0 for a matrix",
+        "How many fresh repeats of the best trial and of the baseline confirm the gain at the end. What was chosen because it \
+         was the fastest is mostly somewhat less fast the next time.",
+    ),
+    key(
+        ["", "retries"],
+        "a whole number from 0 to 10",
+        "1",
+        "How many times a run that is invalid or failed, or an engine that did not start, is tried again.",
+    ),
+    key(
+        ["", "passes"],
+        "a whole number from 1 to 20",
+        "2",
+        "How many times coordinate descent goes over the options, at most.",
+    ),
+    key(
+        ["", "scenarios"],
+        "a string or a list of strings",
+        "required",
+        "The scenarios: files, folders of files, or names of built-in ones. Paths are relative to the lab file.",
+    ),
+    key(
+        ["", "set"],
+        "a table of a scenario's keys",
+        "nothing",
+        "Keys that are laid over every scenario, such as `load.requests = 500`. Texts may hold placeholders, such as \
+         \"{model.tokenizer}\".",
+    ),
+    key(
+        ["", "objective"],
+        "a table",
+        "nothing is chosen",
+        "What the best trial is the best in.",
+    ),
+    key(
+        ["objective", "maximize"],
+        "a figure, such as \"throughput.output-tokens-per-s\", or \"score.NAME\"",
+        "one of `maximize` and `minimize`",
+        "The figure that is to be as high as possible.",
+    ),
+    key(
+        ["objective", "minimize"],
+        "a figure, such as \"e2e.mean\"",
+        "one of `maximize` and `minimize`",
+        "The figure that is to be as low as possible.",
+    ),
+    key(
+        ["objective", "subject-to"],
+        "a string or a list of strings",
+        "\"requests.success-share >= 99%\"",
+        "Constraints such as \"ttft.p99 < 2s\" or \"score.exact-match >= 0.9\", each of which must hold in every run. Requests \
+         that failed or were not sent count as infinitely slow. The constraint on the success share holds unless another one \
+         on it is given.",
+    ),
+    key(
+        ["objective", "pareto"],
+        "a list of two figures",
+        "[\"throughput.output-tokens-per-s\", \"tpot.mean\"]",
+        "The two figures of the Pareto front.",
+    ),
+    key(
+        ["", "budget"],
+        "a table",
+        "no limit",
+        "When the lab ends, done or not.",
+    ),
+    key(
+        ["budget", "time"],
+        "a time such as \"8h\"",
+        "no limit",
+        "The time that engines and runs may take together. No run begins that would probably end later.",
+    ),
+    key(
+        ["budget", "cost"],
+        "a number above 0",
+        "no limit",
+        "What they may cost together, by `cost.per-hour`.",
+    ),
+    key(["", "cost"], "a table", "nothing", "What machines cost."),
+    key(
+        ["cost", "per-hour"],
+        "a number above 0",
+        "costs are not reported",
+        "What an hour of the machine costs, in any currency.",
+    ),
+    key(
+        ["", "halving"],
+        "a table",
+        "defaults",
+        "Settings of successive halving.",
+    ),
+    key(
+        ["halving", "eta"],
+        "a whole number from 2 to 10",
+        "3",
+        "Of so many trials one stays in the next rung, with so many times the work.",
+    ),
+    key(
+        ["halving", "first-share"],
+        "a number above 0, at most 1",
+        "1",
+        "The share of a scenario's requests that a run of the first rung has; it grows by `eta` from rung to rung up to 1. Runs \
+         of different shares are not taken together.",
+    ),
+    key(
+        ["", "models"],
+        "a list of tables",
+        "one model without a name",
+        "The models, each of which is a study of its own.",
+    ),
+    key(
+        ["models", "name"],
+        "a string",
+        "required",
+        "The model's name in tables, and the placeholder {model.name}.",
+    ),
+    key(
+        ["models", "path"],
+        "a string",
+        "as `name`",
+        "What the engine loads: {model.path}.",
+    ),
+    key(
+        ["models", "served-name"],
+        "a string",
+        "as `path`",
+        "The name that requests use: {model.served-name}.",
+    ),
+    key(
+        ["models", "values"],
+        "a table of strings and numbers",
+        "nothing",
+        "Further placeholders: `tp = 4` is {model.tp}.",
+    ),
+    key(
+        ["", "engines"],
+        "a list of tables",
+        "required",
+        "The engines.",
+    ),
+    key(
+        ["engines", "name"],
+        "a string",
+        "required",
+        "The engine's name in tables, and the placeholder {engine}.",
+    ),
+    key(
+        ["engines", "backend"],
+        "a string",
+        "that of the scenario",
+        "The backend plugin that speaks the engine's protocol.",
+    ),
+    key(
+        ["engines", "config"],
+        "a table",
+        "that of the scenario",
+        "Configuration of the backend plugin.",
+    ),
+    key(
+        ["engines", "launch"],
+        "a list of strings",
+        "the engine runs already, at `base-url`",
+        "The command that starts the engine, a word each; the options follow it, or stand where the word \"{options}\" does. \
+         Placeholders: {port}, {host}, {engine} and {model.…}; {{port}} is the text {port}. A container is a launch command \
+         too.",
+    ),
+    key(
+        ["engines", "env"],
+        "a table of strings",
+        "nothing",
+        "Environment variables of the engine. `${NAME}` stands for a variable of this program's environment; it is a secret, \
+         and its value is never written anywhere.",
+    ),
+    key(
+        ["engines", "dir"],
+        "a path",
+        "the lab file's folder",
+        "The folder that the engine is started in.",
+    ),
+    key(
+        ["engines", "host"],
+        "a string",
+        "127.0.0.1",
+        "The address that the engine listens on.",
+    ),
+    key(
+        ["engines", "port"],
+        "a port, 1 to 65535",
+        "8000",
+        "The port that the engine listens on.",
+    ),
+    key(
+        ["engines", "base-url"],
+        "an http or https URL",
+        "http://HOST:PORT",
+        "Where the engine is reached.",
+    ),
+    key(
+        ["engines", "ready-timeout"],
+        "a time such as \"15m\"",
+        "15m",
+        "How long the engine may take until it answers a request.",
+    ),
+    key(
+        ["engines", "stop-timeout"],
+        "a time such as \"30s\"",
+        "30s",
+        "How long the engine may take to end before it is killed.",
+    ),
+    key(
+        ["engines", "version-command"],
+        "a list of strings",
+        "the version is not recorded",
+        "A command that prints the engine's version.",
+    ),
+    key(
+        ["engines", "flags"],
+        "`space` or `equals`",
+        "space",
+        "Whether an option is written as `--name value` or as `--name=value`.",
+    ),
+    key(
+        ["engines", "options"],
+        "a table of options",
+        "nothing",
+        "Options of the engine by name. A value is written as it is: 64 as `--name 64`, `true` as `--name` alone, `false` as \
+         nothing, a list as several words, a table as JSON. A list holds values to try, of which the first is the baseline; a \
+         table with `values` says more.",
+    ),
+    key(
+        ["engines", "env-options"],
+        "a table of options",
+        "nothing",
+        "Options of the engine that are environment variables. `true` is 1, and for `false` the variable is not set.",
+    ),
+    key(
+        ["engines", "linked"],
+        "a table of groups of options",
+        "nothing",
+        "Options whose values change together: under [engines.linked.GROUP], lists of the same length. The first of each is the \
+         baseline.",
+    ),
+    key(
+        ["engines", "baseline"],
+        "a table of values",
+        "each option's own baseline",
+        "The baseline's values, of any options, in one place.",
+    ),
+    key(
+        ["engines", "exclude"],
+        "a condition or a list of them",
+        "nothing",
+        "Trials that are left out: \"quantization == 'fp8' && model == 'tiny'\".",
+    ),
+    key(
+        ["engines", "models"],
+        "a string or a list of strings",
+        "all models",
+        "The models, by name, that the engine is tried with.",
+    ),
+];
+
+/// The keys as a table in Markdown, for a reference page.
+pub fn reference() -> String {
+    let mut text = String::from("| key | takes | without it | |\n| --- | --- | --- | --- |\n");
+    for key in KEYS.iter().chain(&OPTION) {
+        let name = match key.table {
+            "" => key.name.to_owned(),
+            table => format!("{table}.{}", key.name),
+        };
+        let cells = [key.takes, key.otherwise, key.about].map(|cell| cell.replace('|', "\\|"));
+        text.push_str(&format!("| `{name}` | {} |\n", cells.join(" | ")));
+    }
+    text
+}

@@ -1,0 +1,47 @@
+//! The lab: engines, their options and models, tried on scenarios, and the choice of the best.
+//!
+//! This crate owns the lab file ([`Lab::parse`]), what it expands to ([`Trial`]), the strategies ([`next`]), the objective
+//! and the tests by which a winner is chosen, the journal's format ([`Event`], [`Results`]), the estimate of time
+//! ([`progress`]) and what a lab found ([`findings`]). It is pure: it starts no engine, makes no run and reads no file. Whoever
+//! drives it reads the lab file and the scenarios, appends events to the journal, and asks [`next`] after each start of an
+//! engine:
+//!
+//! ```text
+//! let lab = Lab::parse(path, &text)?;
+//! let mut results = Results::of(&Journal::read(&journal)?.events);
+//! while let Next::Run(starts) = next(&lab, &scenarios, &results) {
+//!     // Start the first one's engine, make its runs, append the events, and add each to the results.
+//! }
+//! page::markdown(&findings::of(&lab, &scenarios, &results))
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod estimate;
+pub mod expand;
+pub mod expr;
+pub mod file;
+pub mod findings;
+pub mod journal;
+pub mod judge;
+pub mod keys;
+pub mod measured;
+pub mod objective;
+mod options;
+pub mod page;
+mod read;
+pub mod stat;
+pub mod strategy;
+pub mod template;
+pub mod value;
+pub mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use estimate::progress;
+pub use expand::{Trial, TrialId, digest};
+pub use file::{Engine, Lab, Model};
+pub use journal::{Event, Journal, Results, RunKey};
+pub use measured::Measured;
+pub use strategy::{next, study};
+pub use walk::{Ended, Next, Scenario, Start};

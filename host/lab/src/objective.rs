@@ -1,0 +1,247 @@
+//! What the best trial is the best in: a figure to maximize or minimize, and constraints that every run must meet.
+//!
+//! A figure is one of a result's (`throughput.output-tokens-per-s`) or a scorer's mean (`score.exact-match`). The objective is
+//! taken over the requests that were answered; constraints count those that failed or were not sent as infinitely slow, as
+//! thresholds do. So a trial cannot win by losing requests: the success share has a constraint, whether the file says so or
+//! not.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use result::figure::{Better, Figure};
+use result::threshold::{Relation, Threshold};
+
+use crate::measured::Measured;
+
+/// The least success share, if no constraint is on it: one request in a hundred may fail.
+pub const SUCCESS: &str = "requests.success-share >= 99%";
+
+/// What names of scores begin with.
+const SCORE: &str = "score.";
+
+/// A figure of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measure {
+    /// A figure of the result.
+    Figure(Figure),
+    /// The mean of a scorer, by its name.
+    Score(String),
+}
+
+impl Measure {
+    /// Its unit's symbol; empty for a share or a number.
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Measure::Figure(figure) => figure.unit(),
+            Measure::Score(_) => "",
+        }
+    }
+
+    /// Whether more of it is better; scores are better the higher they are.
+    pub fn is_better_higher(&self) -> bool {
+        match self {
+            Measure::Figure(figure) => figure.better() != Better::Lower,
+            Measure::Score(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Measure::Figure(figure) => figure.fmt(f),
+            Measure::Score(name) => write!(f, "{SCORE}{name}"),
+        }
+    }
+}
+
+impl FromStr for Measure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix(SCORE) {
+            Some("") => Err(format!("`{text}` does not name a scorer")),
+            Some(name) => Ok(Measure::Score(name.to_owned())),
+            None => text.parse().map(Measure::Figure),
+        }
+    }
+}
+
+/// What is to be as high or as low as possible, and what must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objective {
+    /// The figure.
+    pub measure: Measure,
+    /// Whether it is to be high.
+    pub is_maximized: bool,
+    /// What every run must meet.
+    pub constraints: Vec<Constraint>,
+    /// The figures of the Pareto front.
+    pub pareto: [Measure; 2],
+}
+
+impl Objective {
+    /// An objective with those constraints, and the one on the success share unless there is one already.
+    pub fn new(measure: Measure, is_maximized: bool, mut constraints: Vec<Constraint>) -> Self {
+        let of_success = |constraint: &Constraint| {
+            let measure = constraint.measure().map(|measure| measure.to_string());
+            ["requests.success-share", "requests.failed"]
+                .contains(&measure.as_deref().unwrap_or(""))
+        };
+        if !constraints.iter().any(of_success) {
+            constraints.extend(SUCCESS.parse::<Constraint>());
+        }
+        let figure = |name: &str| name.parse().unwrap_or_else(|_| measure.clone());
+        let pareto = ["throughput.output-tokens-per-s", "tpot.mean"].map(figure);
+        Objective {
+            measure,
+            is_maximized,
+            constraints,
+            pareto,
+        }
+    }
+
+    /// Every figure that it needs of a run.
+    pub fn measures(&self) -> Vec<Measure> {
+        let constraints = self.constraints.iter().filter_map(Constraint::measure);
+        [self.measure.clone()]
+            .into_iter()
+            .chain(constraints)
+            .chain(self.pareto.clone())
+            .collect()
+    }
+
+    /// How good a run is: the logarithm of its figure, greater the better, so that differences are ratios. Nothing if the figure
+    /// was not measured, or is not above zero.
+    pub fn score(&self, run: &Measured) -> Option<f64> {
+        let value = run
+            .value(&self.measure)
+            .filter(|value| *value > 0.0 && value.is_finite())?;
+        Some(if self.is_maximized {
+            value.ln()
+        } else {
+            -value.ln()
+        })
+    }
+
+    /// Why a run cannot win, if it cannot: the constraints that it breaks.
+    pub fn broken(&self, run: &Measured) -> Vec<String> {
+        self.constraints
+            .iter()
+            .filter_map(|constraint| constraint.broken(run))
+            .collect()
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.is_maximized {
+            "maximize"
+        } else {
+            "minimize"
+        };
+        write!(f, "{verb} {}", self.measure)
+    }
+}
+
+/// What a run must meet.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constraint {
+    /// A limit on a figure, or on the verdict.
+    Threshold(Threshold),
+    /// A limit on a scorer's mean.
+    Score(String, Relation, f64),
+}
+
+impl Constraint {
+    /// The figure that it is on; none for the verdict.
+    fn measure(&self) -> Option<Measure> {
+        match self {
+            Constraint::Threshold(threshold) => threshold.figure().cloned().map(Measure::Figure),
+            Constraint::Score(name, ..) => Some(Measure::Score(name.clone())),
+        }
+    }
+
+    /// Why a run breaks it, if it does. What was not measured breaks it.
+    fn broken(&self, run: &Measured) -> Option<String> {
+        let (relation, limit) = match self {
+            Constraint::Threshold(Threshold::Verdict(worst)) => {
+                let because =
+                    || format!("the run is {}, but `{self}` must hold", run.verdict.name());
+                return (run.verdict > *worst).then(because);
+            }
+            Constraint::Threshold(Threshold::Figure(_, relation, limit)) => (relation, limit),
+            Constraint::Score(_, relation, limit) => (relation, limit),
+        };
+        let measure = self.measure()?;
+        let Some(value) = run.with_failures(&measure) else {
+            return Some(format!(
+                "{measure} was not measured, but `{self}` must hold"
+            ));
+        };
+        let holds = match relation {
+            Relation::AtMost => value <= *limit,
+            Relation::Below => value < *limit,
+            Relation::AtLeast => value >= *limit,
+            Relation::Above => value > *limit,
+        };
+        let unit = match measure.unit() {
+            "" => String::new(),
+            unit => format!(" {unit}"),
+        };
+        let shown = match value.is_infinite() {
+            true => "infinite, because requests failed or were not sent".to_owned(),
+            false => format!("{}{unit}", crate::stat::figures(value)),
+        };
+        (!holds).then(|| format!("{measure} is {shown}, but `{self}` must hold"))
+    }
+}
+
+impl fmt::Display for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Constraint::Threshold(threshold) => threshold.fmt(f),
+            Constraint::Score(name, relation, limit) => {
+                let known = SIGNS.iter().find(|(_, known)| known == relation);
+                let sign = known.map_or("", |(sign, _)| sign);
+                write!(f, "{SCORE}{name} {sign} {limit}")
+            }
+        }
+    }
+}
+
+/// Relations as written, two-character ones first.
+const SIGNS: [(&str, Relation); 4] = [
+    ("<=", Relation::AtMost),
+    (">=", Relation::AtLeast),
+    ("<", Relation::Below),
+    (">", Relation::Above),
+];
+
+impl FromStr for Constraint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(rest) = text.trim().strip_prefix(SCORE) else {
+            return text.parse().map(Constraint::Threshold);
+        };
+        let split = SIGNS.iter().find_map(|(sign, relation)| {
+            let (name, limit) = rest.split_once(sign)?;
+            Some((name.trim(), *relation, limit.trim()))
+        });
+        let Some((name, relation, limit)) = split.filter(|(name, ..)| !name.is_empty()) else {
+            return Err(format!(
+                "`{text}`: expected score.NAME, one of <= < >= >, and a number, such as `score.exact-match >= 0.9`"
+            ));
+        };
+        let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite());
+        let percent = || number(limit.strip_suffix('%')?.trim()).map(|n| n / 100.0);
+        let limit = number(limit).or_else(percent);
+        let limit = limit.ok_or_else(|| format!("`{text}`: expected a number or percent"))?;
+        Ok(Constraint::Score(name.to_owned(), relation, limit))
+    }
+}
+
+/// Scores by the scorer's name.
+pub type Scores = BTreeMap<String, f64>;

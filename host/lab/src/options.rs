@@ -1,0 +1,389 @@
+//! Reads options of an engine: values to try, their baselines, conditions and links.
+
+mod conditions;
+
+use serde_json::Value;
+
+use crate::file::{Dimension, OptionKind};
+use crate::keys;
+use crate::read::check_variable_name;
+use crate::value::{is_same, shown};
+use conditions::conditions_of;
+use model::nearest;
+use reader::words::list;
+use reader::{Config, ConfigEntry, ConfigTable, ConfigValue, Located, Place, Problem, Reader};
+
+pub(crate) use conditions::{Names, conditions};
+
+/// The most values of an option.
+const MOST_VALUES: usize = 200;
+
+/// Reads `options`, `env-options`, `linked` and `baseline`. `env` are the engine's other variables.
+pub(crate) fn read(t: &mut Reader<'_, '_>, env: &[(String, String)]) -> Vec<Dimension> {
+    let options = t.config("options");
+    let variables = t.config("env-options");
+    let linked = t.config("linked");
+    let baseline = t.config("baseline");
+    let mut whens = Vec::new();
+    let mut dimensions = Vec::new();
+    for (table, is_env) in [(&options, false), (&variables, true)] {
+        for entry in table.iter() {
+            if is_env {
+                check_variable_name(t, &entry.key.value, &entry.key.place);
+            }
+            dimensions.extend(option(t, entry, is_env, &mut whens));
+        }
+    }
+    for group in linked.iter() {
+        dimensions.extend(linked_group(t, group));
+    }
+    check_names(t, &dimensions, env);
+    for (place, expr) in conditions_of(t, &dimensions, whens) {
+        dimensions[place].when = Some(expr);
+    }
+    let all: Vec<String> = dimensions
+        .iter()
+        .flat_map(names)
+        .map(str::to_owned)
+        .collect();
+    for entry in baseline.iter() {
+        rebase(t, entry, &mut dimensions, &all);
+    }
+    rebase_linked(t, &baseline, &mut dimensions);
+    dimensions
+}
+
+fn names(dimension: &Dimension) -> impl Iterator<Item = &str> {
+    dimension.options.iter().map(|option| option.name.as_str())
+}
+
+/// An option: a value, a list of values, or a table.
+fn option(
+    t: &Reader<'_, '_>,
+    entry: &ConfigEntry,
+    is_env: bool,
+    whens: &mut Vec<(String, Located<String>)>,
+) -> Option<Dimension> {
+    let table = if is_env {
+        "engines.env-options"
+    } else {
+        "engines.options"
+    };
+    let name = entry.key.value.clone();
+    let path = format!("{table}.{name}");
+    let mut own = OptionKind {
+        name: name.clone(),
+        is_env,
+        omit: None,
+        off: None,
+    };
+    let (values, baseline) = match &entry.value.value {
+        Config::Scalar(value) => (vec![value.clone()], None),
+        Config::List(items) => (
+            items.iter().map(|item| item.value.to_json()).collect(),
+            None,
+        ),
+        Config::Table(config) => {
+            let values = long_form(t, &path, config, &mut own, is_env)?;
+            if let Some(when) = config.get("when") {
+                whens.extend(
+                    text(t, &format!("{path}.when"), &when.value).map(|when| (name.clone(), when)),
+                );
+            }
+            (values, config.get("baseline"))
+        }
+    };
+    let values = checked_values(t, &path, values, &entry.value.place)?;
+    let baseline = baseline.map_or(Some(0), |said| {
+        among(t, &format!("{path}.baseline"), &said.value, &values)
+    })?;
+    Some(Dimension {
+        name,
+        options: vec![own],
+        rows: values.into_iter().map(|value| vec![value]).collect(),
+        baseline,
+        when: None,
+        place: entry.key.place.clone(),
+    })
+}
+
+/// The values of an option that is a table; `own` gets the rest.
+fn long_form(
+    t: &Reader<'_, '_>,
+    path: &str,
+    config: &ConfigTable,
+    own: &mut OptionKind,
+    is_env: bool,
+) -> Option<Vec<Value>> {
+    let known = keys::OPTION.map(|key| key.name);
+    for entry in config.iter() {
+        let key = entry.key.value.as_str();
+        if known.contains(&key) {
+            continue;
+        }
+        let words = match nearest(key, known) {
+            Some(meant) => format!("unknown key `{key}` in `{path}`; did you mean `{meant}`?"),
+            None => format!("unknown key `{key}` in `{path}`"),
+        };
+        let problem = Problem::new(words).at(entry.key.place.clone(), "not a key here");
+        t.report(problem.help(format!(
+            "the keys of an option are {}; a value that is a table itself stands in a list: [{{ … }}]",
+            list(&known)
+        )));
+    }
+    let Some(values) = config.get("values") else {
+        t.report(
+            Problem::new(format!(
+                "`{path}`: expected a value, a list of values, or a table with `values`"
+            ))
+            .at(config.place.clone(), "`values` is missing"),
+        );
+        return None;
+    };
+    let Config::List(items) = &values.value.value else {
+        t.report(
+            Problem::new(format!("`{path}.values`: expected a list of values"))
+                .at(values.value.place.clone(), "here"),
+        );
+        return None;
+    };
+    let values: Vec<Value> = items.iter().map(|item| item.value.to_json()).collect();
+    if let Some(omit) = config.get("omit") {
+        among(t, &format!("{path}.omit"), &omit.value, &values)?;
+        own.omit = Some(omit.value.value.to_json());
+    }
+    if let Some(off) = config.get("off") {
+        if is_env {
+            t.report(
+                Problem::new(format!("`{path}.off`: a variable has no such key"))
+                    .at(off.key.place.clone(), "here")
+                    .help("`false` leaves the variable out; give it the value that turns it off, such as \"0\""),
+            );
+        }
+        own.off = text(t, &format!("{path}.off"), &off.value).map(|off| off.value);
+    }
+    Some(values)
+}
+
+/// A text, or a problem.
+fn text(t: &Reader<'_, '_>, path: &str, value: &ConfigValue) -> Option<Located<String>> {
+    match &value.value {
+        Config::Scalar(Value::String(text)) if !text.is_empty() => {
+            Some(Located::new(text.clone(), value.place.clone()))
+        }
+        _ => {
+            t.report(
+                Problem::new(format!("`{path}`: expected a string"))
+                    .at(value.place.clone(), "here"),
+            );
+            None
+        }
+    }
+}
+
+/// Values without duplicates and not too many; a problem if there are none.
+fn checked_values(
+    t: &Reader<'_, '_>,
+    path: &str,
+    values: Vec<Value>,
+    place: &Place,
+) -> Option<Vec<Value>> {
+    let problem = |words: String| t.report(Problem::new(words).at(place.clone(), "here"));
+    let mut kept: Vec<Value> = Vec::new();
+    for value in &values {
+        if kept.iter().any(|kept| is_same(kept, value)) {
+            problem(format!(
+                "`{path}`: the value {} is there twice",
+                shown(value)
+            ));
+            return None;
+        }
+        kept.push(value.clone());
+    }
+    match kept.len() {
+        0 => problem(format!("`{path}`: expected at least one value")),
+        1..=MOST_VALUES => return Some(kept),
+        many => problem(format!(
+            "`{path}`: expected at most {MOST_VALUES} values, found {many}"
+        )),
+    }
+    None
+}
+
+/// Where a value is among those to try.
+fn among(t: &Reader<'_, '_>, path: &str, value: &ConfigValue, values: &[Value]) -> Option<usize> {
+    let said = value.value.to_json();
+    let found = values.iter().position(|value| is_same(value, &said));
+    if found.is_none() {
+        let known: Vec<String> = values.iter().map(shown).collect();
+        let words = format!(
+            "`{path}`: expected one of the values {}, found {}",
+            list(&known),
+            shown(&said)
+        );
+        t.report(Problem::new(words).at(value.place.clone(), "not one of the values"));
+    }
+    found
+}
+
+/// Options whose values change together: lists of the same length.
+fn linked_group(t: &Reader<'_, '_>, group: &ConfigEntry) -> Option<Dimension> {
+    let path = format!("engines.linked.{}", group.key.value);
+    let problem = |words: String| {
+        t.report(Problem::new(words).at(group.key.place.clone(), "here"));
+    };
+    let Config::Table(table) = &group.value.value else {
+        problem(format!(
+            "`{path}`: expected a table of lists, under [{path}]"
+        ));
+        return None;
+    };
+    let mut columns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for entry in table.iter() {
+        let Config::List(items) = &entry.value.value else {
+            t.report(
+                Problem::new(format!(
+                    "`{path}.{}`: expected a list of values",
+                    entry.key.value
+                ))
+                .at(entry.value.place.clone(), "here"),
+            );
+            return None;
+        };
+        columns.push((
+            &entry.key.value,
+            items.iter().map(|item| item.value.to_json()).collect(),
+        ));
+    }
+    let length = columns.first().map_or(0, |(_, values)| values.len());
+    if let Some((name, values)) = columns.iter().find(|(_, values)| values.len() != length) {
+        problem(format!(
+            "`{path}`: expected lists of the same length; `{}` has {length} and `{name}` has {}",
+            columns[0].0,
+            values.len()
+        ));
+        return None;
+    }
+    if !(1..=MOST_VALUES).contains(&length) {
+        problem(format!(
+            "`{path}`: expected from 1 to {MOST_VALUES} values of each option"
+        ));
+        return None;
+    }
+    let option = |name: &str| OptionKind {
+        name: name.to_owned(),
+        is_env: false,
+        omit: None,
+        off: None,
+    };
+    Some(Dimension {
+        name: group.key.value.clone(),
+        options: columns.iter().map(|(name, _)| option(name)).collect(),
+        rows: (0..length)
+            .map(|row| {
+                columns
+                    .iter()
+                    .map(|(_, values)| values[row].clone())
+                    .collect()
+            })
+            .collect(),
+        baseline: 0,
+        when: None,
+        place: group.key.place.clone(),
+    })
+}
+
+/// No option is there twice, and no variable is both fixed and varied.
+fn check_names(t: &Reader<'_, '_>, dimensions: &[Dimension], env: &[(String, String)]) {
+    let mut seen: Vec<(&str, &Place)> = Vec::new();
+    for dimension in dimensions {
+        for name in names(dimension) {
+            if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
+                t.report(
+                    Problem::new(format!("the option `{name}` is there twice"))
+                        .at(dimension.place.clone(), "the second")
+                        .at((*first).clone(), "the first"),
+                );
+            }
+            if env.iter().any(|(fixed, _)| fixed == name) {
+                let words =
+                    format!("the variable `{name}` is both under `env` and under `env-options`");
+                t.report(Problem::new(words).at(dimension.place.clone(), "here"));
+            }
+            seen.push((name, &dimension.place));
+        }
+    }
+}
+
+/// Sets the baseline of one option.
+fn rebase(t: &Reader<'_, '_>, entry: &ConfigEntry, dimensions: &mut [Dimension], all: &[String]) {
+    let name = entry.key.value.as_str();
+    let path = format!("engines.baseline.{name}");
+    let holds = |dimension: &&mut Dimension| names(dimension).any(|own| own == name);
+    let Some(dimension) = dimensions.iter_mut().find(holds) else {
+        let words = match nearest(name, all.iter().map(String::as_str)) {
+            Some(meant) => {
+                format!("`{path}`: there is no option `{name}`; did you mean `{meant}`?")
+            }
+            None => format!("`{path}`: there is no option `{name}`"),
+        };
+        t.report(Problem::new(words).at(entry.key.place.clone(), "here"));
+        return;
+    };
+    let place = names(dimension)
+        .position(|own| own == name)
+        .unwrap_or_default();
+    let column: Vec<Value> = dimension
+        .rows
+        .iter()
+        .map(|row| row[place].clone())
+        .collect();
+    if let Some(row) = among(t, &path, &entry.value, &column) {
+        dimension.baseline = row;
+    }
+}
+
+/// The baseline of linked options is the row that has all the values that are given.
+fn rebase_linked(t: &Reader<'_, '_>, baseline: &ConfigTable, dimensions: &mut [Dimension]) {
+    for dimension in dimensions
+        .iter_mut()
+        .filter(|dimension| dimension.options.len() > 1)
+    {
+        let given = (0..).zip(names(dimension));
+        let given: Vec<(usize, &ConfigEntry)> = given
+            .filter_map(|(place, name)| Some((place, baseline.get(name)?)))
+            .collect();
+        let Some((_, first)) = given.first() else {
+            continue;
+        };
+        let has_all = |row: &Vec<Value>| {
+            let mut all = given.iter();
+            all.all(|(place, entry)| is_same(&entry.value.value.to_json(), &row[*place]))
+        };
+        match dimension.rows.iter().position(has_all) {
+            Some(row) => dimension.baseline = row,
+            None => {
+                let words = format!(
+                    "`engines.baseline`: no row of the linked options `{}` has these values together",
+                    dimension.name
+                );
+                t.report(Problem::new(words).at(first.key.place.clone(), "here"));
+            }
+        }
+    }
+}
+
+/// Every text in a table, with its place.
+pub(crate) fn texts(table: &ConfigTable, found: &mut Vec<(String, Place)>) {
+    fn within(value: &ConfigValue, found: &mut Vec<(String, Place)>) {
+        match &value.value {
+            Config::Scalar(Value::String(text)) => found.push((text.clone(), value.place.clone())),
+            Config::Scalar(_) => {}
+            Config::List(items) => items.iter().for_each(|item| within(item, found)),
+            Config::Table(table) => texts(table, found),
+        }
+    }
+    for entry in table.iter() {
+        within(&entry.value, found);
+    }
+}

@@ -1,0 +1,135 @@
+//! Conditions on options: what they may name, and with what it may be compared.
+
+use serde_json::Value;
+
+use super::names;
+use crate::expr::Expr;
+use crate::file::{Dimension, Model};
+use crate::value::kind;
+use model::nearest;
+use reader::words::list;
+use reader::{Located, Problem, Reader};
+
+/// What conditions may name: options, and the engine and the model by name; each with the values that it may have.
+pub(crate) struct Names {
+    known: Vec<(String, Vec<Value>)>,
+    /// Names that exist but have conditions of their own.
+    conditional: Vec<String>,
+}
+
+impl Names {
+    /// All options, and `engine` and `model`.
+    pub(crate) fn of(dimensions: &[Dimension], models: &[Model], engine: &str) -> Self {
+        let mut names = Names::of_options(dimensions, |_| true);
+        let models = models.iter().map(|model| Value::from(model.name.as_str()));
+        names.known.push(("model".to_owned(), models.collect()));
+        names.known.push(("engine".to_owned(), vec![engine.into()]));
+        names
+    }
+
+    fn of_options(dimensions: &[Dimension], is_known: impl Fn(&Dimension) -> bool) -> Self {
+        let (mut known, mut conditional) = (Vec::new(), Vec::new());
+        for dimension in dimensions {
+            for (place, name) in names(dimension).enumerate() {
+                match is_known(dimension) {
+                    true => {
+                        let values = dimension.rows.iter().map(|row| row[place].clone());
+                        known.push((name.to_owned(), values.collect()));
+                    }
+                    false => conditional.push(name.to_owned()),
+                }
+            }
+        }
+        Names { known, conditional }
+    }
+
+    /// Reads a condition and checks its names.
+    fn read(&self, t: &Reader<'_, '_>, path: &str, said: &Located<String>) -> Option<Expr> {
+        let report = |words: String, help: Option<String>| {
+            let problem = Problem::new(words).at(said.place.clone(), "in this condition");
+            t.report(match help {
+                Some(help) => problem.help(help),
+                None => problem,
+            });
+        };
+        let expr = match Expr::parse(&said.value) {
+            Ok(expr) => expr,
+            Err(error) => {
+                report(
+                    format!("`{path}`: `{}` is not a condition: {error}", said.value),
+                    None,
+                );
+                return None;
+            }
+        };
+        let mut is_right = true;
+        for (name, constant) in expr.comparisons() {
+            let found = self.known.iter().find(|(known, _)| known == name);
+            let Some((_, values)) = found else {
+                is_right = false;
+                let all: Vec<&str> = self.known.iter().map(|(name, _)| name.as_str()).collect();
+                let words = if self.conditional.iter().any(|other| other == name) {
+                    format!(
+                        "`{path}`: `{name}` has a condition of its own, so no condition can depend on it"
+                    )
+                } else if let Some(meant) = nearest(name, all.iter().copied()) {
+                    format!("`{path}`: there is no option `{name}`; did you mean `{meant}`?")
+                } else {
+                    format!("`{path}`: there is no option `{name}`")
+                };
+                report(words, Some(format!("conditions can name {}", list(&all))));
+                continue;
+            };
+            if !values.is_empty() && !values.iter().any(|value| kind(value) == kind(constant)) {
+                is_right = false;
+                let words = format!(
+                    "`{path}`: `{name}` is {}, but it is compared with {}",
+                    kind(&values[0]),
+                    kind(constant)
+                );
+                report(
+                    words,
+                    Some("texts stand in quotes, numbers do not".to_owned()),
+                );
+            }
+        }
+        is_right.then_some(expr)
+    }
+}
+
+/// The conditions of options, by the position of the option.
+pub(super) fn conditions_of(
+    t: &Reader<'_, '_>,
+    dimensions: &[Dimension],
+    whens: Vec<(String, Located<String>)>,
+) -> Vec<(usize, Expr)> {
+    let is_conditional =
+        |dimension: &Dimension| whens.iter().any(|(name, _)| *name == dimension.name);
+    let names = Names::of_options(dimensions, |dimension| !is_conditional(dimension));
+    let mut found = Vec::new();
+    for (name, when) in &whens {
+        let expr = names.read(t, &format!("when of {name}"), when);
+        let place = dimensions
+            .iter()
+            .position(|dimension| dimension.name == *name);
+        found.extend(place.zip(expr));
+    }
+    found
+}
+
+/// A key that holds conditions.
+pub(crate) fn conditions(
+    t: &mut Reader<'_, '_>,
+    key: &'static str,
+    names: &Names,
+) -> Vec<Located<Expr>> {
+    let said = t
+        .one_or_more(key)
+        .map(|said| said.value)
+        .unwrap_or_default();
+    let read = said.into_iter().filter_map(|said| {
+        let expr = names.read(t, &format!("engines.{key}"), &said)?;
+        Some(Located::new(expr, said.place))
+    });
+    read.collect()
+}

@@ -1,0 +1,323 @@
+//! Reads a lab file: every mistake at once, each at its place.
+
+mod engine;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::expand;
+use crate::file::{Budget, Halving, Lab, Model, Strategy};
+use crate::objective::{Constraint, Measure, Objective};
+use crate::value::shown;
+use model::duration::Span;
+use reader::{Config, Located, Place, Problem, Reader, ScenarioError, parse_table};
+
+pub(crate) use engine::check_variable_name;
+use engine::engines;
+
+/// The most engines, models and scenarios of a lab.
+const MOST: usize = 100;
+
+impl Lab {
+    /// Reads a lab file's text. `name` is its name in messages: its path.
+    ///
+    /// # Errors
+    /// Everything that is wrong within it: syntax, keys, types, values, names that do not exist, and trials that cannot be.
+    pub fn parse(name: &str, text: &str) -> Result<Lab, ScenarioError> {
+        let (lab, mut problems) = parse_table(name, text, &[], |t, _| lab(t));
+        let Some(Some(lab)) = lab else {
+            if problems.is_empty() {
+                problems.push(Problem::new(format!("{name}: it describes no lab")));
+            }
+            return Err(ScenarioError::new(problems));
+        };
+        if problems.is_empty() {
+            problems = expand::problems(&lab);
+        }
+        ScenarioError::unless_empty(problems)?;
+        Ok(lab)
+    }
+}
+
+/// A whole number within bounds, or what holds without it.
+fn count(
+    t: &mut Reader<'_, '_>,
+    key: &'static str,
+    [least, most]: [u32; 2],
+    otherwise: u32,
+) -> u32 {
+    let Some(said) = t.integer(key) else {
+        return otherwise;
+    };
+    let fits = u32::try_from(said.value)
+        .ok()
+        .filter(|count| (least..=most).contains(count));
+    fits.unwrap_or_else(|| {
+        let words = format!(
+            "`{key}`: expected a whole number from {least} to {most}, found {}",
+            said.value
+        );
+        t.report(Problem::new(words).at(said.place, "out of range"));
+        otherwise
+    })
+}
+
+/// A number above zero, and at most `most`.
+fn above_zero(t: &mut Reader<'_, '_>, key: &'static str, most: f64) -> Option<f64> {
+    let said = t.number(key, "a number above 0")?;
+    if said.value > 0.0 && said.value <= most && said.value.is_finite() {
+        return Some(said.value);
+    }
+    let limit = if most.is_finite() {
+        format!(", at most {most}")
+    } else {
+        String::new()
+    };
+    let words = format!(
+        "`{key}`: expected a number above 0{limit}, found {}",
+        said.value
+    );
+    t.report(Problem::new(words).at(said.place, "out of range"));
+    None
+}
+
+/// A required text; its absence is a problem at that place.
+fn required(
+    t: &mut Reader<'_, '_>,
+    key: &'static str,
+    place: Option<&Place>,
+    what: &str,
+) -> Option<Located<String>> {
+    let is_there = t.has(key);
+    let said = t.string(key);
+    if !is_there {
+        t.report(Problem::new(format!("{what} has no `{key}`")).at(place.cloned(), "here"));
+    }
+    said
+}
+
+fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
+    let name = required(t, "name", None, "the lab");
+    let about = t.string("about").map(|said| said.value);
+    let strategy = t.word("strategy");
+    let kind = strategy
+        .as_ref()
+        .map_or(Strategy::default(), |said| said.value);
+    let repeats = count(t, "repeats", [1, 100], 3);
+    let usual = if kind == Strategy::Matrix { 0 } else { repeats };
+    let confirm = count(t, "confirm", [0, 100], usual);
+    let retries = count(t, "retries", [0, 10], 1);
+    let passes = count(t, "passes", [1, 20], 2);
+    let scenarios = scenarios(t);
+    let set = t.config("set");
+    let has_objective = t.has("objective");
+    let objective = t.table("objective", |t| objective(t, has_objective));
+    let budget = t.table("budget", |t| Budget {
+        time: time(t, "time"),
+        cost: above_zero(t, "cost", f64::INFINITY),
+    });
+    let has_cost = t.has("cost");
+    let per_hour = t.table("cost", |t| above_zero(t, "per-hour", f64::INFINITY));
+    if budget.cost.is_some() && !has_cost {
+        t.report(
+            Problem::new("`budget.cost` has no price to count with")
+                .help("say what an hour of the machine costs: [cost] per-hour = 2.5"),
+        );
+    }
+    let halving = t.table("halving", |t| Halving {
+        eta: count(t, "eta", [2, 10], 3),
+        first_share: above_zero(t, "first-share", 1.0).unwrap_or(1.0),
+    });
+    let models = models(t);
+    let engines = engines(t, &models, &set);
+    if objective.is_none() && !has_objective && kind != Strategy::Matrix {
+        let words = format!("the strategy `{}` needs an objective", kind.name());
+        t.report(Problem::new(words).at(strategy.map(|said| said.place), "here").help(
+            "add [objective] with `maximize` or `minimize`; only the strategy `matrix` can do without",
+        ));
+    }
+    Some(Lab {
+        name: name?.value,
+        about,
+        strategy: kind,
+        repeats,
+        confirm,
+        retries,
+        passes,
+        halving,
+        scenarios,
+        set,
+        objective,
+        budget,
+        per_hour,
+        models,
+        engines,
+    })
+}
+
+fn scenarios(t: &mut Reader<'_, '_>) -> Vec<Located<String>> {
+    if !t.has("scenarios") {
+        t.report(
+            Problem::new("the lab has no `scenarios`")
+                .help("name files, folders or built-in scenarios"),
+        );
+    }
+    let said = t.one_or_more("scenarios");
+    bounded(
+        t,
+        "scenarios",
+        said.map(|said| said.value).unwrap_or_default(),
+    )
+}
+
+/// At most so many of a list.
+fn bounded<T>(t: &Reader<'_, '_>, what: &str, mut all: Vec<T>) -> Vec<T> {
+    if all.len() > MOST {
+        let words = format!("`{what}`: expected at most {MOST}, found {}", all.len());
+        t.report(Problem::new(words));
+        all.truncate(MOST);
+    }
+    all
+}
+
+fn time(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Duration> {
+    t.parsed(key, "a time such as \"15m\"", |text| {
+        let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+        match span.0.is_zero() {
+            true => Err("it is zero".to_owned()),
+            false => Ok(span.0),
+        }
+    })
+    .map(|said| said.value)
+}
+
+fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
+    const EXPECTED: &str =
+        "a figure, such as \"throughput.output-tokens-per-s\", or \"score.NAME\"";
+    let maximize = t.parsed("maximize", EXPECTED, str::parse::<Measure>);
+    let minimize = t.parsed("minimize", EXPECTED, str::parse::<Measure>);
+    let constraints = t
+        .one_or_more("subject-to")
+        .map(|said| said.value)
+        .unwrap_or_default();
+    let pareto = pareto(t);
+    let mut parsed = Vec::new();
+    for said in constraints {
+        match said.value.parse::<Constraint>() {
+            Ok(constraint) => parsed.push(constraint),
+            Err(error) => t.report(
+                Problem::new(format!("`objective.subject-to`: {error}"))
+                    .at(said.place, "not a constraint"),
+            ),
+        }
+    }
+    let is_said = t.has("maximize") || t.has("minimize");
+    let (measure, is_maximized) = match (maximize, minimize) {
+        (Some(both), Some(too)) => {
+            let words = "`objective` has both `maximize` and `minimize`";
+            let problem = Problem::new(words)
+                .at(both.place, "one")
+                .at(too.place, "the other");
+            t.report(problem.help("keep one of them, and make a constraint of the other"));
+            return None;
+        }
+        (Some(measure), None) => (measure, true),
+        (None, Some(measure)) => (measure, false),
+        (None, None) => {
+            if is_there && !is_said {
+                t.report(Problem::new(
+                    "`objective` has neither `maximize` nor `minimize`",
+                ));
+            }
+            return None;
+        }
+    };
+    let mut objective = Objective::new(measure.value, is_maximized, parsed);
+    objective.pareto = pareto.unwrap_or(objective.pareto);
+    Some(objective)
+}
+
+fn pareto(t: &mut Reader<'_, '_>) -> Option<[Measure; 2]> {
+    let said = t.one_or_more("pareto")?;
+    let parsed = said.value.iter().map(|one| one.value.parse::<Measure>());
+    let parsed: Result<Vec<Measure>, String> = parsed.collect();
+    let two = parsed.and_then(|all| {
+        <[Measure; 2]>::try_from(all)
+            .map_err(|all| format!("expected two figures, found {}", all.len()))
+    });
+    match two {
+        Ok(two) => Some(two),
+        Err(error) => {
+            t.report(Problem::new(format!("`objective.pareto`: {error}")).at(said.place, "here"));
+            None
+        }
+    }
+}
+
+fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
+    let mut names: Vec<Located<String>> = Vec::new();
+    let read = t.tables("models", |t, place| {
+        let name = required(t, "name", Some(&place), "a model");
+        let path = t.string("path");
+        let served = t.string("served-name");
+        let values = t.config("values");
+        let name = name?;
+        unique(t, "model", &mut names, &name);
+        let mut all = BTreeMap::new();
+        for entry in values.iter() {
+            let key = &entry.key.value;
+            if ["name", "path", "served-name"].contains(&key.as_str()) {
+                let words = format!("`models.values.{key}` has a key of its own: `models.{key}`");
+                t.report(Problem::new(words).at(entry.key.place.clone(), "here"));
+            }
+            match &entry.value.value {
+                Config::Scalar(value) => drop(all.insert(key.clone(), shown(value))),
+                _ => t.report(
+                    Problem::new(format!(
+                        "`models.values.{key}`: expected a string or a number"
+                    ))
+                    .at(entry.value.place.clone(), "here"),
+                ),
+            }
+        }
+        let path = path.map_or_else(|| name.value.clone(), |path| path.value);
+        let served = served.map_or_else(|| path.clone(), |served| served.value);
+        all.extend([
+            ("name".to_owned(), name.value.clone()),
+            ("path".to_owned(), path),
+            ("served-name".to_owned(), served),
+        ]);
+        Some(Model {
+            name: name.value,
+            values: all,
+        })
+    });
+    let is_there = read.is_some();
+    let models = bounded(
+        t,
+        "models",
+        read.unwrap_or_default().into_iter().flatten().collect(),
+    );
+    match is_there {
+        true => models,
+        false => vec![Model {
+            name: String::new(),
+            values: BTreeMap::new(),
+        }],
+    }
+}
+
+/// Notes a name, and reports one that is there twice.
+fn unique(
+    t: &Reader<'_, '_>,
+    what: &str,
+    names: &mut Vec<Located<String>>,
+    name: &Located<String>,
+) {
+    if let Some(first) = names.iter().find(|first| first.value == name.value) {
+        let words = format!("two {what}s have the name `{}`", name.value);
+        let problem = Problem::new(words).at(name.place.clone(), "the second");
+        t.report(problem.at(first.place.clone(), "the first"));
+    }
+    names.push(name.clone());
+}

@@ -1,0 +1,196 @@
+//! Placeholders in launch lines, `{port}` and `{model.path}`, and references to variables, `${KEY}`.
+//!
+//! A placeholder is a name in braces: lower-case letters, digits, `-`, `_` and dots. Other braces are text, so JSON stands in
+//! an argument as it is. `{{port}}` is the text `{port}`.
+
+/// A text and what stands between its placeholders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part<'t> {
+    /// Text.
+    Text(&'t str),
+    /// A placeholder's name.
+    Name(&'t str),
+    /// The name of an escaped placeholder.
+    Escaped(&'t str),
+}
+
+/// The names of the placeholders in a text.
+pub fn names(text: &str) -> Vec<&str> {
+    let parts = parts(text).into_iter();
+    parts
+        .filter_map(|part| match part {
+            Part::Name(name) => Some(name),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Fills in those placeholders that `value` knows. What it does not know, and what is escaped, stays as it is.
+pub fn filled(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let part = |part| match part {
+        Part::Text(text) => text.to_owned(),
+        Part::Name(name) => match value(name) {
+            Some(value) => escaped(&value),
+            None => format!("{{{name}}}"),
+        },
+        Part::Escaped(name) => format!("{{{{{name}}}}}"),
+    };
+    parts(text).into_iter().map(part).collect()
+}
+
+/// Fills in those placeholders that `value` knows, and writes escaped ones as text: what is used.
+pub fn finished(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let part = |part| match part {
+        Part::Text(text) => text.to_owned(),
+        Part::Name(name) => value(name).unwrap_or_else(|| format!("{{{name}}}")),
+        Part::Escaped(name) => format!("{{{name}}}"),
+    };
+    parts(text).into_iter().map(part).collect()
+}
+
+/// A text whose placeholders are escaped.
+fn escaped(text: &str) -> String {
+    let part = |part| match part {
+        Part::Text(text) => text.to_owned(),
+        Part::Name(name) | Part::Escaped(name) => format!("{{{{{name}}}}}"),
+    };
+    parts(text).into_iter().map(part).collect()
+}
+
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let (mut rest, mut from) = (text, 0);
+    while let Some(at) = rest[from..].find('{').map(|at| at + from) {
+        let here = &rest[at..];
+        let escaped = here.strip_prefix("{{").and_then(name);
+        let escaped = escaped.filter(|name| here[name.len() + 3..].starts_with('}'));
+        // `${NAME}` is a variable's.
+        let is_variable = rest[..at].ends_with('$');
+        let (part, length) = match (escaped, name(&here[1..])) {
+            (Some(name), _) if !is_variable => (Part::Escaped(name), name.len() + 4),
+            (None, Some(name)) if !is_variable => (Part::Name(name), name.len() + 2),
+            _ => {
+                from = at + 1;
+                continue;
+            }
+        };
+        if at > 0 {
+            parts.push(Part::Text(&rest[..at]));
+        }
+        parts.push(part);
+        rest = &rest[at + length..];
+        from = 0;
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Text(rest));
+    }
+    parts
+}
+
+/// The name that a text begins with, if a closing brace follows it.
+fn name(text: &str) -> Option<&str> {
+    let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    let end = text.find(|c| !of_name(c))?;
+    let begins = text.starts_with(|c: char| c.is_ascii_lowercase());
+    (begins && text[end..].starts_with('}')).then(|| &text[..end])
+}
+
+/// The variables that a text refers to, as `${NAME}`.
+///
+/// # Errors
+/// What is wrong with a reference, in words.
+pub fn variables(text: &str) -> Result<Vec<&str>, String> {
+    let references = references(text)?;
+    Ok(references
+        .into_iter()
+        .filter_map(|(_, name)| name)
+        .collect())
+}
+
+/// A text with its variables' values.
+///
+/// # Errors
+/// The first variable that has none.
+pub fn with_variables(
+    text: &str,
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let mut filled = String::new();
+    for (before, name) in references(text)? {
+        filled.push_str(before);
+        if let Some(name) = name {
+            let value = value(name).ok_or_else(|| format!("the variable {name} is not set"))?;
+            filled.push_str(&value);
+        }
+    }
+    Ok(filled)
+}
+
+/// A text cut after each reference: what stands before it, and its name. The last one has no name.
+fn references(text: &str) -> Result<Vec<(&str, Option<&str>)>, String> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, after) = after
+            .split_once('}')
+            .ok_or_else(|| "`${` is not closed by `}`".to_owned())?;
+        let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(of_name) {
+            return Err(format!("`${{{name}}}` does not name a variable"));
+        }
+        found.push((before, Some(name)));
+        rest = after;
+    }
+    found.push((rest, None));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(name: &str) -> Option<String> {
+        match name {
+            "port" => Some("8000".to_owned()),
+            "model.path" => Some("/m/{port}".to_owned()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn placeholders_are_names_in_braces_and_json_is_text() {
+        for (text, wanted, found) in [
+            ("--port={port}", "--port=8000", vec!["port"]),
+            ("{model.path}", "/m/{port}", vec!["model.path"]),
+            ("{prt} {port}", "{prt} 8000", vec!["prt", "port"]),
+            ("{{port}}", "{port}", vec![]),
+            (r#"{"a":{"b":{}}}"#, r#"{"a":{"b":{}}}"#, vec![]),
+            ("{ port } {", "{ port } {", vec![]),
+            ("${port}", "${port}", vec![]),
+            ("{é}{port}é", "{é}8000é", vec!["port"]),
+        ] {
+            assert_eq!(finished(text, known), wanted, "{text}");
+            assert_eq!(names(text), found, "{text}");
+            // What is filled in two steps is the same.
+            let first = filled(text, |name| known(name).filter(|_| name != "port"));
+            assert_eq!(finished(&first, known), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_are_filled_in_once() {
+        let value = |name: &str| match name {
+            "A" => Some("${B}".to_owned()),
+            "B" => Some("b".to_owned()),
+            _ => None,
+        };
+        assert_eq!(with_variables("x${A}y${B}z", value).unwrap(), "x${B}ybz");
+        assert_eq!(with_variables("plain {x} $", value).unwrap(), "plain {x} $");
+        assert_eq!(
+            with_variables("${C}", value).unwrap_err(),
+            "the variable C is not set"
+        );
+        assert!(variables("${").is_err() && variables("${}").is_err());
+        assert_eq!(variables("${A}${A}").unwrap(), ["A", "A"]);
+    }
+}

@@ -1,0 +1,256 @@
+//! Stages: trials that are run against each other in interleaved rounds, and judged together.
+//!
+//! **The order.** A round runs each trial of the stage once: one start of its engine, and one run of each scenario while it is
+//! up. Rounds follow one another, so the order is A B C, A B C, never A A A: a machine that gets warmer or slower over hours
+//! does so for all. Each round begins at another trial, so that none is always the first; the first trial of a stage is what
+//! the others are held against, and the baseline is part of every stage. Starting an engine takes minutes, so a start serves
+//! all scenarios; but no start serves two rounds, because what varies from start to start would then be taken for a
+//! difference between trials.
+//!
+//! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that breaks a constraint is not run
+//! any further: it cannot win. The first trial of a stage is run on though it breaks constraints, because the others need it.
+//!
+//! **No memory.** What to do next is computed from the results every time. Strategies are written as straight lines of stages
+//! and stop at the first that is not done.
+
+use crate::estimate::Timing;
+use crate::expand::{Trial, TrialId};
+use crate::file::Lab;
+use crate::journal::{Cell, Results, RunKey};
+use crate::judge::{self, Sides, StageReport};
+
+/// All of a scenario's requests, in thousandths.
+pub const WHOLE: u32 = 1_000;
+
+/// A scenario of a lab, as it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its name, which no other scenario of the lab has.
+    pub name: String,
+    /// A digest of all that it consists of: its text, its data, its plugins.
+    pub content: String,
+    /// How long a run of it takes, in seconds, if the scenario says so.
+    pub seconds: Option<f64>,
+}
+
+/// One start of an engine, and the runs that it serves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// The trial.
+    pub trial: Trial,
+    /// The round.
+    pub round: u32,
+    /// The runs, in order; at least one.
+    pub runs: Vec<RunKey>,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// These starts, in this order. After each of them the results may ask for others.
+    Run(Vec<Start>),
+    /// Nothing.
+    Done(Ended),
+}
+
+/// Why a lab ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is done.
+    Complete,
+    /// Its time or its money is spent.
+    Budget,
+}
+
+/// What a stage is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Its heading.
+    pub title: String,
+    /// The trials; the first is what the others are held against.
+    pub trials: Vec<Trial>,
+    /// How many rounds.
+    pub rounds: u32,
+    /// The share of each scenario's requests, in thousandths.
+    pub share: u32,
+}
+
+/// A study of one model, as far as its results go.
+pub(crate) struct Walk<'a> {
+    /// The lab.
+    pub lab: &'a Lab,
+    /// The model.
+    pub model: usize,
+    /// The scenarios.
+    pub scenarios: &'a [Scenario],
+    /// What was measured.
+    pub results: &'a Results,
+    /// The stages so far.
+    pub stages: Vec<StageReport>,
+    /// Every trial that any stage has.
+    pub trials: Vec<Trial>,
+    /// What the first stage that is not done asks for.
+    pub asks: Vec<Start>,
+    /// Rounds of the stages so far.
+    round: u32,
+}
+
+impl<'a> Walk<'a> {
+    /// Before the first stage.
+    pub fn new(
+        lab: &'a Lab,
+        model: usize,
+        scenarios: &'a [Scenario],
+        results: &'a Results,
+    ) -> Self {
+        Walk {
+            lab,
+            model,
+            scenarios,
+            results,
+            stages: Vec::new(),
+            trials: Vec::new(),
+            asks: Vec::new(),
+            round: 0,
+        }
+    }
+
+    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::asks`] has the runs.
+    pub fn stage(&mut self, asked: Asked) -> Option<StageReport> {
+        let rounds = self.round + 1..=self.round + asked.rounds;
+        self.round += asked.rounds;
+        for trial in &asked.trials {
+            if !self.trials.iter().any(|known| known.id == trial.id) {
+                self.trials.push(trial.clone());
+            }
+        }
+        let mut asks = Vec::new();
+        for round in rounds.clone() {
+            for place in order(asked.trials.len(), asked.rounds, round - rounds.start()) {
+                let trial = &asked.trials[place];
+                let is_out = self.out(trial, &asked, rounds.clone(), place == 0);
+                let runs = if is_out.is_some() {
+                    Vec::new()
+                } else {
+                    self.missing(&trial.id, round, asked.share)
+                };
+                if !runs.is_empty() {
+                    let trial = trial.clone();
+                    asks.push(Start { trial, round, runs });
+                }
+            }
+        }
+        let is_complete = asks.is_empty();
+        let ruled: Vec<Option<String>> = (asked.trials.iter())
+            .map(|trial| self.out(trial, &asked, rounds.clone(), false))
+            .collect();
+        let sides = Sides {
+            lab: self.lab,
+            scenarios: self.scenarios,
+            results: self.results,
+            share: asked.share,
+        };
+        let report = judge::stage(&sides, &asked, rounds, &ruled, is_complete);
+        self.stages.push(report.clone());
+        self.asks = asks;
+        is_complete.then_some(report)
+    }
+
+    /// Why a trial is not run any further in a stage, if it is not.
+    fn out(
+        &self,
+        trial: &Trial,
+        asked: &Asked,
+        rounds: std::ops::RangeInclusive<u32>,
+        is_reference: bool,
+    ) -> Option<String> {
+        let retries = self.lab.retries;
+        if let Some(why) = self.results.does_not_start(&trial.id, retries) {
+            return Some(why);
+        }
+        for round in rounds {
+            for scenario in self.scenarios {
+                let key = key(&trial.id, scenario, round, asked.share);
+                match self.results.cell(&key, retries) {
+                    Cell::Bad(why) => return Some(format!("{}: {why}", scenario.name)),
+                    Cell::Counted(_, measured) if !is_reference => {
+                        let broken = self
+                            .lab
+                            .objective
+                            .iter()
+                            .flat_map(|objective| objective.broken(measured));
+                        if let Some(why) = broken.into_iter().next() {
+                            return Some(format!("{}: {why}", scenario.name));
+                        }
+                    }
+                    Cell::Counted(..) | Cell::Missing(_) => {}
+                }
+            }
+        }
+        None
+    }
+
+    fn missing(&self, trial: &TrialId, round: u32, share: u32) -> Vec<RunKey> {
+        let missing = self.scenarios.iter().filter_map(|scenario| {
+            let key = key(trial, scenario, round, share);
+            match self.results.cell(&key, self.lab.retries) {
+                Cell::Missing(key) => Some(key),
+                _ => None,
+            }
+        });
+        missing.collect()
+    }
+
+    /// Whether what was asked for last would go beyond the budget.
+    pub fn is_spent(&self, timing: &Timing) -> bool {
+        let Some(start) = self.asks.first() else {
+            return false;
+        };
+        let needed = timing.start(start).unwrap_or(0.0);
+        let time = self.results.seconds + needed;
+        let hours = time / 3600.0;
+        let budget = &self.lab.budget;
+        let is_late = budget.time.is_some_and(|most| time > most.as_secs_f64());
+        let cost = self.lab.per_hour.map(|price| price * hours);
+        is_late
+            || budget
+                .cost
+                .zip(cost)
+                .is_some_and(|(most, cost)| cost > most)
+    }
+}
+
+/// The first attempt of a run.
+pub(crate) fn key(trial: &TrialId, scenario: &Scenario, round: u32, share: u32) -> RunKey {
+    RunKey {
+        trial: trial.clone(),
+        scenario: scenario.name.clone(),
+        content: scenario.content.clone(),
+        round,
+        share,
+        attempt: 1,
+    }
+}
+
+/// The order of so many trials in a round, of so many rounds: each begins as far from the one before as can be.
+fn order(trials: usize, rounds: u32, round: u32) -> impl Iterator<Item = usize> {
+    let first = trials * round as usize / (rounds.max(1) as usize);
+    (0..trials).map(move |place| (first + place) % trials)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::order;
+
+    #[test]
+    fn rounds_begin_at_different_trials() {
+        let rounds = |trials, rounds| -> Vec<Vec<usize>> {
+            (0..rounds)
+                .map(|round| order(trials, rounds, round).collect())
+                .collect()
+        };
+        assert_eq!(rounds(3, 3), [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
+        assert_eq!(rounds(2, 3), [[0, 1], [0, 1], [1, 0]]);
+        assert_eq!(rounds(1, 2), [[0], [0]]);
+    }
+}
