@@ -14,6 +14,7 @@ const GRAPH: [(&str, &[&str]); 19] = [
     ("toolchain", &[]),
     ("xtask", &["toolchain"]),
     ("hub", &["model"]),
+    ("launch", &["model"]),
     ("result", &["model"]),
     ("reader", &["model"]),
     ("simulator", &["model"]),
@@ -64,7 +65,10 @@ const RESERVED: [(&str, &[&str]); 6] = [
     // A program that reads results or scenarios links no sandbox.
     ("wasmtime", &["plugins"]),
     // `model` has it for its clock alone: on a runtime whose time is paused, the clock gives virtual time.
-    ("tokio", &["load", "mock", "model", "runner", "session"]),
+    (
+        "tokio",
+        &["launch", "load", "mock", "model", "runner", "session"],
+    ),
     ("hyper", &["load", "mock", "session"]),
     // Nothing but `runner fetch` downloads.
     ("ureq", &["hub"]),

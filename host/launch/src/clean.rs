@@ -1,0 +1,190 @@
+//! What a runner that was killed left behind: found by its markers, and ended.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::end::Prey;
+use crate::marker::Marker;
+use crate::process::Table;
+use crate::stop::{Needed, Seen};
+
+/// No engine of a marker is waited for longer than this to end by itself.
+const LONGEST_PATIENCE_S: f64 = 300.0;
+
+/// An engine that has a marker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Leftover {
+    /// The marker's file.
+    pub marker: PathBuf,
+    /// The engine's name; absent, as what follows, where the marker cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The port on which it was to listen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Where its log is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+    /// What became of it.
+    pub state: State,
+}
+
+/// What became of an engine that has a marker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum State {
+    /// The runner that started it lives, so it was left alone. So was its marker.
+    InUse {
+        /// That runner's process.
+        owner: u32,
+    },
+    /// None of its processes was left. The marker is gone too.
+    Gone,
+    /// It was ended. The marker is gone too.
+    Ended {
+        /// What that took.
+        needed: Needed,
+        /// Processes of it that had left its group.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        outside: Vec<Seen>,
+    },
+    /// It was killed, and some of it is still there. So is its marker.
+    Remains {
+        /// What is still there.
+        survivors: Vec<Seen>,
+    },
+    /// Whether it runs cannot be seen from here, so nothing was done.
+    Unknown {
+        /// Why, and what to do.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for Leftover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.name.as_deref().unwrap_or("?");
+        match &self.state {
+            State::InUse { owner } => {
+                write!(
+                    f,
+                    "engine `{name}` belongs to the runner of process {owner}, which lives"
+                )
+            }
+            State::Gone => write!(f, "of engine `{name}` of an earlier run nothing was left"),
+            State::Ended { needed, .. } => {
+                write!(
+                    f,
+                    "engine `{name}` of an earlier run was ended with {needed}"
+                )
+            }
+            State::Remains { survivors } => {
+                let pids: Vec<String> = survivors.iter().map(Seen::to_string).collect();
+                write!(
+                    f,
+                    "engine `{name}` of an earlier run was killed, and is still there: {}",
+                    pids.join(", ")
+                )
+            }
+            State::Unknown { why } => write!(f, "{}: {why}", self.marker.display()),
+        }
+    }
+}
+
+/// Ends the engines of this folder's markers whose runners have ended, and says what became of each. An engine whose
+/// runner lives is left alone.
+///
+/// # Errors
+/// If the folder cannot be read. One that does not exist holds no markers.
+pub async fn clean_up(markers: &Path) -> io::Result<Vec<Leftover>> {
+    let table = Table::default();
+    let mut found = Vec::new();
+    for path in Marker::all(markers)? {
+        found.push(one(&table, path).await);
+    }
+    Ok(found)
+}
+
+async fn one(table: &Table, path: PathBuf) -> Leftover {
+    let mut marker = match Marker::read(&path) {
+        Ok(marker) => marker,
+        Err(why) => {
+            return Leftover {
+                state: State::Unknown {
+                    why: format!(
+                        "this marker of an engine cannot be read: {why}; end the engine if it runs, and remove the file"
+                    ),
+                },
+                marker: path,
+                name: None,
+                port: None,
+                log: None,
+            };
+        }
+    };
+    let state = match obstacle(table, &marker) {
+        Some(state) => state,
+        None => end(table, &mut marker).await,
+    };
+    if matches!(state, State::Gone | State::Ended { .. }) {
+        // A marker that stays is looked at again, and then nothing is found.
+        let _ = fs::remove_file(&path);
+    }
+    Leftover {
+        marker: path,
+        name: Some(marker.name),
+        port: Some(marker.port),
+        log: Some(marker.log),
+        state,
+    }
+}
+
+/// Why an engine is not searched for.
+fn obstacle(table: &Table, marker: &Marker) -> Option<State> {
+    let boot = table.boot();
+    if boot.is_none() || table.processes().is_none() {
+        let pid = marker.family.leader.map_or(0, |leader| leader.pid);
+        let why = format!(
+            "this system does not show its processes; see whether process {pid} runs `{}`, end it, and remove the file",
+            marker.command.join(" ")
+        );
+        return Some(State::Unknown { why });
+    }
+    if marker.boot != boot {
+        return Some(State::Gone);
+    }
+    if marker.namespace != table.namespace() {
+        let why = "the engine was started in another container; clean up there, or remove the file";
+        return Some(State::Unknown {
+            why: why.to_owned(),
+        });
+    }
+    table.lives(marker.owner).then_some(State::InUse {
+        owner: marker.owner.pid,
+    })
+}
+
+async fn end(table: &Table, marker: &mut Marker) -> State {
+    let patience = marker.stop_timeout_s.clamp(0.0, LONGEST_PATIENCE_S);
+    let mut prey = Prey {
+        table,
+        family: &mut marker.family,
+        leader: None,
+    };
+    let ended = prey.end(Duration::from_secs_f64(patience)).await;
+    match (ended.needed, ended.survivors.is_empty()) {
+        (_, false) => State::Remains {
+            survivors: ended.survivors,
+        },
+        (Needed::Nothing, true) => State::Gone,
+        (needed, true) => State::Ended {
+            needed,
+            outside: ended.outside,
+        },
+    }
+}

@@ -1,0 +1,153 @@
+//! Ends processes: asks them to end, then kills them, and never touches a stranger.
+
+use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
+use rustix::process::{Signal, test_kill_process_group};
+
+use crate::family::Family;
+use crate::leader::Leader;
+use crate::process::{Id, Process, Table, raw};
+use crate::stop::{Needed, Seen};
+
+/// How long processes may take to vanish that were killed: longer takes what waits for a device or a disk.
+const KILLED_WITHIN: Duration = Duration::from_secs(15);
+
+/// The first pause between two looks, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
+
+/// An engine's processes.
+pub(crate) struct Prey<'e> {
+    pub table: &'e Table,
+    pub family: &'e mut Family,
+    /// The process that leads the group, if it is a child of this process. Then its group can have no other identifier's
+    /// owner, and a signal goes to the group as a whole.
+    pub leader: Option<&'e mut Leader>,
+}
+
+/// What it took.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub needed: Needed,
+    /// Those that had left the group.
+    pub outside: Vec<Seen>,
+    /// Those that are still there.
+    pub survivors: Vec<Seen>,
+}
+
+impl Prey<'_> {
+    /// Sends SIGTERM, waits, sends SIGKILL, and waits.
+    pub async fn end(&mut self, patience: Duration) -> Ended {
+        let mut outside = Vec::new();
+        let mut needed = Needed::Nothing;
+        for (signal, within) in [(Signal::TERM, patience), (Signal::KILL, KILLED_WITHIN)] {
+            let clock = Clock::start();
+            let mut asked: Vec<Id> = Vec::new();
+            let mut pause = PAUSE.0;
+            loop {
+                let alive = self.look();
+                if alive.is_empty() {
+                    return Ended {
+                        needed,
+                        outside,
+                        survivors: Vec::new(),
+                    };
+                }
+                let new =
+                    |process: &&Process| signal == Signal::KILL || !asked.contains(&process.id);
+                let new: Vec<Process> = alive.iter().filter(new).cloned().collect();
+                if !new.is_empty() {
+                    needed = match signal {
+                        Signal::TERM => Needed::Terminate,
+                        _ => Needed::Kill,
+                    };
+                    self.remember_outside(&new, &mut outside);
+                    self.signal(&new, signal);
+                    asked.extend(new.iter().map(|process| process.id));
+                }
+                if clock.now() >= Nanos::from(within) {
+                    break;
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE.1);
+            }
+        }
+        let survivors = self.look();
+        Ended {
+            needed,
+            outside,
+            survivors: survivors.iter().map(|process| self.seen(process)).collect(),
+        }
+    }
+
+    /// Kills at once, without a runtime: for an engine that is dropped. Whether nothing is left.
+    pub fn kill(&mut self) -> bool {
+        let clock = Clock::start();
+        loop {
+            let alive = self.look();
+            if alive.is_empty() {
+                return true;
+            }
+            self.signal(&alive, Signal::KILL);
+            if clock.now() >= Nanos::from(KILLED_WITHIN) {
+                return false;
+            }
+            std::thread::sleep(PAUSE.0);
+        }
+    }
+
+    /// The living processes.
+    fn look(&mut self) -> Vec<Process> {
+        if let Some(members) = self.family.look(self.table) {
+            return members;
+        }
+        // Where the system shows no processes, there is the group alone.
+        let Some(leader) = &mut self.leader else {
+            return Vec::new();
+        };
+        leader.reap();
+        let lives = leader.exit().is_none()
+            || raw(leader.pid()).is_some_and(|group| test_kill_process_group(group).is_ok());
+        let group = Process {
+            id: Id {
+                pid: leader.pid(),
+                start: 0,
+            },
+            parent: 0,
+            group: leader.pid(),
+            ended: false,
+        };
+        lives.then_some(group).into_iter().collect()
+    }
+
+    fn signal(&self, processes: &[Process], signal: Signal) {
+        let held = self.leader.as_ref().filter(|leader| leader.holds_group());
+        let in_group = |process: &Process| held.is_some_and(|leader| process.group == leader.pid());
+        if let Some(leader) = held
+            && processes.iter().any(in_group)
+        {
+            leader.signal_group(signal);
+        }
+        for process in processes.iter().filter(|process| !in_group(process)) {
+            self.table.signal(process.id, signal);
+        }
+    }
+
+    fn remember_outside(&self, processes: &[Process], outside: &mut Vec<Seen>) {
+        let group = self.family.leader.map(|leader| leader.pid);
+        for process in processes {
+            let known = outside.iter().any(|seen| seen.pid == process.id.pid);
+            if Some(process.group) != group && !known {
+                outside.push(self.seen(process));
+            }
+        }
+    }
+
+    fn seen(&self, process: &Process) -> Seen {
+        Seen {
+            pid: process.id.pid,
+            command: self.table.command(process.id.pid),
+        }
+    }
+}

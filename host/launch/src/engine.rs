@@ -1,0 +1,445 @@
+//! An engine from its start to its end.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::LAUNCH_ID;
+use crate::command::{command, write_to};
+use crate::end::Prey;
+use crate::exit::{Death, Exit, classify};
+use crate::family::Family;
+use crate::kernel::Counts;
+use crate::leader::{Leader, ended};
+use crate::log::Log;
+use crate::marker::Marker;
+use crate::port::{Occupied, check, check_once, holders};
+use crate::process::{Id, Table};
+use crate::record::{Listener, Record};
+use crate::spec::{Spec, Value};
+use crate::stop::{Memory, Stopped};
+
+/// The first pause between two questions whether an engine is ready, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// How long what an engine has written may take to arrive once it has ended. It arrives at once, unless a process that
+/// lives on has the pipe.
+const ARRIVES_WITHIN: Nanos = Nanos(1_000_000_000);
+
+/// What the caller found when it asked an engine whether it is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// It is healthy, and has given a real answer.
+    Ready,
+    /// It is not ready, for this reason, and may become so.
+    NotYet(String),
+    /// It will not become ready, for this reason.
+    Never(String),
+}
+
+/// Why an engine was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no command.
+    #[error("engine `{0}` has no launch command")]
+    NoCommand(String),
+    /// The directory does not exist.
+    #[error("engine `{name}` is to run in {}, which is no directory", path.display())]
+    NoDirectory {
+        /// The engine.
+        name: String,
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The port is not free.
+    #[error("engine `{name}` cannot be started: {occupied}")]
+    Occupied {
+        /// The engine.
+        name: String,
+        /// The port, and who holds it.
+        occupied: Occupied,
+    },
+    /// A file cannot be written.
+    #[error("engine `{name}` cannot be started: {}: {source}", path.display())]
+    File {
+        /// The engine.
+        name: String,
+        /// The log or the folder of markers.
+        path: PathBuf,
+        /// Why it cannot be written.
+        source: io::Error,
+    },
+    /// The system does not run the command.
+    #[error(
+        "engine `{name}` cannot be started: `{program}`: {source}{}",
+        hint(source)
+    )]
+    Program {
+        /// The engine.
+        name: String,
+        /// What was to run.
+        program: String,
+        /// Why it does not.
+        source: io::Error,
+    },
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => "; is it installed, and in a folder of PATH?",
+        _ => "",
+    }
+}
+
+/// Why an engine did not become ready.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NotReady {
+    /// It died.
+    #[error("{0}")]
+    Died(Death),
+    /// It took too long.
+    #[error("the engine was not ready within {} s: {}", within.as_secs_f64(), last.as_deref().unwrap_or("it did not answer"))]
+    Late {
+        /// How long it was waited for.
+        within: Duration,
+        /// Why it was not ready when it was asked last.
+        last: Option<String>,
+        /// The last lines that it wrote, the oldest first.
+        last_lines: Vec<String>,
+    },
+    /// It will not become ready.
+    #[error("the engine will not become ready: {why}")]
+    Never {
+        /// Why.
+        why: String,
+        /// The last lines that it wrote, the oldest first.
+        last_lines: Vec<String>,
+    },
+}
+
+impl NotReady {
+    /// The last lines that the engine wrote, the oldest first.
+    pub fn last_lines(&self) -> &[String] {
+        match self {
+            NotReady::Died(death) => &death.last_lines,
+            NotReady::Late { last_lines, .. } | NotReady::Never { last_lines, .. } => last_lines,
+        }
+    }
+}
+
+/// An engine that was started. Dropping it kills it: [`Engine::stop`] ends it as it should be.
+pub struct Engine {
+    spec: Spec,
+    table: Table,
+    leader: Leader,
+    log: Log,
+    marker: Marker,
+    before: Counts,
+    clock: Clock,
+    record: Record,
+    stopped: bool,
+}
+
+impl Engine {
+    /// Starts an engine.
+    ///
+    /// # Errors
+    /// If its port is occupied, or it cannot be run, or what it writes cannot be kept. Then nothing is left of it.
+    pub fn start(spec: Spec) -> Result<Self, StartError> {
+        let name = || spec.name.clone();
+        let file = |path: &Path| {
+            let (name, path) = (name(), path.to_owned());
+            move |source| StartError::File { name, path, source }
+        };
+        let table = Table::default();
+        let launch = identifier();
+        let mut environment = spec.environment.clone();
+        environment.push((LAUNCH_ID.to_owned(), Value::Plain(launch.clone())));
+        let command = command(&spec.command, &environment, spec.directory.as_deref());
+        let mut command = command.ok_or_else(|| StartError::NoCommand(name()))?;
+        if let Some(path) = spec.directory.clone().filter(|path| !path.is_dir()) {
+            return Err(StartError::NoDirectory { name: name(), path });
+        }
+        check(&spec.host, spec.port).map_err(|occupied| StartError::Occupied {
+            name: name(),
+            occupied,
+        })?;
+        let (reader, writer) = io::pipe().map_err(file(&spec.log))?;
+        let family = Family {
+            launch: launch.clone(),
+            leader: None,
+            pipe: inode(&reader),
+            seen: Default::default(),
+        };
+        write_to(&mut command, writer).map_err(file(&spec.log))?;
+        let log = Log::start(
+            reader,
+            &spec.log,
+            spec.log_limit,
+            spec.last_lines,
+            spec.secrets(),
+        )
+        .map_err(file(&spec.log))?;
+        let mut marker = Marker::new(
+            &table,
+            name(),
+            spec.secrets().redact_command(&spec.command),
+            (spec.host.clone(), spec.port),
+            spec.log.clone(),
+            spec.stop_timeout.as_secs_f64(),
+            family,
+        );
+        // Before the start, so that no engine is ever without one.
+        marker.write(&spec.markers).map_err(file(&spec.markers))?;
+        let before = Counts::read(Path::new("/"));
+        let clock = Clock::start();
+        let leader = Leader::start(&mut command);
+        // Its ends of the pipe are the engine's alone.
+        drop(command);
+        let leader = leader.map_err(|source| {
+            marker.remove(&spec.markers);
+            StartError::Program {
+                name: name(),
+                program: spec.command[0].clone(),
+                source,
+            }
+        })?;
+        let pid = leader.pid();
+        marker.family.leader = Some(Id {
+            pid,
+            start: table.process(pid).map_or(0, |process| process.id.start),
+        });
+        let engine = Engine {
+            record: Record::new(&spec, &launch, pid),
+            spec,
+            table,
+            leader,
+            log,
+            marker,
+            before,
+            clock,
+            stopped: false,
+        };
+        match engine.marker.write(&engine.spec.markers) {
+            Ok(()) => Ok(engine),
+            Err(source) => Err(StartError::File {
+                name: engine.spec.name.clone(),
+                path: engine.spec.markers.clone(),
+                source,
+            }),
+        }
+    }
+
+    /// What is on record of it.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Puts its version on record.
+    pub fn set_version(&mut self, version: String) {
+        self.record.version = Some(version);
+    }
+
+    /// The last lines that it wrote, the oldest first.
+    pub fn last_lines(&self) -> Vec<String> {
+        self.log.last_lines()
+    }
+
+    /// Asks with `check` until it is ready, at longer and longer intervals. A check that takes long is given up when the
+    /// time is over, or when the engine dies.
+    ///
+    /// # Errors
+    /// If the engine dies, if it takes longer than it may, or if the check says that it never will be ready. The engine
+    /// is still to be stopped then.
+    pub async fn ready(
+        &mut self,
+        mut check: impl AsyncFnMut() -> Check,
+    ) -> Result<&Record, NotReady> {
+        let deadline = self.clock.instant(self.spec.ready_timeout.into());
+        let mut pause = PAUSE.0;
+        let mut last = None;
+        loop {
+            let found = tokio::select! {
+                biased;
+                _ = self.leader.ended() => break,
+                () = tokio::time::sleep_until(deadline) => return Err(self.late(last)),
+                found = check() => found,
+            };
+            match found {
+                // What answered may be a stranger.
+                Check::Ready if self.leader.exit().is_some() => break,
+                Check::Ready => {
+                    self.record.ready_after_s = Some(self.clock.now().as_secs_f64());
+                    self.record.listener = Some(self.listener());
+                    // Workers that leave the family later are found by what was seen now. An engine that runs is worth
+                    // more than a marker that is up to date.
+                    let _ = self.marker.write(&self.spec.markers);
+                    return Ok(&self.record);
+                }
+                Check::NotYet(why) => last = Some(why),
+                Check::Never(why) => {
+                    let last_lines = self.log.last_lines();
+                    return Err(NotReady::Never { why, last_lines });
+                }
+            }
+            tokio::select! {
+                biased;
+                _ = self.leader.ended() => break,
+                () = tokio::time::sleep_until(deadline) => return Err(self.late(last)),
+                () = sleep(pause) => {}
+            }
+            pause = (pause * 3 / 2).min(PAUSE.1);
+        }
+        Err(NotReady::Died(self.death().await))
+    }
+
+    fn late(&self, last: Option<String>) -> NotReady {
+        NotReady::Late {
+            within: self.spec.ready_timeout,
+            last,
+            last_lines: self.log.last_lines(),
+        }
+    }
+
+    /// Who listens on the port, and on the way which processes are the engine's.
+    fn listener(&mut self) -> Listener {
+        let Some(members) = self.marker.family.look(&self.table) else {
+            return Listener::Unknown;
+        };
+        let holders = holders(&self.table, self.spec.port);
+        let is_member = |pid: u32| members.iter().any(|process| process.id.pid == pid);
+        match holders
+            .iter()
+            .any(|holder| holder.pid.is_some_and(is_member))
+        {
+            true => Listener::Engine,
+            false if holders.is_empty() => Listener::Unknown,
+            false => Listener::Others(holders),
+        }
+    }
+
+    /// Resolves when it dies; never, if it does not. It may be awaited anywhere, and dropped at any time.
+    pub fn death(&self) -> impl Future<Output = Death> + Send + 'static + use<> {
+        let before_ready = self.record.ready_after_s.is_none();
+        died(
+            self.leader.watch(),
+            self.log.clone(),
+            self.before,
+            self.clock,
+            before_ready,
+        )
+    }
+
+    /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its timeout, until none is left;
+    /// then waits until its port is free, and until `memory` says that its devices' memory is.
+    ///
+    /// A stop that is dropped before it has ended kills the engine at once.
+    pub async fn stop(mut self, mut memory: impl AsyncFnMut() -> Memory) -> Stopped {
+        let clock = Clock::start();
+        let patience = self.spec.stop_timeout;
+        let ended = self.prey().end(patience).await;
+        if ended.survivors.is_empty() {
+            self.leader.ended().await;
+            self.leader.reap();
+            self.marker.remove(&self.spec.markers);
+        }
+        self.stopped = true;
+        arrived(&self.log).await;
+        let settled = clock.now() + self.spec.settle_timeout.into();
+        let mut pause = PAUSE.0;
+        let (occupied, memory) = loop {
+            let occupied = check_once(&self.table, &self.spec.host, self.spec.port).err();
+            let memory = memory().await;
+            let free = occupied.is_none() && !matches!(memory, Memory::Held(_));
+            if free || clock.now() >= settled {
+                break (occupied, memory);
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        };
+        Stopped {
+            exit: self.leader.exit(),
+            needed: ended.needed,
+            outside: ended.outside,
+            survivors: ended.survivors,
+            occupied,
+            memory,
+            took_s: clock.now().as_secs_f64(),
+            log: self.log.kept(),
+            last_lines: self.log.last_lines(),
+        }
+    }
+
+    fn prey(&mut self) -> Prey<'_> {
+        Prey {
+            table: &self.table,
+            family: &mut self.marker.family,
+            leader: Some(&mut self.leader),
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if self.stopped {
+            return;
+        }
+        if self.prey().kill() {
+            self.leader.wait();
+            self.leader.reap();
+            self.marker.remove(&self.spec.markers);
+        }
+    }
+}
+
+/// Waits until an engine has ended, and says why it did.
+async fn died(
+    exit: watch::Receiver<Option<Exit>>,
+    log: Log,
+    before: Counts,
+    clock: Clock,
+    before_ready: bool,
+) -> Death {
+    let exit = ended(exit).await;
+    let after_s = clock.now().as_secs_f64();
+    arrived(&log).await;
+    let killed = before.until(Counts::read(Path::new("/")));
+    let (class, evidence) = classify(exit, killed, log.hint().as_ref());
+    Death {
+        exit,
+        class,
+        evidence,
+        before_ready,
+        after_s,
+        last_lines: log.last_lines(),
+    }
+}
+
+/// Waits until what an engine has written is in its log.
+async fn arrived(log: &Log) {
+    let clock = Clock::start();
+    while !log.is_complete() && clock.now() < ARRIVES_WITHIN {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// An identifier that no other launch has.
+fn identifier() -> String {
+    // The seeds of the standard library's hash tables are random.
+    let part = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", part(), part())
+}
+
+/// What names a pipe while anybody holds it.
+fn inode(pipe: &io::PipeReader) -> Option<u64> {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::File::from(pipe.as_fd().try_clone_to_owned().ok()?);
+    Some(file.metadata().ok()?.ino())
+}

@@ -1,0 +1,244 @@
+//! How an engine ended, and what that says about why.
+
+use rustix::process::Signal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::Killed;
+use crate::log::Hint;
+
+/// What a shell adds to a signal's number to make an exit code of it.
+const SIGNALLED: i32 = 128;
+
+/// How the process that was started ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exit {
+    /// With this exit code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// The system does not say how.
+    Unknown,
+}
+
+/// Why an engine died, as far as that can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// It ended by itself.
+    Exited,
+    /// A signal ended it that nothing here sent.
+    Signalled,
+    /// The machine's memory, or that of its control group, was not enough.
+    OutOfMemory,
+    /// A device's memory was not enough.
+    OutOfDeviceMemory,
+    /// Something else took its port.
+    PortTaken,
+    /// It does not take its options.
+    WrongOptions,
+}
+
+/// An engine's death: it ended, and nothing here had asked it to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Death {
+    /// How the process ended.
+    pub exit: Exit,
+    /// Why, as far as can be seen.
+    pub class: Class,
+    /// What the class rests on beside the exit: a line of the log, or what the kernel counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
+    /// Whether it died before it was ready.
+    pub before_ready: bool,
+    /// Seconds from its start to when the death was noticed.
+    pub after_s: f64,
+    /// The last lines that it wrote, the oldest first.
+    pub last_lines: Vec<String>,
+}
+
+impl Class {
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Exited => "exited",
+            Class::Signalled => "signalled",
+            Class::OutOfMemory => "out-of-memory",
+            Class::OutOfDeviceMemory => "out-of-device-memory",
+            Class::PortTaken => "port-taken",
+            Class::WrongOptions => "wrong-options",
+        }
+    }
+}
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Exit {
+    /// Whether it ended as programs do that have done their work.
+    pub fn is_success(self) -> bool {
+        self == Exit::Code(0)
+    }
+
+    /// The signal that ended it, or a process below a shell or a container that passes exit codes on.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Exit::Signal(signal) => Some(signal),
+            Exit::Code(code) => Some(code - SIGNALLED).filter(|signal| (1..=64).contains(signal)),
+            Exit::Unknown => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit code {code}")?,
+            Exit::Signal(signal) => write!(f, "signal {signal}")?,
+            Exit::Unknown => f.write_str("an unknown exit code")?,
+        }
+        match self.signal().and_then(name_of) {
+            Some(name) => write!(f, " ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Display for Death {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let when = match self.before_ready {
+            true => "before it was ready",
+            false => "while it was measured",
+        };
+        write!(f, "the engine died {when}, with {}", self.exit)?;
+        match &self.evidence {
+            Some(evidence) => write!(f, ": {}: {evidence}", self.class),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why an engine died that ended so: of what the kernel killed since it started, and of the last line that names a cause.
+pub(crate) fn classify(exit: Exit, killed: Killed, hint: Option<&Hint>) -> (Class, Option<String>) {
+    let was_killed = exit.signal() == Some(Signal::KILL.as_raw());
+    // A process of the engine can be killed for memory, and the one that was started can then end by itself.
+    if killed.in_group > 0 && !exit.is_success() {
+        let evidence = "the kernel killed a process of its control group for memory";
+        return (Class::OutOfMemory, Some(evidence.to_owned()));
+    }
+    if killed.on_machine > 0 && was_killed {
+        let evidence = "the kernel killed a process of this machine for memory";
+        return (Class::OutOfMemory, Some(evidence.to_owned()));
+    }
+    if let Some(hint) = hint {
+        return (hint.class, Some(hint.line.clone()));
+    }
+    match exit {
+        Exit::Code(_) if was_killed => {
+            let evidence = "a process was killed, as the kernel does where memory is not enough";
+            (Class::OutOfMemory, Some(evidence.to_owned()))
+        }
+        Exit::Signal(_) => (Class::Signalled, None),
+        Exit::Code(_) if exit.signal().and_then(name_of).is_some() => (Class::Signalled, None),
+        Exit::Code(_) | Exit::Unknown => (Class::Exited, None),
+    }
+}
+
+/// The name of a signal that ends processes.
+fn name_of(signal: i32) -> Option<&'static str> {
+    const NAMES: [(Signal, &str); 13] = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+    ];
+    let found = NAMES.iter().find(|(known, _)| known.as_raw() == signal);
+    found.map(|(_, name)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exits_in_words() {
+        for (exit, words) in [
+            (Exit::Code(2), "exit code 2"),
+            (Exit::Code(137), "exit code 137 (SIGKILL)"),
+            (Exit::Code(255), "exit code 255"),
+            (Exit::Signal(11), "signal 11 (SIGSEGV)"),
+            (Exit::Signal(63), "signal 63"),
+            (Exit::Unknown, "an unknown exit code"),
+        ] {
+            assert_eq!(exit.to_string(), words);
+        }
+    }
+
+    #[test]
+    fn why_an_engine_died() {
+        let none = Killed::default();
+        let machine = Killed {
+            on_machine: 1,
+            ..none
+        };
+        let group = Killed {
+            in_group: 1,
+            on_machine: 1,
+        };
+        let hint = Hint {
+            class: Class::OutOfDeviceMemory,
+            line: "CUDA out of memory".to_owned(),
+        };
+        for (exit, killed, hint, class) in [
+            (Exit::Code(1), none, None, Class::Exited),
+            (Exit::Code(0), group, None, Class::Exited),
+            (Exit::Code(1), group, None, Class::OutOfMemory),
+            (Exit::Code(1), machine, None, Class::Exited),
+            (Exit::Signal(9), machine, None, Class::OutOfMemory),
+            (Exit::Signal(11), machine, None, Class::Signalled),
+            // An administrator kills too.
+            (Exit::Signal(9), none, None, Class::Signalled),
+            // What ran in a container is counted elsewhere.
+            (Exit::Code(137), none, None, Class::OutOfMemory),
+            (Exit::Code(139), none, None, Class::Signalled),
+            (Exit::Code(255), none, None, Class::Exited),
+            (Exit::Code(1), none, Some(&hint), Class::OutOfDeviceMemory),
+            (Exit::Unknown, none, None, Class::Exited),
+        ] {
+            let (found, evidence) = classify(exit, killed, hint);
+            assert_eq!(found, class, "{exit:?} {killed:?}");
+            let needs_none = matches!(class, Class::Exited | Class::Signalled);
+            assert_eq!(evidence.is_none(), needs_none, "{exit:?} {killed:?}");
+        }
+    }
+
+    #[test]
+    fn a_death_in_words() {
+        let death = Death {
+            exit: Exit::Code(2),
+            class: Class::WrongOptions,
+            evidence: Some("unrecognized arguments: --bogus".to_owned()),
+            before_ready: true,
+            after_s: 1.5,
+            last_lines: Vec::new(),
+        };
+        assert_eq!(
+            death.to_string(),
+            "the engine died before it was ready, with exit code 2: wrong-options: unrecognized arguments: --bogus"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! The process that was started: how it ended is noticed at once, and its identifier stays its own until the rest of its
+//! group has ended too.
+
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::sync::watch;
+
+use crate::exit::Exit;
+use crate::process::raw;
+
+/// A child of this process that leads a group.
+pub(crate) struct Leader {
+    pid: u32,
+    exit: watch::Receiver<Option<Exit>>,
+    reaped: bool,
+}
+
+impl Leader {
+    /// Starts a command that is to have a group of its own.
+    ///
+    /// # Errors
+    /// If the system does not run it.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        let child = command.spawn()?;
+        let (tell, exit) = watch::channel(None);
+        let mut leader = Leader {
+            pid: child.id(),
+            exit,
+            reaped: false,
+        };
+        let pid = leader.pid;
+        let thread = std::thread::Builder::new().name("engine-exit".to_owned());
+        let waits = thread.spawn(move || {
+            // It stays a process, so nobody else gets its identifier while its group may be sent a signal.
+            tell.send_replace(Some(wait(pid, WaitIdOptions::NOWAIT)));
+        });
+        if let Err(error) = waits {
+            leader.signal_group(Signal::KILL);
+            wait(pid, WaitIdOptions::empty());
+            leader.reaped = true;
+            return Err(error);
+        }
+        Ok(leader)
+    }
+
+    /// Its identifier, which is that of its group.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// How it ended, if it has.
+    pub fn exit(&self) -> Option<Exit> {
+        *self.exit.borrow()
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&self) -> Exit {
+        ended(self.exit.clone()).await
+    }
+
+    /// Waits until it is known how it ended, without a runtime: it has ended, and only that it has is on its way.
+    pub fn wait(&self) {
+        while self.exit().is_none() && self.exit.has_changed().is_ok() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What tells how it ended.
+    pub fn watch(&self) -> watch::Receiver<Option<Exit>> {
+        self.exit.clone()
+    }
+
+    /// Whether its identifier, and so its group's, is certain to be its own.
+    pub fn holds_group(&self) -> bool {
+        !self.reaped
+    }
+
+    /// Sends a signal to its group. Does nothing once its identifier may be another's.
+    pub fn signal_group(&self, signal: Signal) {
+        if let Some(pid) = raw(self.pid).filter(|_| !self.reaped) {
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+
+    /// Gives the identifier back to the system. Does nothing before it has ended.
+    pub fn reap(&mut self) {
+        if self.exit().is_some() && !self.reaped {
+            wait(self.pid, WaitIdOptions::NOHANG);
+            self.reaped = true;
+        }
+    }
+}
+
+/// Waits for the end of a process that this tells of.
+pub(crate) async fn ended(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
+    match exit.wait_for(Option::is_some).await {
+        Ok(exit) => exit.unwrap_or(Exit::Unknown),
+        // The thread that waits has panicked.
+        Err(_) => Exit::Unknown,
+    }
+}
+
+fn wait(pid: u32, options: WaitIdOptions) -> Exit {
+    let Some(pid) = raw(pid) else {
+        return Exit::Unknown;
+    };
+    loop {
+        match waitid(WaitId::Pid(pid), options | WaitIdOptions::EXITED) {
+            Err(Errno::INTR) => {}
+            Ok(Some(status)) => {
+                let code = status.exit_status().map(Exit::Code);
+                let signal = status.terminating_signal().map(Exit::Signal);
+                return code.or(signal).unwrap_or(Exit::Unknown);
+            }
+            Ok(None) | Err(_) => return Exit::Unknown,
+        }
+    }
+}

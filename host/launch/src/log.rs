@@ -1,0 +1,262 @@
+//! What an engine writes: to a file of bounded length without secrets, and the last lines in memory.
+//!
+//! A thread of its own reads the pipe that is the engine's standard output and its standard error, so that an engine is
+//! never held up, whatever else this process does, and a full disk holds nothing up either. The file is a ring of two:
+//! when the first is half the limit, it takes the place of the second.
+
+mod hint;
+mod lines;
+
+use std::fs::{self, File};
+use std::io::{self, PipeReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Secrets;
+use lines::Lines;
+
+pub(crate) use hint::Hint;
+
+/// How much is read at once: what a pipe holds.
+const CHUNK: usize = 64 << 10;
+
+/// A line that is longer is cut into several.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// What is kept of an engine's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Kept {
+    /// How many bytes the engine wrote.
+    pub bytes: u64,
+    /// How many of the oldest bytes are not kept, because there were more than the limit.
+    pub lost: u64,
+    /// Why the file is not complete, if writing it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The log of one engine.
+#[derive(Clone)]
+pub(crate) struct Log {
+    shared: Arc<Mutex<Shared>>,
+}
+
+struct Shared {
+    ring: Ring,
+    lines: Lines,
+    read: u64,
+    /// Whether the engine can write nothing more, and everything is in the file.
+    complete: bool,
+}
+
+impl Log {
+    /// Begins to copy what comes out of a pipe, until nobody can write to it any more.
+    ///
+    /// # Errors
+    /// If the file cannot be made, or no thread can be started.
+    pub fn start(
+        mut pipe: PipeReader,
+        path: &Path,
+        limit: u64,
+        last: usize,
+        secrets: Secrets,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Mutex::new(Shared {
+            ring: Ring::create(path, limit)?,
+            lines: Lines::new(last, secrets),
+            read: 0,
+            complete: false,
+        }));
+        let writer = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("engine-log".to_owned());
+        thread.spawn(move || {
+            let mut chunk = vec![0; CHUNK];
+            loop {
+                match pipe.read(&mut chunk) {
+                    Ok(0) => break,
+                    Ok(read) => lock(&writer).take(&chunk[..read]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => {
+                        lock(&writer).ring.failed(&error);
+                        break;
+                    }
+                }
+            }
+            lock(&writer).finish();
+        })?;
+        Ok(Log { shared })
+    }
+
+    /// Whether the engine can write nothing more, and everything is in the file.
+    pub fn is_complete(&self) -> bool {
+        lock(&self.shared).complete
+    }
+
+    /// The last lines, and of a line that has not ended what there is.
+    pub fn last_lines(&self) -> Vec<String> {
+        lock(&self.shared).lines.last()
+    }
+
+    /// The latest of the last lines that says why an engine ended.
+    pub fn hint(&self) -> Option<Hint> {
+        lock(&self.shared).lines.hint()
+    }
+
+    /// What is kept.
+    pub fn kept(&self) -> Kept {
+        let shared = lock(&self.shared);
+        Kept {
+            bytes: shared.read,
+            lost: shared.ring.lost,
+            error: shared.ring.error.clone(),
+        }
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn take(&mut self, bytes: &[u8]) {
+        self.read += bytes.len() as u64;
+        let mut whole = Vec::new();
+        self.lines.take(bytes, &mut whole);
+        self.ring.write(&whole);
+    }
+
+    fn finish(&mut self) {
+        let mut whole = Vec::new();
+        self.lines.finish(&mut whole);
+        self.ring.write(&whole);
+        self.complete = true;
+    }
+}
+
+/// Two files that hold the last of what was written.
+struct Ring {
+    path: PathBuf,
+    earlier: PathBuf,
+    file: Option<File>,
+    /// How much one of the files may hold.
+    half: u64,
+    /// What the files hold.
+    held: [u64; 2],
+    lost: u64,
+    error: Option<String>,
+}
+
+impl Ring {
+    fn create(path: &Path, limit: u64) -> io::Result<Self> {
+        let mut earlier = path.as_os_str().to_owned();
+        earlier.push(".earlier");
+        let earlier = PathBuf::from(earlier);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        if let Err(error) = fs::remove_file(&earlier)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        Ok(Ring {
+            path: path.to_owned(),
+            earlier,
+            file: Some(File::create(path)?),
+            half: (limit / 2).max(1),
+            held: [0; 2],
+            lost: 0,
+            error: None,
+        })
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.held[0] >= self.half {
+                self.turn();
+            }
+            let room = usize::try_from(self.half - self.held[0]).unwrap_or(usize::MAX);
+            let (now, rest) = bytes.split_at(room.min(bytes.len()));
+            bytes = rest;
+            self.held[0] += now.len() as u64;
+            let written = self.file.as_mut().map(|file| file.write_all(now));
+            if let Some(Err(error)) = written {
+                self.failed(&error);
+            }
+        }
+    }
+
+    /// The file takes the place of the earlier one, and a new one begins.
+    fn turn(&mut self) {
+        let [newer, older] = self.held;
+        self.lost += older;
+        self.held = [0, newer];
+        if self.file.take().is_none() {
+            return;
+        }
+        let turned = fs::rename(&self.path, &self.earlier).and_then(|()| File::create(&self.path));
+        match turned {
+            Ok(file) => self.file = Some(file),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Nothing more is written: a file with holes would mislead.
+    fn failed(&mut self, error: &io::Error) {
+        self.file = None;
+        self.error.get_or_insert_with(|| error.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_part_is_kept_within_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/engine.log");
+        let (pipe, mut engine) = io::pipe().unwrap();
+        let log = Log::start(pipe, &path, 1000, 2, Secrets::default()).unwrap();
+        let line = |number: u32| format!("line {number:04}\n");
+        for number in 0..500 {
+            engine.write_all(line(number).as_bytes()).unwrap();
+        }
+        engine.write_all(b"and no end").unwrap();
+        drop(engine);
+        while !log.is_complete() {
+            std::thread::yield_now();
+        }
+        let newer = fs::read_to_string(&path).unwrap();
+        let older = fs::read_to_string(folder.path().join("new/engine.log.earlier")).unwrap();
+        assert_eq!(older.len(), 500, "half the limit");
+        assert!(newer.len() <= 500);
+        let kept = (older + &newer).len();
+        let whole: String = (0..500).map(line).collect::<String>() + "and no end";
+        let both =
+            fs::read_to_string(folder.path().join("new/engine.log.earlier")).unwrap() + &newer;
+        assert!(whole.ends_with(&both), "{both}");
+        let shared = lock(&log.shared);
+        assert_eq!(shared.read, 5010);
+        assert_eq!(shared.ring.lost, 5010 - kept as u64);
+        assert_eq!(shared.ring.error, None);
+        assert_eq!(shared.lines.last(), ["line 0499", "and no end"]);
+    }
+
+    #[test]
+    fn a_disk_that_fails_holds_no_engine_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("engine.log");
+        let mut ring = Ring::create(&path, 20).unwrap();
+        ring.write(b"12345");
+        fs::remove_dir_all(folder.path()).unwrap();
+        ring.write(b"1234567890");
+        ring.write(b"12345678901234567890123");
+        assert_eq!(ring.held[0] + ring.held[1] + ring.lost, 38);
+        assert!(ring.error.is_some());
+    }
+}

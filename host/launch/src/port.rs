@@ -1,0 +1,226 @@
+//! Whether a port of this machine is free, and who holds it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::process::Table;
+
+/// How the kernel writes the state of a socket that listens.
+const LISTENS: &str = "0A";
+
+/// A process that holds a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Holder {
+    /// Its identifier; absent if this user may not see whose the port is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The user it belongs to, as a number.
+    pub user: u32,
+    /// What it runs, without what looks like a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// A port that is not free.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[error("port {port} is not free: {}; stop it, or choose another port", self.by())]
+pub struct Occupied {
+    /// The port.
+    pub port: u16,
+    /// Who holds it, as far as the system says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
+}
+
+impl Occupied {
+    fn by(&self) -> String {
+        match &*self.holders {
+            [] => "a process that this user may not see holds it".to_owned(),
+            holders => {
+                let holders: Vec<String> = holders.iter().map(Holder::to_string).collect();
+                format!("{} holds it", holders.join(", "))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.pid, &self.command) {
+            (Some(pid), Some(command)) => write!(f, "process {pid} (`{command}`)"),
+            (Some(pid), None) => write!(f, "process {pid}"),
+            (None, _) => write!(f, "a process of user {}", self.user),
+        }
+    }
+}
+
+/// How often a port is tried that is not free, and the pause before it is tried again. A process that is being started
+/// holds all that its parent had open for an instant.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Whether an engine could listen on a port, at this address or at any. It takes up to 0.1 s to say that it could not.
+///
+/// # Errors
+/// If the port is occupied.
+pub fn check(host: &str, port: u16) -> Result<(), Occupied> {
+    for _ in 1..TRIES {
+        if is_free(host, port) {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    check_once(&Table::default(), host, port)
+}
+
+/// The same, of this instant.
+pub(crate) fn check_once(table: &Table, host: &str, port: u16) -> Result<(), Occupied> {
+    match is_free(host, port) {
+        true => Ok(()),
+        false => Err(Occupied {
+            port,
+            holders: holders(table, port),
+        }),
+    }
+}
+
+/// Whether nothing keeps an engine from listening. A server that listens at all addresses is in the way of one that
+/// listens at one, and the other way round, so the usual ones are tried beside the given one.
+fn is_free(host: &str, port: u16) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let given = (host, port).to_socket_addrs().into_iter().flatten();
+    let usual = [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    ];
+    let usual = usual.map(|address| SocketAddr::new(address, port));
+    // Other failures, such as an address that this machine does not have, say nothing about the port.
+    !given.chain(usual).any(|address| {
+        TcpListener::bind(address).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    })
+}
+
+/// Who holds a port: those who listen on it, or else those who have it otherwise.
+pub(crate) fn holders(table: &Table, port: u16) -> Vec<Holder> {
+    let tables = ["tcp", "tcp6"].map(|file| table.network(file).unwrap_or_default());
+    let sockets: Vec<Socket> = (tables.iter())
+        .flat_map(|text| text.lines().filter_map(socket))
+        .filter(|socket| socket.port == port && socket.inode != 0)
+        .collect();
+    let listening = sockets.iter().any(|socket| socket.listens);
+    let mut holders: Vec<Holder> = Vec::new();
+    for socket in sockets.iter().filter(|socket| socket.listens == listening) {
+        let pids = table.holders(&[socket.inode]);
+        let seen = pids.iter().map(|pid| Holder {
+            pid: Some(*pid),
+            user: socket.user,
+            command: table.command(*pid),
+        });
+        let unseen = pids.is_empty().then_some(Holder {
+            pid: None,
+            user: socket.user,
+            command: None,
+        });
+        for holder in seen.chain(unseen) {
+            if !holders.contains(&holder) {
+                holders.push(holder);
+            }
+        }
+    }
+    holders
+}
+
+struct Socket {
+    port: u16,
+    listens: bool,
+    user: u32,
+    inode: u64,
+}
+
+/// A line of `/proc/net/tcp`: number, local address, remote one, state, queues, timer, retransmissions, user, timeouts,
+/// inode.
+fn socket(line: &str) -> Option<Socket> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (_, port) = fields.get(1)?.rsplit_once(':')?;
+    Some(Socket {
+        port: u16::from_str_radix(port, 16).ok()?,
+        listens: *fields.get(3)? == LISTENS,
+        user: fields.get(7)?.parse().ok()?,
+        inode: fields.get(9)?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_occupied_port_and_who_holds_it() {
+        for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
+            let Ok(server) = TcpListener::bind(address) else {
+                continue;
+            };
+            let port = server.local_addr().unwrap().port();
+            for host in ["127.0.0.1", "localhost", "0.0.0.0", "[::1]"] {
+                let occupied = check(host, port).unwrap_err();
+                let words = occupied.to_string();
+                assert!(
+                    words.starts_with(&format!("port {port} is not free: ")),
+                    "{words}"
+                );
+                if cfg!(target_os = "linux") {
+                    let own = format!("process {} (`", std::process::id());
+                    assert!(words.contains(&own), "{words}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_port_that_nobody_has() {
+        let is_free = || {
+            let server = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = server.local_addr().unwrap().port();
+            drop(server);
+            check("127.0.0.1", port).is_ok()
+        };
+        // Somebody else may get it in between.
+        assert!((0..5).any(|_| is_free()));
+    }
+
+    #[test]
+    fn a_holder_that_cannot_be_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("net")).unwrap();
+        let table = Table::at(folder.path());
+        assert_eq!(holders(&table, 8000), []);
+        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+            0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000   33        0 777 1 0000000000000000\n   \
+            1: 0100007F:1F40 0100007F:9569 01 00000000:00000000 00:00000000 00000000   34        0 778 1 0000000000000000\n";
+        std::fs::write(folder.path().join("net/tcp"), text).unwrap();
+        let occupied = Occupied {
+            port: 8000,
+            holders: holders(&table, 8000),
+        };
+        assert_eq!(
+            occupied.to_string(),
+            "port 8000 is not free: a process of user 33 holds it; stop it, or choose another port"
+        );
+        let nobody = Occupied {
+            port: 8000,
+            holders: holders(&table, 8001),
+        };
+        assert_eq!(
+            nobody.to_string(),
+            "port 8000 is not free: a process that this user may not see holds it; stop it, or choose another port"
+        );
+    }
+}

@@ -1,0 +1,281 @@
+//! What the system says about processes: reads and parses `/proc`. Where it does not exist, nothing is known of a process
+//! but that it lives.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+/// How much of a command is shown.
+const SHOWN: usize = 120;
+
+/// A process, however often the system uses its identifier again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Id {
+    /// Its identifier.
+    pub pid: u32,
+    /// When it started, in ticks since the system did.
+    pub start: u64,
+}
+
+/// A process as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub id: Id,
+    /// Who started it, or took it over.
+    pub parent: u32,
+    /// Its process group.
+    pub group: u32,
+    /// Whether it has ended, and its parent has not asked how.
+    pub ended: bool,
+}
+
+/// Where the system shows its processes.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    root: PathBuf,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table::at("/proc")
+    }
+}
+
+impl Table {
+    /// In this folder.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Table { root: root.into() }
+    }
+
+    /// All processes but this one. None where the system does not show them.
+    pub fn processes(&self) -> Option<Vec<Process>> {
+        let own = std::process::id();
+        let entries = fs::read_dir(&self.root).ok()?;
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let found: Vec<Process> = pids.filter_map(|pid| self.process(pid)).collect();
+        // Without this process in it, it is no such folder.
+        let seen = found.iter().any(|process| process.id.pid == own);
+        let others = found.into_iter().filter(|process| process.id.pid != own);
+        seen.then(|| others.collect())
+    }
+
+    /// The process with this identifier, if there is one.
+    pub fn process(&self, pid: u32) -> Option<Process> {
+        let stat = fs::read(self.root.join(format!("{pid}/stat"))).ok()?;
+        parse(pid, &String::from_utf8_lossy(&stat))
+    }
+
+    /// Whether a process is still the one that had its identifier, and has not ended.
+    pub fn lives(&self, id: Id) -> bool {
+        let process = self.process(id.pid);
+        process.is_some_and(|process| process.id == id && !process.ended)
+    }
+
+    /// Whether a process was started with this variable, written as `NAME=value`.
+    pub fn has_variable(&self, pid: u32, variable: &str) -> bool {
+        let variables = fs::read(self.root.join(format!("{pid}/environ"))).unwrap_or_default();
+        variables
+            .split(|byte| *byte == 0)
+            .any(|one| one == variable.as_bytes())
+    }
+
+    /// Whether a process has this pipe as its standard output or standard error.
+    pub fn writes_to(&self, pid: u32, pipe: u64) -> bool {
+        let expected = format!("pipe:[{pipe}]");
+        [1, 2].iter().any(|file| {
+            let link = fs::read_link(self.root.join(format!("{pid}/fd/{file}")));
+            link.is_ok_and(|link| link.as_os_str().as_bytes() == expected.as_bytes())
+        })
+    }
+
+    /// The processes that hold one of these sockets open, as far as this user may see.
+    pub fn holders(&self, sockets: &[u64]) -> Vec<u32> {
+        let expected: Vec<PathBuf> = (sockets.iter())
+            .map(|socket| format!("socket:[{socket}]").into())
+            .collect();
+        let entries = fs::read_dir(&self.root).into_iter().flatten();
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let holds = |pid: &u32| {
+            let files = fs::read_dir(self.root.join(format!("{pid}/fd")));
+            let mut links = (files.into_iter().flatten())
+                .filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+            links.any(|link| expected.contains(&link))
+        };
+        let mut pids: Vec<u32> = pids.filter(holds).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    /// A file of this process' view of the network, such as `tcp6`.
+    pub fn network(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.root.join("net").join(file)).ok()
+    }
+
+    /// What a process runs, without what looks like a secret, and safe to show.
+    pub fn command(&self, pid: u32) -> Option<String> {
+        let words = fs::read(self.root.join(format!("{pid}/cmdline"))).ok()?;
+        let words = String::from_utf8_lossy(&words);
+        let words: Vec<&str> = words.split('\0').filter(|word| !word.is_empty()).collect();
+        let command = match words.is_empty() {
+            // One that has ended, or is the kernel's, has a name alone.
+            true => fs::read_to_string(self.root.join(format!("{pid}/comm"))).ok()?,
+            false => model::redact::command(&words.join(" ")),
+        };
+        let mut command = model::clean::line(command.trim()).into_owned();
+        if let Some((cut, _)) = command.char_indices().nth(SHOWN) {
+            command.truncate(cut);
+            command.push('…');
+        }
+        Some(command)
+    }
+
+    /// What no two starts of a system have in common; absent where the system does not say.
+    pub fn boot(&self) -> Option<String> {
+        let id = fs::read_to_string(self.root.join("sys/kernel/random/boot_id")).ok()?;
+        Some(id.trim().to_owned())
+    }
+
+    /// Within which identifiers of processes mean what they mean here: a container has others.
+    pub fn namespace(&self) -> Option<String> {
+        let link = fs::read_link(self.root.join("self/ns/pid")).ok()?;
+        Some(link.to_str()?.to_owned())
+    }
+
+    /// This process.
+    pub fn own(&self) -> Id {
+        let pid = std::process::id();
+        let start = self.process(pid).map_or(0, |process| process.id.start);
+        Id { pid, start }
+    }
+
+    /// Sends a signal to a process, and to no other that may have its identifier by now.
+    pub fn signal(&self, id: Id, signal: Signal) {
+        let Some(pid) = raw(id.pid) else { return };
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+            // The descriptor stays that of the process that had the identifier when it was opened.
+            match pidfd_open(pid, PidfdFlags::empty()) {
+                Ok(process) => {
+                    if self.lives(id) {
+                        let _ = pidfd_send_signal(process, signal);
+                    }
+                    return;
+                }
+                Err(rustix::io::Errno::SRCH) => return,
+                // An old kernel.
+                Err(_) => {}
+            }
+        }
+        if self.lives(id) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+}
+
+/// A process identifier as the system calls want it.
+pub(crate) fn raw(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+/// The file `stat` of a process: its name, in parentheses, may hold anything.
+fn parse(pid: u32, stat: &str) -> Option<Process> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    // proc(5) counts from 1, and the state is its third.
+    let field = |number: usize| fields.get(number - 3).copied();
+    Some(Process {
+        id: Id {
+            pid,
+            start: field(22)?.parse().ok()?,
+        },
+        parent: field(4)?.parse().ok()?,
+        group: field(5)?.parse().ok()?,
+        ended: matches!(field(3)?, "Z" | "X" | "x"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let stat = "7 (a) Z 1 (b) S 5 6 6 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7272209 4595712";
+        let process = parse(7, stat).unwrap();
+        assert_eq!(
+            process,
+            Process {
+                id: Id {
+                    pid: 7,
+                    start: 7_272_209
+                },
+                parent: 5,
+                group: 6,
+                ended: false,
+            }
+        );
+        assert!(parse(7, &stat.replace(") S", ") Z")).unwrap().ended);
+        for torn in ["", "7 (a", "7 (a) S 5 6"] {
+            assert_eq!(parse(7, torn), None, "{torn}");
+        }
+    }
+
+    #[test]
+    fn without_the_folder_nothing_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        for root in [folder.path(), &folder.path().join("none")] {
+            let table = Table::at(root);
+            assert_eq!(table.processes(), None);
+            assert_eq!(table.command(1), None);
+            assert_eq!(table.own().start, 0);
+            assert!(!table.lives(Table::default().own()));
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_process_lives() {
+        let table = Table::default();
+        let own = table.own();
+        assert!(own.start > 0);
+        assert!(table.lives(own));
+        let other = Id {
+            start: own.start + 1,
+            ..own
+        };
+        assert!(!table.lives(other), "its identifier was reused");
+        let own = table.command(own.pid).unwrap();
+        assert!(own.contains("launch"), "{own}");
+    }
+
+    #[test]
+    fn commands_without_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = Table::at(folder.path());
+        fs::create_dir(folder.path().join("7")).unwrap();
+        let write = |file: &str, text: &str| {
+            fs::write(folder.path().join("7").join(file), text).unwrap();
+        };
+        write("comm", "kworker\n");
+        write("cmdline", "");
+        assert_eq!(table.command(7).unwrap(), "kworker");
+        write(
+            "cmdline",
+            "vllm\0serve\0--api-key\0opensesame\0--port\x0080\0",
+        );
+        assert_eq!(
+            table.command(7).unwrap(),
+            "vllm serve --api-key [redacted] --port 80"
+        );
+        write("cmdline", &"x".repeat(500));
+        assert_eq!(table.command(7).unwrap().chars().count(), SHOWN + 1);
+        write("environ", "A=1\0RUNNER=x1\0");
+        assert!(table.has_variable(7, "RUNNER=x1"));
+        assert!(!table.has_variable(7, "RUNNER=x"));
+        assert!(!table.has_variable(8, "RUNNER=x1"));
+    }
+}

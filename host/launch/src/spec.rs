@@ -1,0 +1,198 @@
+//! What to launch, and how long to wait for it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::target::REDACTED;
+
+/// A secret that is shorter would be found in a log by chance.
+const SHORTEST_SECRET: usize = 4;
+
+/// A variable of the engine's environment.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Value {
+    /// This text, which is recorded.
+    Plain(String),
+    /// This text, which is never written down.
+    Secret(String),
+    /// The variable is taken away.
+    Unset,
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Plain(text) => write!(f, "Plain({text:?})"),
+            Value::Secret(_) => f.write_str("Secret(…)"),
+            Value::Unset => f.write_str("Unset"),
+        }
+    }
+}
+
+/// An engine to launch. [`Spec::new`] has the defaults.
+#[derive(Clone)]
+pub struct Spec {
+    /// The engine's name, for messages.
+    pub name: String,
+    /// The program and its arguments, ready to run: nothing in it is interpreted.
+    pub command: Vec<String>,
+    /// What the environment has beside what this process has. The last of a name counts.
+    pub environment: Vec<(String, Value)>,
+    /// Where it runs; here if absent.
+    pub directory: Option<PathBuf>,
+    /// Where it is to listen, as a client on this machine writes it.
+    pub host: String,
+    /// The port on which it is to listen.
+    pub port: u16,
+    /// How long it may take until it answers.
+    pub ready_timeout: Duration,
+    /// How long it may take to end after SIGTERM.
+    pub stop_timeout: Duration,
+    /// How long its port and its devices' memory may take to become free after its processes have ended.
+    pub settle_timeout: Duration,
+    /// The file that gets what it writes. A second one of the same name with `.earlier` after it comes beside it.
+    pub log: PathBuf,
+    /// How many bytes both files hold together; beyond that the oldest are lost.
+    pub log_limit: u64,
+    /// How many of the last lines are kept for messages.
+    pub last_lines: usize,
+    /// Further texts that must not be written down, such as a key in `command`.
+    pub secrets: Vec<String>,
+    /// The folder of the markers by which a later start finds this engine if this process is killed. All who may start
+    /// engines on a machine best share one.
+    pub markers: PathBuf,
+}
+
+impl Spec {
+    /// An engine with the usual timeouts: 15 minutes until it is ready, 30 seconds to stop, 60 seconds until what it
+    /// held is free. It may log 256 MiB, and 40 lines are kept for messages.
+    pub fn new(
+        name: impl Into<String>,
+        command: Vec<String>,
+        (host, port): (impl Into<String>, u16),
+        log: impl Into<PathBuf>,
+        markers: impl Into<PathBuf>,
+    ) -> Self {
+        Spec {
+            name: name.into(),
+            command,
+            environment: Vec::new(),
+            directory: None,
+            host: host.into(),
+            port,
+            ready_timeout: Duration::from_secs(15 * 60),
+            stop_timeout: Duration::from_secs(30),
+            settle_timeout: Duration::from_secs(60),
+            log: log.into(),
+            log_limit: 256 << 20,
+            last_lines: 40,
+            secrets: Vec::new(),
+            markers: markers.into(),
+        }
+    }
+
+    /// What must not be written down.
+    pub(crate) fn secrets(&self) -> Secrets {
+        let of_environment = self
+            .environment
+            .iter()
+            .filter_map(|(_, value)| match value {
+                Value::Secret(text) => Some(text),
+                Value::Plain(_) | Value::Unset => None,
+            });
+        Secrets::new(of_environment.chain(&self.secrets).cloned())
+    }
+}
+
+/// Texts that must not be written down.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Vec<String>);
+
+impl Secrets {
+    fn new(texts: impl Iterator<Item = String>) -> Self {
+        let mut texts: Vec<String> = texts.filter(|text| text.len() >= SHORTEST_SECRET).collect();
+        // One may hold another.
+        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        texts.dedup();
+        Secrets(texts)
+    }
+
+    /// The length of the longest, in bytes.
+    pub fn longest(&self) -> usize {
+        self.0.first().map_or(0, String::len)
+    }
+
+    /// A text without them.
+    pub fn redact(&self, text: &str) -> String {
+        (self.0.iter()).fold(text.to_owned(), |text, secret| {
+            text.replace(secret, REDACTED)
+        })
+    }
+
+    /// Bytes without them. Bytes that have none come back as they are, whether they are text or not.
+    pub fn redact_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let has = |secret: &String| {
+            let secret = secret.as_bytes();
+            bytes.windows(secret.len()).any(|at| at == secret)
+        };
+        match self.0.iter().any(has) {
+            true => self.redact(&String::from_utf8_lossy(&bytes)).into_bytes(),
+            false => bytes,
+        }
+    }
+
+    /// A command line without them, and without what looks like a secret.
+    pub fn redact_command(&self, words: &[String]) -> Vec<String> {
+        let mut secret_follows = false;
+        let redacted = words.iter().map(|word| {
+            let is_flag = word.starts_with('-');
+            if std::mem::take(&mut secret_follows) && !is_flag {
+                return REDACTED.to_owned();
+            }
+            secret_follows = is_flag && !word.contains('=') && model::redact::is_secret(word);
+            model::redact::command(&self.redact(word))
+        });
+        redacted.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_written_down() {
+        let mut spec = Spec::new("e", Vec::new(), ("127.0.0.1", 1), "log", "markers");
+        let secret = |text: &str| Value::Secret(text.to_owned());
+        spec.environment = vec![
+            ("A".to_owned(), secret("opensesame")),
+            ("B".to_owned(), secret("open")),
+            ("C".to_owned(), secret("it")),
+            ("D".to_owned(), Value::Plain("plain".to_owned())),
+        ];
+        spec.secrets = vec!["in the command".to_owned()];
+        let secrets = spec.secrets();
+        assert_eq!(
+            secrets.redact("opensesame, open it: plain, in the command"),
+            "[redacted], [redacted] it: plain, [redacted]"
+        );
+        assert_eq!(secrets.redact_bytes(b"\xff plain".to_vec()), b"\xff plain");
+        assert_eq!(
+            secrets.redact_bytes(b"\xff open".to_vec()),
+            "\u{fffd} [redacted]".as_bytes()
+        );
+        let command = ["serve", "in the command", "--api-key", "x", "--port", "80"];
+        assert_eq!(
+            secrets.redact_command(&command.map(str::to_owned)),
+            [
+                "serve",
+                "[redacted]",
+                "--api-key",
+                "[redacted]",
+                "--port",
+                "80"
+            ]
+        );
+        assert_eq!(format!("{:?}", spec.environment[0]), r#"("A", Secret(…))"#);
+    }
+}

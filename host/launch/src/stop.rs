@@ -1,0 +1,108 @@
+//! How an engine was stopped.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Exit;
+use crate::log::Kept;
+use crate::port::Occupied;
+
+/// What it took to end an engine's processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needed {
+    /// None was left.
+    Nothing,
+    /// SIGTERM.
+    Terminate,
+    /// SIGTERM, and SIGKILL after the time that the engine may take.
+    Kill,
+}
+
+impl std::fmt::Display for Needed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Needed::Nothing => "nothing",
+            Needed::Terminate => "SIGTERM",
+            Needed::Kill => "SIGKILL",
+        })
+    }
+}
+
+/// A process of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Seen {
+    /// Its identifier.
+    pub pid: u32,
+    /// What it ran, without what looks like a secret; absent if that could not be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+impl std::fmt::Display for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.command {
+            Some(command) => write!(f, "process {} (`{command}`)", self.pid),
+            None => write!(f, "process {}", self.pid),
+        }
+    }
+}
+
+/// What the memory of an engine's devices says after its processes have ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// It is free again.
+    Free,
+    /// It is not free, in words: which device, and how much of it.
+    Held(String),
+    /// There is no device, or it does not say.
+    Unknown,
+}
+
+/// How an engine was stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Stopped {
+    /// How the process ended that was started; absent if it is still there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+    /// What it took to end the processes.
+    pub needed: Needed,
+    /// Processes that had left the engine's group, and were ended too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<Seen>,
+    /// Processes that were killed and are still there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<Seen>,
+    /// The port, if it did not become free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occupied: Option<Occupied>,
+    /// The devices' memory.
+    pub memory: Memory,
+    /// Seconds that all this took.
+    pub took_s: f64,
+    /// What is kept of the log.
+    pub log: Kept,
+    /// The last lines that the engine wrote, the oldest first.
+    pub last_lines: Vec<String>,
+}
+
+impl Stopped {
+    /// Whether nothing of the engine is left, so that another can be started in its place.
+    pub fn is_clean(&self) -> bool {
+        let held = matches!(self.memory, Memory::Held(_));
+        self.survivors.is_empty() && self.occupied.is_none() && !held
+    }
+
+    /// What is left of the engine, in words. Nothing if it is clean.
+    pub fn left(&self) -> Option<String> {
+        let mut left: Vec<String> = self.survivors.iter().map(Seen::to_string).collect();
+        left.extend(self.occupied.as_ref().map(Occupied::to_string));
+        if let Memory::Held(what) = &self.memory {
+            left.push(what.clone());
+        }
+        (!left.is_empty()).then(|| left.join("; "))
+    }
+}

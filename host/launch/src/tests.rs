@@ -1,0 +1,115 @@
+//! Engines that are real processes: shells, and this test program in the part of an engine.
+
+mod leftovers;
+mod lives;
+mod players;
+mod stops;
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::process::{Id, Table};
+use crate::{Check, Engine, Memory, Spec, Value};
+
+/// Longer than anything takes; a test that waits so long fails.
+const LONG: Duration = Duration::from_secs(120);
+
+/// A port that nobody has. Another test may get it before the engine does, so each has a range of its own.
+fn free_port() -> u16 {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    // Below those that the system gives to clients.
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 20_000 + u16::try_from(std::process::id() % 100).unwrap() * 100;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A shell that runs a script.
+fn shell(script: &str) -> Vec<String> {
+    ["sh", "-c", script].map(str::to_owned).to_vec()
+}
+
+/// An engine in a folder of its own.
+fn spec(folder: &TempDir, command: Vec<String>) -> Spec {
+    let mut spec = Spec::new(
+        "e",
+        command,
+        ("127.0.0.1", free_port()),
+        folder.path().join("engine.log"),
+        folder.path().join("markers"),
+    );
+    spec.ready_timeout = LONG;
+    spec.stop_timeout = LONG;
+    spec.settle_timeout = LONG;
+    spec
+}
+
+/// This program as an engine that listens on the port of the specification. `before` is a script that ends with what
+/// runs it, such as `exec "$@"`.
+fn listening(folder: &TempDir, before: &str) -> Spec {
+    let mut spec = spec(folder, shell(before));
+    spec.command.push("sh".to_owned());
+    spec.command.extend(players::command("engine"));
+    let port = Value::Plain(spec.port.to_string());
+    spec.environment.push((players::PORT.to_owned(), port));
+    spec
+}
+
+/// Whether somebody listens on a port.
+fn answers(port: u16) -> Check {
+    match TcpStream::connect(("127.0.0.1", port)) {
+        Ok(_) => Check::Ready,
+        Err(error) => Check::NotYet(error.to_string()),
+    }
+}
+
+/// An engine that is ready when this file is there.
+async fn ready_with(spec: Spec, file: &Path) -> Engine {
+    let mut engine = Engine::start(spec).unwrap();
+    let check = async || match file.exists() {
+        true => Check::Ready,
+        false => Check::NotYet("the file is missing".to_owned()),
+    };
+    engine.ready(check).await.unwrap();
+    engine
+}
+
+/// The process whose identifier a file holds.
+fn process_in(file: &Path) -> Id {
+    let pid = std::fs::read_to_string(file)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    Table::default().process(pid).unwrap().id
+}
+
+fn lives(process: Id) -> bool {
+    Table::default().lives(process)
+}
+
+async fn no_device() -> Memory {
+    Memory::Unknown
+}
+
+/// How many markers there are.
+fn markers(folder: &TempDir) -> usize {
+    crate::marker::Marker::all(&folder.path().join("markers"))
+        .unwrap()
+        .len()
+}
+
+/// Runs a test on a runtime as the runner has them.
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(test)
+}

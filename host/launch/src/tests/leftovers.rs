@@ -1,0 +1,178 @@
+//! What a killed runner leaves, and what later starts make of it.
+
+use std::fs;
+use std::process::{Child, Command};
+
+use super::*;
+use crate::family::Family;
+use crate::marker::Marker;
+use crate::{Needed, State, clean_up};
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_engine_of_a_killed_runner_is_found_and_ended() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let mut owner = players::owner(&folder, port);
+        let mut owner = owner.spawn().unwrap();
+        let ready = folder.path().join("ready");
+        while !fs::read_to_string(&ready).is_ok_and(|pid| !pid.is_empty()) {
+            assert_eq!(owner.try_wait().unwrap(), None, "it plays on");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let engine = process_in(&ready);
+        let worker = process_in(&folder.path().join("worker"));
+
+        let markers_at = folder.path().join("markers");
+        let found = clean_up(&markers_at).await.unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].state, State::InUse { owner: owner.id() });
+        assert!(lives(engine) && lives(worker), "their runner lives");
+
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        assert!(lives(engine) && lives(worker), "nobody told them");
+        assert_eq!(answers(port), Check::Ready);
+        let found = clean_up(&markers_at).await.unwrap();
+        assert_eq!(found.len(), 1);
+        let State::Ended { needed, outside } = &found[0].state else {
+            panic!("{}", found[0]);
+        };
+        assert_eq!(*needed, Needed::Terminate);
+        assert_eq!(outside.len(), 1, "{outside:?}");
+        assert_eq!(outside[0].pid, worker.pid);
+        assert_eq!(
+            found[0].to_string(),
+            "engine `orphan` of an earlier run was ended with SIGTERM"
+        );
+        assert!(!lives(engine) && !lives(worker));
+        assert!(crate::check_port("127.0.0.1", port).is_ok());
+        assert_eq!(markers(&folder), 0);
+        assert_eq!(clean_up(&markers_at).await.unwrap(), []);
+    });
+}
+
+/// A process that no engine has anything to do with.
+struct Stranger(Child);
+
+impl Stranger {
+    fn start() -> Self {
+        use std::os::unix::process::CommandExt;
+        Stranger(
+            Command::new("sleep")
+                .arg("1000")
+                .process_group(0)
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    fn id(&self) -> Id {
+        Table::default().process(self.0.id()).unwrap().id
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A marker of an engine whose leader was this process, and whose runner has ended.
+fn forged(leader: Option<Id>) -> Marker {
+    let table = Table::default();
+    let family = Family {
+        launch: "forged".to_owned(),
+        leader,
+        pipe: None,
+        seen: Default::default(),
+    };
+    let mut marker = Marker::new(
+        &table,
+        "forged".to_owned(),
+        shell("sleep 1000"),
+        ("127.0.0.1".to_owned(), 1),
+        "engine.log".into(),
+        60.0,
+        family,
+    );
+    // A process that had this identifier before this one.
+    marker.owner.start -= 1;
+    marker
+}
+
+async fn cleaned(folder: &TempDir, marker: &Marker) -> State {
+    let markers = folder.path().join("markers");
+    marker.write(&markers).unwrap();
+    let mut found = clean_up(&markers).await.unwrap();
+    assert_eq!(found.len(), 1);
+    found.remove(0).state
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_that_has_the_identifier_of_an_engine_is_not_killed() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let stranger = Stranger::start();
+        let id = stranger.id();
+        let earlier = Id {
+            start: id.start - 1,
+            ..id
+        };
+        assert_eq!(cleaned(&folder, &forged(Some(earlier))).await, State::Gone);
+        let mut seen = forged(None);
+        seen.family.seen.insert(earlier);
+        assert_eq!(cleaned(&folder, &seen).await, State::Gone);
+        assert_eq!(cleaned(&folder, &forged(None)).await, State::Gone);
+        assert_eq!(markers(&folder), 0);
+
+        // Of another start of the system.
+        let mut rebooted = forged(Some(id));
+        rebooted.boot = Some("another".to_owned());
+        assert_eq!(cleaned(&folder, &rebooted).await, State::Gone);
+        assert_eq!(markers(&folder), 0);
+        // Of another container.
+        let mut contained = forged(Some(id));
+        contained.namespace = Some("pid:[1]".to_owned());
+        let state = cleaned(&folder, &contained).await;
+        assert!(matches!(state, State::Unknown { .. }), "{state:?}");
+        assert_eq!(markers(&folder), 1, "it is not ours to remove");
+        assert!(lives(id));
+
+        // The same marker with the right start is that of this process.
+        let state = cleaned(&folder, &forged(Some(id))).await;
+        assert!(matches!(state, State::Ended { .. }), "{state:?}");
+        assert!(!lives(id));
+    });
+}
+
+#[test]
+fn markers_that_cannot_be_read_are_left_and_reported() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let markers_at = folder.path().join("markers");
+        assert_eq!(
+            clean_up(&markers_at).await.unwrap(),
+            [],
+            "there are none yet"
+        );
+        fs::create_dir(&markers_at).unwrap();
+        fs::write(markers_at.join("torn.engine"), "{").unwrap();
+        let later = serde_json::to_string(&forged(None)).unwrap();
+        let later = later.replace(r#""version":1"#, r#""version":2"#);
+        fs::write(markers_at.join("later.engine"), later).unwrap();
+        fs::write(markers_at.join("something.else"), "").unwrap();
+        let found = clean_up(&markers_at).await.unwrap();
+        let words: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(words.len(), 2);
+        assert!(words[0].contains("it has version 2, and this runner reads version 1"));
+        assert!(words[1].contains("torn.engine: this marker of an engine cannot be read: EOF"));
+        assert!(words[1].ends_with("end the engine if it runs, and remove the file"));
+        assert_eq!(markers(&folder), 2);
+        fs::write(folder.path().join("file"), "").unwrap();
+        assert!(clean_up(&folder.path().join("file")).await.is_err());
+    });
+}

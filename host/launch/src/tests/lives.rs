@@ -1,0 +1,334 @@
+//! How engines start, become ready, and die.
+
+use std::fs;
+
+use super::*;
+use crate::{Class, Exit, Listener, NotReady, StartError, version};
+
+#[test]
+fn an_engine_that_becomes_ready_and_stops() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = listening(
+            &folder,
+            r#"echo "key is $KEY"; echo loading >&2; exec "$@""#,
+        );
+        let secret = Value::Secret("opensesame".to_owned());
+        spec.environment.push(("KEY".to_owned(), secret));
+        spec.environment
+            .push(("NAME".to_owned(), Value::Plain("value".to_owned())));
+        spec.environment.push(("HOME".to_owned(), Value::Unset));
+        spec.command.push("--api-key=hidden".to_owned());
+        // The engine of this test takes no such option; it is for the record.
+        spec.command[2] = spec.command[2].replace(r#""$@""#, r#""$1" "$2" "$3" "$4" "$5" "$6""#);
+        let (port, log) = (spec.port, spec.log.clone());
+        let mut engine = Engine::start(spec).unwrap();
+        let mut asked = 0;
+        let record = engine.ready(async || {
+            asked += 1;
+            answers(port)
+        });
+        let record = record.await.unwrap().clone();
+        assert!(asked >= 1);
+        assert!(record.ready_after_s.unwrap() > 0.0);
+        if cfg!(target_os = "linux") {
+            assert_eq!(record.listener, Some(Listener::Engine));
+        }
+        assert_eq!(record.command.last().unwrap(), "--api-key=[redacted]");
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(
+            !text.contains("opensesame") && !text.contains("hidden"),
+            "{text}"
+        );
+        assert_eq!(
+            serde_json::from_str::<crate::Record>(&text).unwrap(),
+            record
+        );
+        assert_eq!(record.environment["KEY"].as_deref(), Some("[redacted]"));
+        assert_eq!(record.environment["NAME"].as_deref(), Some("value"));
+        assert_eq!(record.environment["HOME"], None);
+        assert!(record.started.starts_with("20"), "{}", record.started);
+        assert_eq!(markers(&folder), 1);
+        let marker = fs::read_dir(folder.path().join("markers")).unwrap();
+        let marker = marker.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+        let marker: String = marker.collect();
+        assert!(marker.contains("--api-key=[redacted]"), "{marker}");
+        assert!(
+            !marker.contains("opensesame") && !marker.contains("hidden"),
+            "{marker}"
+        );
+
+        let stopped = engine.stop(no_device).await;
+        assert_eq!(stopped.exit, Some(Exit::Signal(15)));
+        assert_eq!(stopped.needed, crate::Needed::Terminate);
+        assert!(stopped.is_clean(), "{:?}", stopped.left());
+        assert_eq!(markers(&folder), 0);
+        let log = fs::read_to_string(log).unwrap();
+        assert!(log.starts_with("key is [redacted]\n"), "{log}");
+        assert!(log.contains("\nloading\n"), "{log}");
+        assert_eq!(stopped.log.bytes, log.len() as u64);
+        assert!(stopped.last_lines.contains(&"loading".to_owned()));
+    });
+}
+
+#[test]
+fn an_occupied_port_is_refused_and_its_holder_is_left_alone() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = spec(&folder, shell("sleep 1000"));
+        let server = TcpListener::bind(("127.0.0.1", spec.port)).unwrap();
+        let error = Engine::start(spec.clone()).err().unwrap();
+        assert!(matches!(error, StartError::Occupied { .. }));
+        let words = error.to_string();
+        let begin = format!(
+            "engine `e` cannot be started: port {} is not free: ",
+            spec.port
+        );
+        assert!(words.starts_with(&begin), "{words}");
+        if cfg!(target_os = "linux") {
+            let own = format!("process {} (`", std::process::id());
+            assert!(words.contains(&own), "{words}");
+        }
+        assert_eq!(markers(&folder), 0);
+        assert!(!spec.log.exists());
+        assert_eq!(answers(spec.port), Check::Ready);
+        drop(server);
+        let engine = Engine::start(spec).unwrap();
+        assert!(engine.stop(no_device).await.is_clean());
+    });
+}
+
+#[test]
+fn what_cannot_be_started_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = spec(&folder, Vec::new());
+    let missing = spec(&folder, vec!["no-such-engine-at-all".to_owned()]);
+    let mut elsewhere = spec(&folder, shell("true"));
+    elsewhere.directory = Some(folder.path().join("none"));
+    let mut unwritable = spec(&folder, shell("true"));
+    unwritable.log = folder.path().to_owned();
+    let mut unmarked = spec(&folder, shell("true"));
+    unmarked.markers = unmarked.log.join("below a file");
+    for (spec, words) in [
+        (none, "engine `e` has no launch command"),
+        (
+            missing,
+            "engine `e` cannot be started: `no-such-engine-at-all`: No such file or directory (os error 2); is it installed, and in a folder of PATH?",
+        ),
+        (elsewhere, "none, which is no directory"),
+        (unwritable, "Is a directory"),
+        (unmarked, "below a file: Not a directory"),
+    ] {
+        let error = Engine::start(spec).err().unwrap().to_string();
+        assert!(error.contains(words), "{error}");
+        assert_eq!(markers(&folder), 0);
+    }
+}
+
+#[test]
+fn an_engine_that_dies_ends_the_wait_and_says_why() {
+    run(async {
+        let refuses = r#"echo up; echo "usage: serve" >&2; echo "serve: error: unrecognized arguments: $0" >&2; exit 2"#;
+        for (script, exit, class, last) in [
+            (
+                refuses,
+                Exit::Code(2),
+                Class::WrongOptions,
+                "serve: error: unrecognized arguments: sh",
+            ),
+            ("echo bye; exit 0", Exit::Code(0), Class::Exited, "bye"),
+            (
+                "echo fault; kill -SEGV $$",
+                Exit::Signal(11),
+                Class::Signalled,
+                "fault",
+            ),
+            (
+                "echo big; exit 137",
+                Exit::Code(137),
+                Class::OutOfMemory,
+                "big",
+            ),
+            (
+                "echo 'torch.OutOfMemoryError: CUDA out of memory.'; echo trace; exit 1",
+                Exit::Code(1),
+                Class::OutOfDeviceMemory,
+                "trace",
+            ),
+            (
+                "printf 'no end'; exit 3",
+                Exit::Code(3),
+                Class::Exited,
+                "no end",
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut engine = Engine::start(spec(&folder, shell(script))).unwrap();
+            let never = async || Check::NotYet("refused".to_owned());
+            let error = engine.ready(never).await.unwrap_err();
+            let NotReady::Died(death) = error else {
+                panic!("{script}: {error}");
+            };
+            assert_eq!((death.exit, death.class), (exit, class), "{script}");
+            assert!(death.before_ready);
+            assert_eq!(death.last_lines.last().unwrap(), last);
+            let stopped = engine.stop(no_device).await;
+            assert_eq!(stopped.needed, crate::Needed::Nothing);
+            assert_eq!(stopped.exit, Some(exit));
+            assert!(stopped.is_clean());
+            assert_eq!(markers(&folder), 0);
+        }
+    });
+}
+
+/// A check that never returns is given up when the engine dies.
+#[test]
+fn a_check_that_hangs_hides_no_death() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engine = Engine::start(spec(&folder, shell("exit 4"))).unwrap();
+        let hangs = async || std::future::pending::<Check>().await;
+        let error = engine.ready(hangs).await.unwrap_err();
+        assert!(matches!(error, NotReady::Died(death) if death.exit == Exit::Code(4)));
+    });
+}
+
+/// A stranger that answers in the place of a dead engine makes nothing ready.
+#[test]
+fn an_answer_after_the_death_is_none() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engine = Engine::start(spec(&folder, shell("exit 4"))).unwrap();
+        engine.death().await;
+        let error = engine.ready(async || Check::Ready).await.unwrap_err();
+        assert!(matches!(error, NotReady::Died(_)));
+    });
+}
+
+#[test]
+fn an_engine_that_never_becomes_ready() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = spec(&folder, shell("echo loading; sleep 1000"));
+        spec.ready_timeout = Duration::from_millis(300);
+        let log = spec.log.clone();
+        let mut engine = Engine::start(spec).unwrap();
+        let check = async || Check::NotYet("503 of /health".to_owned());
+        let error = engine.ready(check).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the engine was not ready within 0.3 s: 503 of /health"
+        );
+        let refused = engine.ready(async || Check::Never("no such model".to_owned()));
+        let words = refused.await.unwrap_err().to_string();
+        // The time was over already; a check that answers at once is heard before.
+        assert!(
+            words.contains("not ready") || words.contains("no such model"),
+            "{words}"
+        );
+        assert_eq!(engine.record().ready_after_s, None);
+        assert!(engine.stop(no_device).await.is_clean());
+        assert_eq!(fs::read_to_string(log).unwrap(), "loading\n");
+    });
+}
+
+#[test]
+fn an_engine_that_will_not_become_ready_is_not_waited_for() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engine = Engine::start(spec(&folder, shell("sleep 1000"))).unwrap();
+        let refused = engine.ready(async || Check::Never("no such model".to_owned()));
+        let error = refused.await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the engine will not become ready: no such model"
+        );
+        assert!(engine.stop(no_device).await.is_clean());
+    });
+}
+
+#[test]
+fn a_death_during_a_run_is_noticed() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ready");
+        let mut spec = spec(&folder, shell("echo > ready; sleep 1000 & wait; exit 9"));
+        spec.directory = Some(folder.path().to_owned());
+        let engine = ready_with(spec, &file).await;
+        let death = engine.death();
+        let run = tokio::spawn(death);
+        assert!(!run.is_finished());
+        let pid = crate::process::raw(engine.record().pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::ABORT).unwrap();
+        let death = run.await.unwrap();
+        assert_eq!(
+            (death.exit, death.class),
+            (Exit::Signal(6), Class::Signalled)
+        );
+        assert!(!death.before_ready);
+        assert_eq!(
+            death.to_string(),
+            "the engine died while it was measured, with signal 6 (SIGABRT)"
+        );
+        // Its worker is ended after it.
+        let stopped = engine.stop(no_device).await;
+        assert_eq!(stopped.needed, crate::Needed::Terminate);
+        assert!(stopped.is_clean());
+    });
+}
+
+#[test]
+fn what_it_writes_has_a_bound() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo > ready; sleep 1000";
+        let mut spec = spec(&folder, shell(script));
+        spec.directory = Some(folder.path().to_owned());
+        spec.log_limit = 10_000;
+        let log = spec.log.clone();
+        let engine = ready_with(spec, &folder.path().join("ready")).await;
+        let stopped = engine.stop(no_device).await;
+        let earlier = fs::read_to_string(log.with_extension("log.earlier")).unwrap();
+        let kept = earlier + &fs::read_to_string(log).unwrap();
+        assert!(
+            kept.len() <= 10_000 && kept.len() >= 5_000,
+            "{}",
+            kept.len()
+        );
+        assert!(kept.ends_with("line 19998\nline 19999\n"), "{kept}");
+        assert_eq!(stopped.log.bytes - stopped.log.lost, kept.len() as u64);
+        assert_eq!(stopped.last_lines.len(), 40);
+    });
+}
+
+#[test]
+fn versions_of_programs() {
+    run(async {
+        let ask = async |script: &str, within| {
+            let environment = [("V".to_owned(), Value::Plain("0.11.0".to_owned()))];
+            let version = version(&shell(script), &environment, None, within).await;
+            version.map_err(|error| error.to_string())
+        };
+        let version = ask("echo warning >&2; echo loading; echo $V; echo", LONG).await;
+        assert_eq!(version.unwrap(), "0.11.0");
+        let version = ask("echo version: 7 >&2; echo built with cc >&2", LONG).await;
+        assert_eq!(version.unwrap(), "version: 7");
+        let error = ask("echo no such option >&2; exit 2", LONG)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error,
+            "`sh` said no version: it ended with exit code 2: no such option"
+        );
+        let error = ask("exit 0", LONG).await.unwrap_err();
+        assert_eq!(error, "`sh` said no version: it ended with exit code 0");
+        let error = ask("sleep 1000", Duration::from_millis(50))
+            .await
+            .unwrap_err();
+        assert_eq!(error, "`sh` did not say its version within 0.05 s");
+        let error = super::super::version(&["none-such".to_owned()], &[], None, LONG).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("`none-such` does not run: "), "{error}");
+        assert!(super::super::version(&[], &[], None, LONG).await.is_err());
+    });
+}
