@@ -60,6 +60,8 @@ pub struct Lab {
     pub scenarios: Vec<Located<String>>,
     /// Keys that are laid over every scenario.
     pub set: ConfigTable,
+    /// Keys that are laid over one scenario, by its file's name without its ending.
+    pub set_for: ConfigTable,
     /// What the best trial is the best in; nothing is chosen without it.
     pub objective: Option<Objective>,
     /// When the lab ends.
@@ -70,6 +72,15 @@ pub struct Lab {
     pub models: Vec<Model>,
     /// The engines; at least one.
     pub engines: Vec<Engine>,
+}
+
+impl Lab {
+    /// Keys that are laid over the scenario of that file's name, such as `sharegpt`, after those for all. They are a part of
+    /// what the scenario consists of, so they belong into its digest.
+    pub fn set_for(&self, scenario: &str) -> Option<Value> {
+        let entry = self.set_for.get(scenario)?;
+        Some(entry.value.value.to_json())
+    }
 }
 
 /// Settings of successive halving.

@@ -44,6 +44,9 @@ pub struct LabReport {
     /// The objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<String>,
+    /// The objective's figure with its unit, as `throughput.output-tokens-per-s (tok/s)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure: Option<String>,
     /// What every run had to meet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
@@ -277,6 +280,10 @@ pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
         strategy: lab.strategy.name().to_owned(),
         repeats: lab.repeats,
         objective: objective.map(ToString::to_string),
+        figure: objective.map(|objective| match objective.measure.unit() {
+            "" => objective.measure.to_string(),
+            unit => format!("{} ({unit})", objective.measure),
+        }),
         constraints: objective
             .map(|objective| {
                 objective

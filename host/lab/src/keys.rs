@@ -68,7 +68,7 @@ pub const OPTION: [Key; 5] = [
 ];
 
 /// Every key, in the order of a file.
-pub const KEYS: [Key; 47] = [
+pub const KEYS: [Key; 48] = [
     key(["", "name"], "a string", "required", "The name of the lab."),
     key(
         ["", "about"],
@@ -119,6 +119,13 @@ pub const KEYS: [Key; 47] = [
         "nothing",
         "Keys that are laid over every scenario, such as `load.requests = 500`. Texts may hold placeholders, such as \
          \"{model.tokenizer}\".",
+    ),
+    key(
+        ["", "set-for"],
+        "a table of tables of a scenario's keys",
+        "nothing",
+        "The same for one scenario, by its file's name without `.toml`: [set-for.sharegpt.dataset.files]. It holds no \
+         placeholders.",
     ),
     key(
         ["", "objective"],

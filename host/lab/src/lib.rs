@@ -2,8 +2,8 @@
 //!
 //! This crate owns the lab file ([`Lab::parse`]), what it expands to ([`Trial`]), the strategies ([`next`]), the objective
 //! and the tests by which a winner is chosen, the journal's format ([`Event`], [`Results`]), the estimate of time
-//! ([`progress`]) and what a lab found ([`findings`]). It is pure: it starts no engine, makes no run and reads no file. Whoever
-//! drives it reads the lab file and the scenarios, appends events to the journal, and asks [`next`] after each start of an
+//! ([`progress`]) and what a lab found ([`findings`]). It is pure: it starts no engine, makes no run and reads no file. The caller
+//! reads the lab file and the scenarios, appends events to the journal, and asks [`next`] after each start of an
 //! engine:
 //!
 //! ```text
@@ -35,6 +35,9 @@ pub mod template;
 pub mod value;
 pub mod walk;
 
+#[cfg(test)]
+#[path = "../../result/src/summary/fixture.rs"]
+mod exchanges;
 #[cfg(test)]
 mod tests;
 

@@ -154,3 +154,71 @@ impl JsonSchema for Number {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchanges::{facts, failed, reply};
+    use model::exchange::Class;
+    use model::exchange::Kind::{End, Text};
+
+    fn objective(constraints: &[&str]) -> Objective {
+        let constraints = constraints.iter().map(|text| text.parse().unwrap());
+        Objective::new("ttft.mean".parse().unwrap(), false, constraints.collect())
+    }
+
+    /// Ten requests answered after 50 ms, the last of which fails if that is asked for.
+    fn run(fails: bool, objective: &Objective) -> Measured {
+        let mut run: Vec<_> = (0..10)
+            .map(|index| reply(index, 1000, &[(1050, Text, None, 3), (1070, End, None, 0)]))
+            .collect();
+        if fails {
+            run[9] = failed(run[9].clone(), Class::Truncated, "cut off");
+        }
+        let summary = Summary::of(&facts(), &run);
+        let scores = Scores::from([("exact-match".to_owned(), 0.8)]);
+        Measured::of(&summary, &scores, Some(objective), Vec::new())
+    }
+
+    #[test]
+    fn a_failure_breaks_constraints_on_latency_and_not_the_figure() {
+        let objective = objective(&[
+            "ttft.p99 < 2s",
+            "score.exact-match >= 90%",
+            "tpot.mean < 1s",
+        ]);
+        let whole = run(false, &objective);
+        assert_eq!(whole.named("ttft.mean"), Some(50.0));
+        assert_eq!(
+            objective.broken(&whole),
+            [
+                "score.exact-match is 0.8000, but `score.exact-match >= 0.9` must hold",
+                "tpot.mean was not measured, but `tpot.mean < 1000 ms` must hold",
+            ]
+        );
+        assert_eq!(objective.score(&whole), Some(-(50.0_f64.ln())));
+        let lossy = run(true, &objective);
+        assert_eq!(lossy.named("ttft.mean"), Some(50.0));
+        let broken = objective.broken(&lossy);
+        assert!(
+            broken[0].starts_with("ttft.p99 is infinite, because requests failed"),
+            "{broken:?}"
+        );
+        // It is not asked for, and holds all the same.
+        let success =
+            "requests.success-share is 0.9000, but `requests.success-share >= 0.99` must hold";
+        assert!(broken.contains(&success.to_owned()), "{broken:?}");
+        // The infinite survives its way through a file.
+        let text = serde_json::to_string(&lossy).unwrap();
+        assert!(text.contains(r#""ttft.p99":"inf""#), "{text}");
+        assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), lossy);
+    }
+
+    #[test]
+    fn a_constraint_on_success_replaces_the_usual_one() {
+        let own = objective(&["requests.success-share >= 50%"]);
+        assert_eq!(own.constraints.len(), 1);
+        assert_eq!(own.broken(&run(true, &own)), Vec::<String>::new());
+        assert_eq!(objective(&["verdict <= suspect"]).constraints.len(), 2);
+    }
+}

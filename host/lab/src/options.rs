@@ -18,27 +18,41 @@ pub(crate) use conditions::{Names, conditions};
 /// The most values of an option.
 const MOST_VALUES: usize = 200;
 
-/// Reads `options`, `env-options`, `linked` and `baseline`. `env` are the engine's other variables.
-pub(crate) fn read(t: &mut Reader<'_, '_>, env: &[(String, String)]) -> Vec<Dimension> {
+/// Reads `options`, `env-options`, `linked` and `baseline`. `env` are the engine's other variables. Also the names of options
+/// that could not be read, so that nothing is said of conditions on them.
+pub(crate) fn read(
+    t: &mut Reader<'_, '_>,
+    env: &[(String, String)],
+) -> (Vec<Dimension>, Vec<String>) {
     let options = t.config("options");
     let variables = t.config("env-options");
     let linked = t.config("linked");
     let baseline = t.config("baseline");
     let mut whens = Vec::new();
     let mut dimensions = Vec::new();
+    let mut unread = Vec::new();
     for (table, is_env) in [(&options, false), (&variables, true)] {
         for entry in table.iter() {
             if is_env {
                 check_variable_name(t, &entry.key.value, &entry.key.place);
             }
-            dimensions.extend(option(t, entry, is_env, &mut whens));
+            match option(t, entry, is_env, &mut whens) {
+                Some(dimension) => dimensions.push(dimension),
+                None => unread.push(entry.key.value.clone()),
+            }
         }
     }
     for group in linked.iter() {
-        dimensions.extend(linked_group(t, group));
+        match (linked_group(t, group), &group.value.value) {
+            (Some(dimension), _) => dimensions.push(dimension),
+            (None, Config::Table(table)) => {
+                unread.extend(table.iter().map(|entry| entry.key.value.clone()));
+            }
+            (None, _) => {}
+        }
     }
     check_names(t, &dimensions, env);
-    for (place, expr) in conditions_of(t, &dimensions, whens) {
+    for (place, expr) in conditions_of(t, &dimensions, whens, &unread) {
         dimensions[place].when = Some(expr);
     }
     let all: Vec<String> = dimensions
@@ -46,11 +60,12 @@ pub(crate) fn read(t: &mut Reader<'_, '_>, env: &[(String, String)]) -> Vec<Dime
         .flat_map(names)
         .map(str::to_owned)
         .collect();
-    for entry in baseline.iter() {
+    let is_read = |entry: &&ConfigEntry| !unread.contains(&entry.key.value);
+    for entry in baseline.iter().filter(is_read) {
         rebase(t, entry, &mut dimensions, &all);
     }
     rebase_linked(t, &baseline, &mut dimensions);
-    dimensions
+    (dimensions, unread)
 }
 
 fn names(dimension: &Dimension) -> impl Iterator<Item = &str> {

@@ -72,11 +72,16 @@ fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
         return;
     }
     let _ = writeln!(out, "| {} |", header.join(" | "));
-    let marks: Vec<&str> = header
-        .iter()
-        .enumerate()
-        .map(|(at, _)| if at == 0 { "---" } else { "---:" })
-        .collect();
+    let is_number =
+        |cell: &String| cell.is_empty() || cell.starts_with(|c: char| "+-0123456789".contains(c));
+    let marks = (0..header.len()).map(|at| {
+        // Ids of trials look like numbers and are none.
+        let is_right = at > 0
+            && rows.iter().all(|row| is_number(&row[at]))
+            && rows.iter().any(|row| !row[at].is_empty());
+        if is_right { "---:" } else { "---" }
+    });
+    let marks: Vec<&str> = marks.collect();
     let _ = writeln!(out, "| {} |", marks.join(" | "));
     for row in rows {
         let _ = writeln!(out, "| {} |", row.join(" | "));
@@ -106,7 +111,7 @@ fn conclusion(out: &mut String, report: &LabReport, study: &StudyReport) {
     });
     table(
         out,
-        &["Scenario", "Figure", "Against the baseline"],
+        &["Scenario", &figure_of(report), "Against the baseline"],
         &rows.collect::<Vec<_>>(),
     );
 }
@@ -205,7 +210,7 @@ fn experiments(out: &mut String, report: &LabReport, study: &StudyReport) {
         if !stage.is_complete {
             paragraph(out, "This experiment is not complete.");
         }
-        rows(out, &stage.rows);
+        rows(out, report, &stage.rows);
     }
     if !study.options.is_empty() {
         heading(out, 2, &format!("By option{}", of_model(report, study)));
@@ -216,7 +221,11 @@ fn experiments(out: &mut String, report: &LabReport, study: &StudyReport) {
                 cells[0] = plain(&value.value);
                 cells
             });
-            table(out, &HEADER, &values.collect::<Vec<_>>());
+            table(
+                out,
+                &header("Value", &figure_of(report)),
+                &values.collect::<Vec<_>>(),
+            );
         }
     }
     if !study.against_baseline.is_empty() {
@@ -225,7 +234,7 @@ fn experiments(out: &mut String, report: &LabReport, study: &StudyReport) {
             2,
             &format!("Everything against the baseline{}", of_model(report, study)),
         );
-        rows(out, &study.against_baseline);
+        rows(out, report, &study.against_baseline);
     }
     fronts(out, report, study);
     if !study.not_significant.is_empty() {
@@ -273,7 +282,18 @@ fn experiments(out: &mut String, report: &LabReport, study: &StudyReport) {
     runs(out, report, study);
 }
 
-const HEADER: [&str; 4] = ["Trial", "Figure", "Against the first", "Judgement"];
+/// The columns of trials, with the objective's figure.
+fn header<'f>(first: &'f str, figure: &'f str) -> [&'f str; 4] {
+    [first, figure, "Against the reference", "Judgement"]
+}
+
+/// What the objective's figure is called.
+fn figure_of(report: &LabReport) -> String {
+    report
+        .figure
+        .as_deref()
+        .map_or_else(|| "Figure".to_owned(), plain)
+}
 
 fn cells(row: &Row) -> Vec<String> {
     let level = row.level.map(figures).unwrap_or_default();
@@ -287,8 +307,13 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// The rows of a stage, and below it the scenarios, where there are several.
-fn rows(out: &mut String, all: &[Row]) {
-    table(out, &HEADER, &all.iter().map(cells).collect::<Vec<_>>());
+fn rows(out: &mut String, report: &LabReport, all: &[Row]) {
+    let figure = figure_of(report);
+    table(
+        out,
+        &header("Trial", &figure),
+        &all.iter().map(cells).collect::<Vec<_>>(),
+    );
     let many = all.iter().map(|row| row.scenarios.len()).max().unwrap_or(0);
     if many < 2 {
         return;
@@ -307,7 +332,7 @@ fn rows(out: &mut String, all: &[Row]) {
     });
     table(
         out,
-        &["Trial", "Scenario", "Figure", "Against the first"],
+        &["Trial", "Scenario", &figure, "Against the reference"],
         &each.collect::<Vec<_>>(),
     );
 }
@@ -346,6 +371,7 @@ fn fronts(out: &mut String, report: &LabReport, study: &StudyReport) {
 /// Every run, with its folder, verdict and findings.
 fn runs(out: &mut String, report: &LabReport, study: &StudyReport) {
     heading(out, 2, &format!("Runs{}", of_model(report, study)));
+    let figure = figure_of(report);
     let stage_of = |round: u32| {
         let within = |stage: &&StageReport| (stage.rounds[0]..=stage.rounds[1]).contains(&round);
         study
@@ -376,7 +402,7 @@ fn runs(out: &mut String, report: &LabReport, study: &StudyReport) {
             ]
         });
         let header = [
-            "Scenario", "Round", "Figure", "Verdict", "Folder", "Findings",
+            "Scenario", "Round", &figure, "Verdict", "Folder", "Findings",
         ];
         table(out, &header, &rows.collect::<Vec<_>>());
     }

@@ -39,10 +39,10 @@ impl Lab {
     }
 }
 
-/// A whole number within bounds, or what holds without it.
+/// A whole number within bounds, or what holds without it. The key's table is for messages.
 fn count(
     t: &mut Reader<'_, '_>,
-    key: &'static str,
+    [table, key]: [&'static str; 2],
     [least, most]: [u32; 2],
     otherwise: u32,
 ) -> u32 {
@@ -54,7 +54,7 @@ fn count(
         .filter(|count| (least..=most).contains(count));
     fits.unwrap_or_else(|| {
         let words = format!(
-            "`{key}`: expected a whole number from {least} to {most}, found {}",
+            "`{table}{key}`: expected a whole number from {least} to {most}, found {}",
             said.value
         );
         t.report(Problem::new(words).at(said.place, "out of range"));
@@ -63,7 +63,7 @@ fn count(
 }
 
 /// A number above zero, and at most `most`.
-fn above_zero(t: &mut Reader<'_, '_>, key: &'static str, most: f64) -> Option<f64> {
+fn above_zero(t: &mut Reader<'_, '_>, [table, key]: [&'static str; 2], most: f64) -> Option<f64> {
     let said = t.number(key, "a number above 0")?;
     if said.value > 0.0 && said.value <= most && said.value.is_finite() {
         return Some(said.value);
@@ -74,7 +74,7 @@ fn above_zero(t: &mut Reader<'_, '_>, key: &'static str, most: f64) -> Option<f6
         String::new()
     };
     let words = format!(
-        "`{key}`: expected a number above 0{limit}, found {}",
+        "`{table}{key}`: expected a number above 0{limit}, found {}",
         said.value
     );
     t.report(Problem::new(words).at(said.place, "out of range"));
@@ -103,21 +103,31 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     let kind = strategy
         .as_ref()
         .map_or(Strategy::default(), |said| said.value);
-    let repeats = count(t, "repeats", [1, 100], 3);
+    let repeats = count(t, ["", "repeats"], [1, 100], 3);
     let usual = if kind == Strategy::Matrix { 0 } else { repeats };
-    let confirm = count(t, "confirm", [0, 100], usual);
-    let retries = count(t, "retries", [0, 10], 1);
-    let passes = count(t, "passes", [1, 20], 2);
+    let confirm = count(t, ["", "confirm"], [0, 100], usual);
+    let retries = count(t, ["", "retries"], [0, 10], 1);
+    let passes = count(t, ["", "passes"], [1, 20], 2);
     let scenarios = scenarios(t);
     let set = t.config("set");
+    let set_for = t.config("set-for");
+    for entry in set_for.iter() {
+        if !matches!(entry.value.value, Config::Table(_)) {
+            let name = &entry.key.value;
+            let words = format!("`set-for.{name}`: expected a table of a scenario's keys");
+            t.report(Problem::new(words).at(entry.value.place.clone(), "here"));
+        }
+    }
     let has_objective = t.has("objective");
     let objective = t.table("objective", |t| objective(t, has_objective));
     let budget = t.table("budget", |t| Budget {
         time: time(t, "time"),
-        cost: above_zero(t, "cost", f64::INFINITY),
+        cost: above_zero(t, ["budget.", "cost"], f64::INFINITY),
     });
     let has_cost = t.has("cost");
-    let per_hour = t.table("cost", |t| above_zero(t, "per-hour", f64::INFINITY));
+    let per_hour = t.table("cost", |t| {
+        above_zero(t, ["cost.", "per-hour"], f64::INFINITY)
+    });
     if budget.cost.is_some() && !has_cost {
         t.report(
             Problem::new("`budget.cost` has no price to count with")
@@ -125,8 +135,8 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
         );
     }
     let halving = t.table("halving", |t| Halving {
-        eta: count(t, "eta", [2, 10], 3),
-        first_share: above_zero(t, "first-share", 1.0).unwrap_or(1.0),
+        eta: count(t, ["halving.", "eta"], [2, 10], 3),
+        first_share: above_zero(t, ["halving.", "first-share"], 1.0).unwrap_or(1.0),
     });
     let models = models(t);
     let engines = engines(t, &models, &set);
@@ -147,6 +157,7 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
         halving,
         scenarios,
         set,
+        set_for,
         objective,
         budget,
         per_hour,

@@ -53,6 +53,8 @@ pub struct Decision {
     pub chosen: Option<Trial>,
     /// It against the baseline, in the stage that decides.
     pub row: Option<Row>,
+    /// Whether that stage has fresh runs of it, so that the gain is not that of the luckiest of many.
+    pub is_confirmed: bool,
     /// Trials that may be as good.
     pub ties: Vec<TrialId>,
 }
@@ -369,7 +371,8 @@ impl Walk<'_> {
         let mut rounds = 1;
         for rung in 1.. {
             let others = trials.len().saturating_sub(1);
-            let is_last = others <= eta as usize;
+            let is_full = share >= 1.0 && rounds >= self.lab.repeats;
+            let is_last = is_full || others <= eta as usize;
             let asked = Asked {
                 title: match is_last {
                     true => format!("Rung {rung}, the last"),
@@ -445,6 +448,7 @@ impl Walk<'_> {
                 baseline,
                 chosen: None,
                 row,
+                is_confirmed: false,
                 ties: Vec::new(),
             });
         };
@@ -452,6 +456,7 @@ impl Walk<'_> {
             .stage
             .ties(&self.sides(choice.stage.share), &choice.trial.id);
         let ties = ties.into_iter().filter(|tie| *tie != baseline.id).collect();
+        let is_confirmed = confirmed.is_some() || self.lab.confirm > 0;
         let decides = match (confirmed, self.lab.confirm) {
             (Some(stage), _) => stage,
             (None, 0) => choice.stage.clone(),
@@ -473,6 +478,7 @@ impl Walk<'_> {
             baseline,
             chosen: Some(choice.trial),
             row,
+            is_confirmed,
             ties,
         })
     }

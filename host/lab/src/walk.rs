@@ -13,6 +13,9 @@
 //! **No memory.** What to do next is computed from the results every time. Strategies are written as straight lines of stages
 //! and stop at the first that is not done.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::estimate::Timing;
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
@@ -23,14 +26,31 @@ use crate::judge::{self, Sides, StageReport};
 pub const WHOLE: u32 = 1_000;
 
 /// A scenario of a lab, as it was found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
     /// Its name, which no other scenario of the lab has.
     pub name: String,
     /// A digest of all that it consists of: its text, its data, its plugins.
     pub content: String,
     /// How long a run of it takes, in seconds, if the scenario says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+}
+
+/// What a lab's folder holds beside its journal, as `lab.json`, so that its page can be drawn again and it can go on wherever
+/// the folder is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Kept {
+    /// The format's version.
+    pub version: u32,
+    /// The lab file's path, as it was given.
+    pub path: String,
+    /// The lab file's text.
+    pub text: String,
+    /// The scenarios, as they were found.
+    pub scenarios: Vec<Scenario>,
 }
 
 /// One start of an engine, and the runs that it serves.
@@ -124,15 +144,16 @@ impl<'a> Walk<'a> {
                 self.trials.push(trial.clone());
             }
         }
+        let each = asked.trials.iter().enumerate();
+        let out = each.map(|(place, trial)| self.out(trial, &asked, rounds.clone(), place == 0));
+        let out: Vec<Option<String>> = out.collect();
         let mut asks = Vec::new();
         for round in rounds.clone() {
             for place in order(asked.trials.len(), asked.rounds, round - rounds.start()) {
                 let trial = &asked.trials[place];
-                let is_out = self.out(trial, &asked, rounds.clone(), place == 0);
-                let runs = if is_out.is_some() {
-                    Vec::new()
-                } else {
-                    self.missing(&trial.id, round, asked.share)
+                let runs = match out[place] {
+                    Some(_) => Vec::new(),
+                    None => self.missing(&trial.id, round, asked.share),
                 };
                 if !runs.is_empty() {
                     let trial = trial.clone();
@@ -141,9 +162,11 @@ impl<'a> Walk<'a> {
             }
         }
         let is_complete = asks.is_empty();
-        let ruled: Vec<Option<String>> = (asked.trials.iter())
-            .map(|trial| self.out(trial, &asked, rounds.clone(), false))
-            .collect();
+        // The first trial is run on though it breaks constraints, but it is ruled out like the others.
+        let mut ruled = out;
+        if let (Some(first), Some(trial)) = (ruled.first_mut(), asked.trials.first()) {
+            *first = self.out(trial, &asked, rounds.clone(), false);
+        }
         let sides = Sides {
             lab: self.lab,
             scenarios: self.scenarios,

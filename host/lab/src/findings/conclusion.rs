@@ -93,6 +93,14 @@ fn words(lab: &Lab, decision: &Decision, ties: &[String]) -> String {
         Kind::NoObjective => "There is no objective, so nothing is recommended.".to_owned(),
         Kind::Unfinished => "It is not done, so nothing is concluded yet.".to_owned(),
     };
+    if decision.kind == Kind::Better && !decision.is_confirmed {
+        text.push_str(
+            " No fresh runs confirm it: as the best of several it was in part lucky, so its gain is somewhat less.",
+        );
+    }
+    if lab.repeats == 1 && lab.objective.is_some() && decision.kind != Kind::Better {
+        text.push_str(" Of one repeat, no difference can be shown.");
+    }
     if !ties.is_empty() && matches!(decision.kind, Kind::Better | Kind::BestOfRest) {
         let ties: Vec<String> = ties.iter().map(|tie| format!("`{tie}`")).collect();
         text.push_str(&format!(

@@ -15,19 +15,30 @@ pub(crate) struct Names {
     known: Vec<(String, Vec<Value>)>,
     /// Names that exist but have conditions of their own.
     conditional: Vec<String>,
+    /// Names of options that could not be read.
+    unread: Vec<String>,
 }
 
 impl Names {
     /// All options, and `engine` and `model`.
-    pub(crate) fn of(dimensions: &[Dimension], models: &[Model], engine: &str) -> Self {
-        let mut names = Names::of_options(dimensions, |_| true);
+    pub(crate) fn of(
+        dimensions: &[Dimension],
+        models: &[Model],
+        engine: &str,
+        unread: &[String],
+    ) -> Self {
+        let mut names = Names::of_options(dimensions, unread, |_| true);
         let models = models.iter().map(|model| Value::from(model.name.as_str()));
         names.known.push(("model".to_owned(), models.collect()));
         names.known.push(("engine".to_owned(), vec![engine.into()]));
         names
     }
 
-    fn of_options(dimensions: &[Dimension], is_known: impl Fn(&Dimension) -> bool) -> Self {
+    fn of_options(
+        dimensions: &[Dimension],
+        unread: &[String],
+        is_known: impl Fn(&Dimension) -> bool,
+    ) -> Self {
         let (mut known, mut conditional) = (Vec::new(), Vec::new());
         for dimension in dimensions {
             for (place, name) in names(dimension).enumerate() {
@@ -40,7 +51,11 @@ impl Names {
                 }
             }
         }
-        Names { known, conditional }
+        Names {
+            known,
+            conditional,
+            unread: unread.to_vec(),
+        }
     }
 
     /// Reads a condition and checks its names.
@@ -67,6 +82,9 @@ impl Names {
             let found = self.known.iter().find(|(known, _)| known == name);
             let Some((_, values)) = found else {
                 is_right = false;
+                if self.unread.iter().any(|unread| unread == name) {
+                    continue;
+                }
                 let all: Vec<&str> = self.known.iter().map(|(name, _)| name.as_str()).collect();
                 let words = if self.conditional.iter().any(|other| other == name) {
                     format!(
@@ -102,10 +120,11 @@ pub(super) fn conditions_of(
     t: &Reader<'_, '_>,
     dimensions: &[Dimension],
     whens: Vec<(String, Located<String>)>,
+    unread: &[String],
 ) -> Vec<(usize, Expr)> {
     let is_conditional =
         |dimension: &Dimension| whens.iter().any(|(name, _)| *name == dimension.name);
-    let names = Names::of_options(dimensions, |dimension| !is_conditional(dimension));
+    let names = Names::of_options(dimensions, unread, |dimension| !is_conditional(dimension));
     let mut found = Vec::new();
     for (name, when) in &whens {
         let expr = names.read(t, &format!("when of {name}"), when);

@@ -58,9 +58,10 @@ fn engine(
     let flags = t
         .word::<Flags>("flags")
         .map_or(Flags::default(), |said| said.value);
-    let dimensions = options::read(t, &env);
+    let (dimensions, unread) = options::read(t, &env);
     let own = name.as_ref().map_or("", |name| name.value.as_str());
-    let exclude = options::conditions(t, "exclude", &Names::of(&dimensions, models, own));
+    let names = Names::of(&dimensions, models, own, &unread);
+    let exclude = options::conditions(t, "exclude", &names);
     let models_of = models_of(t, models);
 
     let known = placeholders(models, true);
@@ -125,8 +126,12 @@ fn check_running(
     has_address: bool,
     has_options: bool,
 ) {
+    let engine = match name {
+        "" => "an engine".to_owned(),
+        name => format!("the engine `{name}`"),
+    };
     if !has_address {
-        let words = format!("the engine `{name}` has neither `launch` nor `base-url`");
+        let words = format!("{engine} has neither `launch` nor `base-url`");
         t.report(
             Problem::new(words)
                 .at(place.clone(), "here")
@@ -134,7 +139,7 @@ fn check_running(
         );
     }
     if has_options {
-        let words = format!("the engine `{name}` has options but no `launch`");
+        let words = format!("{engine} has options but no `launch`");
         t.report(
             Problem::new(words)
                 .at(place.clone(), "here")

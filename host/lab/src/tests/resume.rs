@@ -1,0 +1,156 @@
+//! A lab that was stopped anywhere goes on as if it had not been.
+
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+
+use super::world::{Fate, Settings, World};
+use crate::findings;
+use crate::journal::{Cell, Event, Journal, whole};
+use crate::walk::WHOLE;
+use crate::{Next, Results, RunKey, next};
+
+/// One option helps, one crashes, one loses requests, and one needs a second attempt.
+fn truth(settings: &Settings, scenario: &str) -> Fate {
+    let option = |name: &str| settings.get(name).map_or("", String::as_str);
+    match (option("seqs"), option("mode"), scenario) {
+        ("512", ..) => Fate::Crashes,
+        ("256", _, "long") => Fate::Loses(5000.0, 0.3),
+        (_, "odd", "chat") => Fate::OnceInvalid(900.0),
+        ("128", ..) => Fate::Tokens(1200.0),
+        _ => Fate::Tokens(1000.0),
+    }
+}
+
+fn world(strategy: &str) -> World {
+    let text = format!(
+        "name = \"A lab\"\nstrategy = \"{strategy}\"\nrepeats = 2\nscenarios = [\"chat.toml\", \"long.toml\"]\n\
+         [objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
+         [[engines]]\nname = \"vllm\"\nlaunch = [\"vllm\", \"serve\", \"m\"]\n\
+         [engines.options]\nseqs = [64, 128, 256, 512]\nmode = [\"plain\", \"odd\"]\n"
+    );
+    World::new(&text, truth)
+}
+
+const STRATEGIES: [&str; 4] = ["matrix", "one-at-a-time", "halving", "descent"];
+
+/// Each strategy's lab, run without a stop: its journal and its findings.
+fn uninterrupted() -> &'static [(World, Vec<Event>, Vec<findings::StudyReport>)] {
+    static LABS: OnceLock<Vec<(World, Vec<Event>, Vec<findings::StudyReport>)>> = OnceLock::new();
+    LABS.get_or_init(|| {
+        let lab = |strategy: &&str| {
+            let world = world(strategy);
+            let mut events = Vec::new();
+            let results = world.run(&mut events);
+            let found = findings::of(&world.lab, &world.scenarios, &results);
+            assert_eq!(found.incomplete, None);
+            (world, events, found.studies)
+        };
+        STRATEGIES.iter().map(lab).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Stopped after any number of events, and again, it comes to the same runs and the same findings. The last line may be
+    /// torn.
+    #[test]
+    fn a_lab_that_is_stopped_comes_to_the_same(
+        lab in 0..STRATEGIES.len(),
+        stops in prop::collection::vec((0.0..1.0_f64, 0.0..1.0_f64), 1..4),
+    ) {
+        let (world, events, studies) = &uninterrupted()[lab];
+        let mut kept: Vec<Event> = Vec::new();
+        for (at, torn) in stops {
+            let mut events = kept.clone();
+            world.run(&mut events);
+            let keep = kept.len() + ((events.len() - kept.len()) as f64 * at) as usize;
+            let mut text: String = events[..keep].iter().map(Event::line).collect();
+            // A part of the next line was written.
+            if let Some(next) = events.get(keep) {
+                let line = next.line();
+                text.push_str(&line[..(line.len() as f64 * torn) as usize]);
+            }
+            let whole = whole(&text);
+            let journal = Journal::read(&text).unwrap();
+            prop_assert_eq!(&Journal::read(whole).unwrap().events, &journal.events);
+            kept = journal.events;
+        }
+        let results = world.run(&mut kept);
+        prop_assert_eq!(&results.runs, &Results::of(events).runs);
+        let found = findings::of(&world.lab, &world.scenarios, &results);
+        prop_assert_eq!(&found.studies, studies);
+        // No run is made twice that was finished.
+        let mut finished: Vec<&RunKey> = Vec::new();
+        for event in &kept {
+            if let Event::Finished(run) = event {
+                prop_assert!(!finished.contains(&&run.run), "{:?}", run.run);
+                finished.push(&run.run);
+            }
+        }
+    }
+}
+
+/// What is asked for next is what the results lack, and nothing is asked for that they have.
+#[test]
+fn what_remains_is_what_was_not_done() {
+    let (world, events, _) = &uninterrupted()[0];
+    for keep in (0..events.len()).step_by(7) {
+        let results = Results::of(&events[..keep]);
+        let Next::Run(starts) = next(&world.lab, &world.scenarios, &results) else {
+            continue;
+        };
+        for run in starts.iter().flat_map(|start| &start.runs) {
+            let first = RunKey {
+                attempt: 1,
+                ..run.clone()
+            };
+            assert_eq!(
+                results.cell(&first, world.lab.retries),
+                Cell::Missing(run.clone())
+            );
+            assert_eq!(run.share, WHOLE);
+        }
+    }
+}
+
+/// A scenario that changed is run again, and the others are not.
+#[test]
+fn a_changed_scenario_runs_again_alone() {
+    let (world, events, _) = &uninterrupted()[0];
+    let results = Results::of(events);
+    let mut scenarios = world.scenarios.clone();
+    scenarios[1].content = crate::digest(["changed"]);
+    let Next::Run(starts) = next(&world.lab, &scenarios, &results) else {
+        panic!("it has nothing to do");
+    };
+    let runs: Vec<&RunKey> = starts.iter().flat_map(|start| &start.runs).collect();
+    // Of trials that the scenario had ruled out, not all runs of the other one were made.
+    let (long, others): (Vec<&RunKey>, Vec<&RunKey>) =
+        runs.into_iter().partition(|run| run.scenario == "long");
+    assert!(long.len() > 4 && others.len() < long.len());
+    let is_new = |run: &&RunKey| !results.runs.contains_key(*run);
+    assert!(others.iter().all(is_new), "{others:?}");
+}
+
+#[test]
+fn a_journal_is_read_line_by_line() {
+    let (world, ..) = &uninterrupted()[0];
+    let line = world.began().line();
+    let journal = Journal::read(&format!("{line}\n{line}{{\"event\":\"re")).unwrap();
+    assert_eq!(journal.events.len(), 2);
+    assert_eq!(
+        journal.notes,
+        ["line 4 was cut off while it was written, and is left out"]
+    );
+    let error = Journal::read(&format!("{{\"event\":\"re\n{line}")).unwrap_err();
+    assert!(error.starts_with("line 1: "), "{error}");
+    let later = line.replace("\"version\":1", "\"version\":2");
+    assert!(
+        Journal::read(&later)
+            .unwrap_err()
+            .contains("reads version 1")
+    );
+    assert_eq!(Journal::read("").unwrap(), Journal::default());
+}

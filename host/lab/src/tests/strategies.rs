@@ -1,0 +1,415 @@
+//! Labs in a world whose truth is known.
+
+use super::world::{Fate, Settings, World};
+use crate::findings::{self, LabReport, StudyReport};
+use crate::journal::Event;
+use crate::strategy::Kind;
+use crate::{Ended, Next, Results, next, page};
+
+fn text(strategy: &str, more: &str) -> String {
+    format!(
+        "name = \"A lab\"\nstrategy = \"{strategy}\"\nscenarios = [\"chat.toml\", \"long.toml\"]\n{more}\n\
+         [objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
+         [[engines]]\nname = \"vllm\"\nlaunch = [\"vllm\", \"serve\", \"m\"]\n\
+         [engines.options]\nseqs = [64, 128, 256]\nmode = [\"plain\", \"fast\"]\ntokens = [2048, 8192]\n"
+    )
+}
+
+fn option<'s>(settings: &'s Settings, name: &str) -> &'s str {
+    settings.get(name).map_or("", String::as_str)
+}
+
+/// More sequences help, the fast mode helps, more tokens do nothing. The options multiply.
+fn truth(settings: &Settings, scenario: &str) -> Fate {
+    let seqs = match option(settings, "seqs") {
+        "128" => 1.10,
+        "256" => 1.25,
+        _ => 1.0,
+    };
+    let mode = if option(settings, "mode") == "fast" {
+        1.15
+    } else {
+        1.0
+    };
+    let base = if scenario == "long" { 300.0 } else { 1000.0 };
+    Fate::Tokens(base * seqs * mode)
+}
+
+fn run(world: &World) -> (LabReport, Results) {
+    let results = world.run(&mut Vec::new());
+    (
+        findings::of(&world.lab, &world.scenarios, &results),
+        results,
+    )
+}
+
+fn only(report: &LabReport) -> &StudyReport {
+    assert_eq!(report.incomplete, None);
+    &report.studies[0]
+}
+
+fn chosen(study: &StudyReport) -> &str {
+    let id = study.conclusion.trial.as_ref();
+    let trial = study.trials.iter().find(|trial| Some(&trial.id) == id);
+    trial.map_or("none", |trial| trial.label.as_str())
+}
+
+#[test]
+fn every_strategy_finds_the_best() {
+    for strategy in ["matrix", "one-at-a-time", "halving", "descent"] {
+        let world = World::new(&text(strategy, ""), truth);
+        let (report, _) = run(&world);
+        let study = only(&report);
+        let best = chosen(study);
+        // What more tokens do is nothing, so both of these are the best.
+        let ties = ["seqs 256, mode fast", "seqs 256, mode fast, tokens 8192"];
+        assert!(ties.contains(&best), "{strategy}: {best}");
+        assert_eq!(study.conclusion.kind, Kind::Better, "{strategy}");
+        let gain = study.conclusion.gain.unwrap();
+        let [low, high] = gain.interval.unwrap();
+        assert!(
+            low < 43.75 && 43.75 < high && high - low < 20.0,
+            "{strategy}: {gain:?}"
+        );
+        assert_eq!(study.conclusion.scenarios.len(), 2);
+    }
+}
+
+/// One at a time: what is kept is only what is shown; the combination is run against the baseline and the best alone.
+#[test]
+fn one_at_a_time_combines_what_helps() {
+    let world = World::new(&text("one-at-a-time", ""), truth);
+    let (report, results) = run(&world);
+    let study = only(&report);
+    let titles: Vec<&str> = study
+        .stages
+        .iter()
+        .map(|stage| stage.title.as_str())
+        .collect();
+    assert_eq!(
+        titles,
+        ["Each option alone", "The best of each option together"]
+    );
+    let labels: Vec<&str> = study.stages[1]
+        .rows
+        .iter()
+        .map(|row| row.label.as_str())
+        .collect();
+    assert_eq!(labels, ["baseline", "seqs 256", "seqs 256, mode fast"]);
+    assert_eq!(study.not_significant, ["tokens 8192"]);
+    // Five trials and three trials, three rounds each, two scenarios each.
+    assert_eq!(results.runs.len(), (5 + 3) * 3 * 2);
+    assert_eq!(report.spent.starts, (5 + 3) * 3);
+    let seqs = study
+        .options
+        .iter()
+        .find(|table| table.option == "seqs")
+        .unwrap();
+    let values: Vec<&str> = seqs
+        .values
+        .iter()
+        .map(|value| value.value.as_str())
+        .collect();
+    assert_eq!(values, ["64", "128", "256"]);
+    for front in &study.pareto {
+        let front: Vec<&str> = front
+            .points
+            .iter()
+            .filter(|p| p.is_on_front)
+            .map(|p| p.label.as_str())
+            .collect();
+        assert_eq!(front, ["seqs 256, mode fast"]);
+    }
+}
+
+/// Successive halving comes to the same as a matrix with fewer runs, also where its first rung is short.
+#[test]
+fn halving_takes_less() {
+    let (_, matrix) = run(&World::new(&text("matrix", "confirm = 3"), truth));
+    for more in ["", "[halving]\nfirst-share = 0.25\neta = 4"] {
+        let world = World::new(&text("halving", more), truth);
+        let (report, halved) = run(&world);
+        let first = &only(&report).stages[0];
+        assert_eq!(first.share, if more.is_empty() { 1000 } else { 250 });
+        assert_eq!(first.rounds, [1, 1]);
+        assert_eq!(only(&report).conclusion.kind, Kind::Better);
+        assert!(
+            halved.seconds < 0.8 * matrix.seconds,
+            "{} of {}",
+            halved.seconds,
+            matrix.seconds
+        );
+    }
+}
+
+/// Where no option does anything, hardly any lab claims a gain, whatever its strategy.
+#[test]
+fn what_is_chance_is_not_a_gain() {
+    for strategy in ["matrix", "one-at-a-time", "halving", "descent"] {
+        let mut wrong = 0;
+        for seed in 0..60 {
+            let mut world = World::new(&text(strategy, ""), |_, _| Fate::Tokens(1000.0));
+            world.varies = 0.02;
+            world.seed = seed;
+            let results = world.run(&mut Vec::new());
+            let study = crate::study(&world.lab, 0, &world.scenarios, &results);
+            let decision = study.decision.unwrap();
+            assert!(matches!(
+                decision.kind,
+                Kind::NoDifference | Kind::NotConfirmed | Kind::Better
+            ));
+            wrong += usize::from(decision.kind == Kind::Better);
+        }
+        // 5 % of 60 are 3; where there is a confirmation, it would have to err as well.
+        assert!(wrong <= 5, "{strategy}: {wrong} of 60");
+    }
+}
+
+#[test]
+fn what_crashes_and_what_loses_requests_never_wins() {
+    fn truth(settings: &Settings, _: &str) -> Fate {
+        match (
+            option(settings, "seqs"),
+            option(settings, "mode"),
+            option(settings, "tokens"),
+        ) {
+            ("256", ..) => Fate::Crashes,
+            ("128", ..) => Fate::Loses(9000.0, 0.485),
+            (_, "fast", _) => Fate::Dies,
+            (_, _, "8192") => Fate::OnceInvalid(1100.0),
+            _ => Fate::Tokens(1000.0),
+        }
+    }
+    for strategy in ["matrix", "one-at-a-time", "halving", "descent"] {
+        let world = World::new(&text(strategy, ""), truth);
+        let (report, results) = run(&world);
+        let study = only(&report);
+        assert_eq!(chosen(study), "tokens 8192", "{strategy}");
+        assert_eq!(study.conclusion.kind, Kind::Better, "{strategy}");
+        let failed = |label: &str| {
+            let found = study.failed.iter().find(|failed| failed.label == label);
+            found.unwrap_or_else(|| panic!("{strategy}: {label}: {:?}", study.failed))
+        };
+        assert!(
+            failed("seqs 256")
+                .why
+                .contains("ended before it answered (exit code 1)")
+        );
+        assert_eq!(
+            failed("seqs 256").log.last().unwrap(),
+            "ValueError: no such option"
+        );
+        let lost = &failed("seqs 128").why;
+        assert!(
+            lost.contains("requests.success-share is 0.5150, but `requests.success-share >= 0.99`"),
+            "{lost}"
+        );
+        assert!(
+            failed("mode fast").why.contains("ended during a run"),
+            "{strategy}"
+        );
+        // An engine that does not start is tried twice, a run that loses requests is made once.
+        for starts in results.failures.values() {
+            assert_eq!(starts.len(), 2, "{strategy}");
+        }
+        let text = page::markdown(&report);
+        assert!(text.contains("## What failed") && text.contains("ValueError: no such option"));
+    }
+}
+
+#[test]
+fn a_baseline_that_fails_is_said_to_be_missing() {
+    fn truth(settings: &Settings, _: &str) -> Fate {
+        match option(settings, "mode") {
+            "fast" => Fate::Tokens(1000.0),
+            _ => Fate::Crashes,
+        }
+    }
+    let (report, _) = run(&World::new(&text("matrix", ""), truth));
+    assert_eq!(only(&report).conclusion.kind, Kind::BestOfRest);
+    assert!(chosen(only(&report)).contains("mode fast"));
+    let (report, _) = run(&World::new(&text("one-at-a-time", ""), |_, _| {
+        Fate::Crashes
+    }));
+    assert_eq!(only(&report).conclusion.kind, Kind::Nothing);
+    assert_eq!(chosen(only(&report)), "none");
+    let (report, _) = run(&World::new(&text("descent", ""), |_, _| {
+        Fate::Loses(5.0, 0.5)
+    }));
+    assert_eq!(only(&report).conclusion.kind, Kind::Nothing);
+}
+
+/// One repeat shows nothing by itself, and says so.
+#[test]
+fn one_repeat_shows_nothing() {
+    let (report, _) = run(&World::new(&text("matrix", "repeats = 1"), truth));
+    let study = only(&report);
+    assert_eq!(study.conclusion.kind, Kind::NoDifference);
+    assert!(
+        study
+            .against_baseline
+            .iter()
+            .all(|row| row.gain.is_none_or(|gain| gain.interval.is_none()))
+    );
+}
+
+/// The best of two engines is tuned; a slower one is not.
+#[test]
+fn the_better_engine_is_tuned() {
+    fn truth(settings: &Settings, scenario: &str) -> Fate {
+        let Fate::Tokens(tokens) = super::strategies::truth(settings, scenario) else {
+            unreachable!()
+        };
+        Fate::Tokens(
+            tokens
+                * if option(settings, "engine") == "sglang" {
+                    1.3
+                } else {
+                    1.0
+                },
+        )
+    }
+    let more = "\n[[engines]]\nname = \"sglang\"\nlaunch = [\"sglang\"]\n[engines.options]\nmode = [\"plain\", \"fast\"]\n";
+    for strategy in ["one-at-a-time", "descent"] {
+        let world = World::new(&(text(strategy, "") + more), truth);
+        let (report, _) = run(&world);
+        let study = only(&report);
+        assert_eq!(chosen(study), "sglang: mode fast", "{strategy}");
+        assert_eq!(study.stages[0].title, "Choosing the engine");
+        assert!(
+            study
+                .trials
+                .iter()
+                .all(|trial| trial.engine == "sglang" || trial.label == "vllm: baseline")
+        );
+        let gain = study.conclusion.gain.unwrap();
+        assert!((gain.percent - 49.5).abs() < 5.0, "{strategy}: {gain:?}");
+    }
+}
+
+/// An option whose condition holds only with another option's better value is tried after that is kept.
+#[test]
+fn conditional_options_follow() {
+    fn truth(settings: &Settings, _: &str) -> Fate {
+        let chunk = if option(settings, "chunk") == "2" {
+            1.2
+        } else {
+            1.0
+        };
+        let seqs = if option(settings, "seqs") == "128" {
+            1.2
+        } else {
+            1.0
+        };
+        Fate::Tokens(1000.0 * chunk * seqs)
+    }
+    let text = "name = \"A lab\"\nscenarios = \"chat.toml\"\n[objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
+                [[engines]]\nname = \"a\"\nlaunch = [\"a\"]\n[engines.options]\nseqs = [64, 128]\n\
+                chunk = { values = [1, 2], when = \"seqs == 128\" }\n";
+    for strategy in ["one-at-a-time", "descent"] {
+        let world = World::new(&format!("strategy = \"{strategy}\"\n{text}"), truth);
+        let (report, _) = run(&world);
+        assert_eq!(chosen(only(&report)), "seqs 128, chunk 2", "{strategy}");
+    }
+}
+
+#[test]
+fn a_budget_ends_a_lab_before_its_next_start() {
+    let world = World::new(&text("matrix", "budget = { time = \"40m\" }"), truth);
+    let results = world.run(&mut Vec::new());
+    assert_eq!(
+        next(&world.lab, &world.scenarios, &results),
+        Next::Done(Ended::Budget)
+    );
+    assert!(
+        results.seconds <= 2400.0 && results.seconds > 2000.0,
+        "{}",
+        results.seconds
+    );
+    let report = findings::of(&world.lab, &world.scenarios, &results);
+    assert_eq!(report.incomplete.as_deref(), Some("its budget is spent"));
+    assert_eq!(report.studies[0].conclusion.kind, Kind::Unfinished);
+    let more = "budget = { cost = 1 }\ncost = { per-hour = 3 }";
+    let world = World::new(&text("matrix", more), truth);
+    let results = world.run(&mut Vec::new());
+    assert!(
+        results.seconds <= 1200.0 && results.seconds > 900.0,
+        "{}",
+        results.seconds
+    );
+}
+
+#[test]
+fn a_machine_that_gets_slower_is_noticed_and_not_blamed_on_a_trial() {
+    let mut world = World::new(&text("matrix", "repeats = 5"), |_, _| Fate::Tokens(1000.0));
+    world.drift = 0.03;
+    let (report, _) = run(&world);
+    let study = only(&report);
+    assert_eq!(study.conclusion.kind, Kind::NoDifference);
+    let drift = study.drift.unwrap();
+    assert!(
+        (drift.percent_per_round + 2.96).abs() < 0.5 && drift.probability < 0.001,
+        "{drift:?}"
+    );
+    assert!(page::markdown(&report).contains("## Drift"));
+}
+
+/// A round runs every trial, and an engine's start serves all scenarios of a round.
+#[test]
+fn rounds_are_interleaved() {
+    let world = World::new(&text("matrix", ""), truth);
+    let mut events = Vec::new();
+    world.run(&mut events);
+    let starts: Vec<(u32, &str)> = (events.iter())
+        .filter_map(|event| match event {
+            Event::Starting(starting) => Some((starting.round, starting.label.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(starts.len(), 12 * 3);
+    for (place, round) in starts.chunks(12).enumerate() {
+        assert!(
+            round
+                .iter()
+                .all(|(number, _)| *number as usize == place + 1)
+        );
+        let mut labels: Vec<&str> = round.iter().map(|(_, label)| *label).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        assert_eq!(labels.len(), 12);
+    }
+}
+
+/// The page of a lab, whole; `BLESS=1` writes it anew.
+#[test]
+fn the_page_is_as_it_was() {
+    fn truth(settings: &Settings, scenario: &str) -> Fate {
+        match option(settings, "tokens") {
+            "8192" => Fate::Crashes,
+            _ => super::strategies::truth(settings, scenario),
+        }
+    }
+    let world = World::new(
+        &text(
+            "one-at-a-time",
+            "about = \"What helps.\"\ncost = { per-hour = 2.5 }",
+        ),
+        truth,
+    );
+    let (report, _) = run(&world);
+    let json = serde_json::to_string_pretty(&report).unwrap();
+    let back: LabReport = serde_json::from_str(&json).unwrap();
+    assert_eq!(back, report);
+    let now = page::markdown(&report);
+    assert_eq!(page::markdown(&back), now);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/page.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        wanted == now,
+        "{} differs; BLESS=1 writes it anew. Now:\n{now}",
+        path.display()
+    );
+}
