@@ -4,7 +4,7 @@ use crate::expand::TrialId;
 use crate::file::Lab;
 use crate::journal::{Event, Facts, Finished, Outcome, Ready, Results};
 use crate::measured::{Measured, Number};
-use crate::strategy::{self, Study};
+use crate::strategy;
 use crate::walk::{Next, Scenario, Start, WHOLE};
 use result::finding::Verdict;
 
@@ -209,10 +209,42 @@ pub fn in_words(seconds: f64) -> String {
     }
 }
 
-/// A study's first stage that is not done, for a table of the plan.
-pub fn plan(study: &Study, timing: &Timing) -> Vec<(Start, Option<f64>)> {
-    let starts = study.asks.iter();
-    starts
-        .map(|start| (start.clone(), timing.start(start)))
-        .collect()
+/// A trial of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Planned {
+    /// What identifies it.
+    pub trial: TrialId,
+    /// The model's name; empty where the lab names none.
+    pub model: String,
+    /// What it is called.
+    pub label: String,
+    /// Its command, as a shell reads it, with its variables.
+    pub command: String,
+    /// What is left of it.
+    pub left: Left,
+}
+
+/// What a lab would do: every trial that is left if no option helps, in the order of their first start.
+pub fn plan(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Vec<Planned> {
+    let timing = Timing::of(scenarios, results);
+    let starts = forecast(lab, scenarios, results, 0.0);
+    let mut order: Vec<&Start> = Vec::new();
+    for start in &starts {
+        if !order.iter().any(|known| known.trial.id == start.trial.id) {
+            order.push(start);
+        }
+    }
+    let planned = order.into_iter().map(|first| {
+        let trial = &first.trial;
+        let own = starts.iter().filter(|start| start.trial.id == trial.id);
+        Planned {
+            trial: trial.id.clone(),
+            model: lab.models[trial.model].name.clone(),
+            label: lab.label(trial),
+            command: crate::findings::command(lab, trial),
+            left: left(&own.cloned().collect::<Vec<_>>(), &timing),
+        }
+    });
+    planned.collect()
 }

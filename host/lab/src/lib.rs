@@ -41,7 +41,7 @@ mod exchanges;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::progress;
+pub use estimate::{plan, progress};
 pub use expand::{Trial, TrialId, digest};
 pub use file::{Engine, Lab, Model};
 pub use journal::{Event, Journal, Results, RunKey};

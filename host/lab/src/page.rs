@@ -23,8 +23,13 @@ pub fn markdown(report: &LabReport) -> String {
         conclusion(&mut out, report, study);
     }
     setup(&mut out, report);
+    results(&mut out, report);
     for study in &report.studies {
-        experiments(&mut out, report, study);
+        if report.objective.is_some() {
+            experiments(&mut out, report, study);
+        }
+        failures(&mut out, report, study);
+        runs(&mut out, report, study);
     }
     reproduce(&mut out, report);
     out
@@ -267,6 +272,10 @@ fn experiments(out: &mut String, report: &LabReport, study: &StudyReport) {
             ),
         );
     }
+}
+
+/// What failed, and why.
+fn failures(out: &mut String, report: &LabReport, study: &StudyReport) {
     if !study.failed.is_empty() {
         heading(out, 2, &format!("What failed{}", of_model(report, study)));
         for failed in &study.failed {
@@ -279,8 +288,55 @@ fn experiments(out: &mut String, report: &LabReport, study: &StudyReport) {
             }
         }
     }
-    runs(out, report, study);
 }
+
+/// The figures of every trial on every scenario that any of them has, the models below one another.
+fn results(out: &mut String, report: &LabReport) {
+    heading(out, 2, "Figures");
+    for scenario in &report.scenarios {
+        let measured = report.studies.iter().flat_map(|study| {
+            let trials = study.trials.iter();
+            trials.filter_map(move |trial| Some((study, trial, trial.figures.get(&scenario.name)?)))
+        });
+        let measured: Vec<_> = measured.collect();
+        let has = |name: &str| {
+            measured
+                .iter()
+                .any(|(.., figures)| figures.contains_key(name))
+        };
+        let columns: Vec<(&str, &str)> =
+            COLUMNS.into_iter().filter(|(name, _)| has(name)).collect();
+        let mut header: Vec<&str> = columns.iter().map(|(_, label)| *label).collect();
+        header.insert(0, "Trial");
+        let rows = measured.iter().map(|(study, trial, figures)| {
+            let name = match study.model.as_str() {
+                "" => plain(&trial.label),
+                model => format!("{}, {}", plain(model), plain(&trial.label)),
+            };
+            let cells = columns
+                .iter()
+                .map(|(name, _)| figures.get(*name).map(spread).unwrap_or_default());
+            [name].into_iter().chain(cells).collect()
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        if !rows.is_empty() {
+            heading(out, 3, &scenario.name);
+            table(out, &header, &rows);
+        }
+    }
+}
+
+/// The figures of that table, and what they are called there.
+const COLUMNS: [(&str, &str); 8] = [
+    ("requests.success-share", "Success share"),
+    ("throughput.requests-per-s", "Requests (req/s)"),
+    ("throughput.output-tokens-per-s", "Output (tok/s)"),
+    ("throughput.total-tokens-per-s", "Total (tok/s)"),
+    ("ttft.mean", "Mean TTFT (ms)"),
+    ("ttft.p99", "P99 TTFT (ms)"),
+    ("tpot.mean", "Mean TPOT (ms)"),
+    ("e2e.mean", "Mean E2E (ms)"),
+];
 
 /// The columns of trials, with the objective's figure.
 fn header<'f>(first: &'f str, figure: &'f str) -> [&'f str; 4] {

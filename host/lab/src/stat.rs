@@ -184,7 +184,7 @@ pub fn figures(value: f64) -> String {
         size if size >= 100.0 => 1,
         size if size >= 10.0 => 2,
         size if size >= 1.0 => 3,
-        size if size == 0.0 => 0,
+        0.0 => 0,
         _ => 4,
     };
     format!("{value:.digits$}")

@@ -8,7 +8,7 @@
 //! difference between trials.
 //!
 //! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that breaks a constraint is not run
-//! any further: it cannot win. The first trial of a stage is run on though it breaks constraints, because the others need it.
+//! in further rounds: it cannot win. The first trial of a stage is run on though it breaks constraints, because the others need it.
 //!
 //! **No memory.** What to do next is computed from the results every time. Strategies are written as straight lines of stages
 //! and stop at the first that is not done.
@@ -146,15 +146,13 @@ impl<'a> Walk<'a> {
         }
         let each = asked.trials.iter().enumerate();
         let out = each.map(|(place, trial)| self.out(trial, &asked, rounds.clone(), place == 0));
-        let out: Vec<Option<String>> = out.collect();
+        let out: Vec<Option<(u32, String)>> = out.collect();
         let mut asks = Vec::new();
         for round in rounds.clone() {
             for place in order(asked.trials.len(), asked.rounds, round - rounds.start()) {
                 let trial = &asked.trials[place];
-                let runs = match out[place] {
-                    Some(_) => Vec::new(),
-                    None => self.missing(&trial.id, round, asked.share),
-                };
+                let since = out[place].as_ref().map(|(since, _)| *since);
+                let runs = self.missing(&trial.id, round, asked.share, since);
                 if !runs.is_empty() {
                     let trial = trial.clone();
                     asks.push(Start { trial, round, runs });
@@ -167,6 +165,8 @@ impl<'a> Walk<'a> {
         if let (Some(first), Some(trial)) = (ruled.first_mut(), asked.trials.first()) {
             *first = self.out(trial, &asked, rounds.clone(), false);
         }
+        let why = |out: Option<(u32, String)>| out.map(|(_, why)| why);
+        let ruled: Vec<Option<String>> = ruled.into_iter().map(why).collect();
         let sides = Sides {
             lab: self.lab,
             scenarios: self.scenarios,
@@ -179,31 +179,28 @@ impl<'a> Walk<'a> {
         is_complete.then_some(report)
     }
 
-    /// Why a trial is not run any further in a stage, if it is not.
+    /// The round after which a trial is not run any further in a stage, and why, if it is not; 0 if not at all.
     fn out(
         &self,
         trial: &Trial,
         asked: &Asked,
         rounds: std::ops::RangeInclusive<u32>,
         is_reference: bool,
-    ) -> Option<String> {
+    ) -> Option<(u32, String)> {
         let retries = self.lab.retries;
         if let Some(why) = self.results.does_not_start(&trial.id, retries) {
-            return Some(why);
+            return Some((0, why));
         }
         for round in rounds {
             for scenario in self.scenarios {
                 let key = key(&trial.id, scenario, round, asked.share);
                 match self.results.cell(&key, retries) {
-                    Cell::Bad(why) => return Some(format!("{}: {why}", scenario.name)),
+                    Cell::Bad(why) => return Some((round, format!("{}: {why}", scenario.name))),
                     Cell::Counted(_, measured) if !is_reference => {
-                        let broken = self
-                            .lab
-                            .objective
-                            .iter()
-                            .flat_map(|objective| objective.broken(measured));
+                        let objective = self.lab.objective.iter();
+                        let broken = objective.flat_map(|objective| objective.broken(measured));
                         if let Some(why) = broken.into_iter().next() {
-                            return Some(format!("{}: {why}", scenario.name));
+                            return Some((round, format!("{}: {why}", scenario.name)));
                         }
                     }
                     Cell::Counted(..) | Cell::Missing(_) => {}
@@ -213,7 +210,13 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn missing(&self, trial: &TrialId, round: u32, share: u32) -> Vec<RunKey> {
+    /// The runs that one start of a trial's engine serves in a round, given since when it is ruled out. What they are does not
+    /// depend on where a start is cut off: the first attempts at all scenarios are made, whatever the first of them shows;
+    /// then those that failed again, one in a start, as long as nothing rules the trial out.
+    fn missing(&self, trial: &TrialId, round: u32, share: u32, since: Option<u32>) -> Vec<RunKey> {
+        if since.is_some_and(|since| since < round) {
+            return Vec::new();
+        }
         let missing = self.scenarios.iter().filter_map(|scenario| {
             let key = key(trial, scenario, round, share);
             match self.results.cell(&key, self.lab.retries) {
@@ -221,7 +224,14 @@ impl<'a> Walk<'a> {
                 _ => None,
             }
         });
-        missing.collect()
+        let (first, again): (Vec<RunKey>, Vec<RunKey>) = missing.partition(|run| run.attempt == 1);
+        match first.is_empty() {
+            true => again
+                .into_iter()
+                .take(usize::from(since.is_none()))
+                .collect(),
+            false => first,
+        }
     }
 
     /// Whether what was asked for last would go beyond the budget.

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::{bounded, required, time, unique};
 use crate::expand;
-use crate::file::{Engine, Flags, Model};
+use crate::file::{Dimension, Engine, Flags, Model};
 use crate::options::{self, Names};
 use crate::template;
+use crate::value::shown;
 use model::nearest;
 use reader::words::list;
 use reader::{ConfigTable, Located, Place, Problem, Reader};
@@ -46,7 +45,11 @@ fn engine(
     let config = t.config("config");
     let launch = t.one_or_more("launch");
     let env = variables(t, models);
-    let dir = t.string("dir").map(|said| said.value);
+    let dir = t.string("dir");
+    if let Some(dir) = &dir {
+        // Nothing is filled in there.
+        check_placeholders(t, "engines.dir", &dir.value, &dir.place, &[]);
+    }
     let host = t
         .string("host")
         .map_or_else(|| "127.0.0.1".to_owned(), |said| said.value);
@@ -83,16 +86,7 @@ fn engine(
         );
     }
     for dimension in &dimensions {
-        let values = dimension.rows.iter().flatten();
-        for text in values.filter_map(Value::as_str) {
-            check_placeholders(
-                t,
-                &format!("options.{}", dimension.name),
-                text,
-                &dimension.place,
-                &known,
-            );
-        }
+        check_values(t, dimension, &known);
     }
     let plain = |words: Located<Vec<Located<String>>>| {
         words.value.into_iter().map(|word| word.value).collect()
@@ -104,7 +98,7 @@ fn engine(
         config,
         launch: launch.map(plain),
         env,
-        dir,
+        dir: dir.map(|said| said.value),
         base_url: base_url.unwrap_or_else(|| format!("http://{host}:{port}")),
         host,
         port,
@@ -194,6 +188,28 @@ fn check_word(t: &Reader<'_, '_>, key: &str, word: &Located<String>, known: &[St
         &word.place,
         known,
     );
+}
+
+/// Placeholders in the values of options, and references to variables: a variable may hold one, a command line may not.
+fn check_values(t: &Reader<'_, '_>, dimension: &Dimension, known: &[String]) {
+    let key = format!("engines.options.{}", dimension.name);
+    for (option, value) in dimension
+        .rows
+        .iter()
+        .flat_map(|row| dimension.options.iter().zip(row))
+    {
+        let text = shown(value);
+        check_placeholders(t, &key, &text, &dimension.place, known);
+        let wrong = match option.is_env {
+            true => template::variables(&text).err(),
+            false => text.contains("${").then(|| {
+                "a command line cannot hold variables, because everybody can see it".to_owned()
+            }),
+        };
+        if let Some(wrong) = wrong {
+            t.report(Problem::new(format!("`{key}`: {wrong}")).at(dimension.place.clone(), "here"));
+        }
+    }
 }
 
 /// Reports placeholders that nothing fills in.

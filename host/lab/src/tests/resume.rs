@@ -15,7 +15,9 @@ fn truth(settings: &Settings, scenario: &str) -> Fate {
     let option = |name: &str| settings.get(name).map_or("", String::as_str);
     match (option("seqs"), option("mode"), scenario) {
         ("512", ..) => Fate::Crashes,
+        ("256", "plain", "chat") => Fate::Loses(5000.0, 0.3),
         ("256", _, "long") => Fate::Loses(5000.0, 0.3),
+        ("128", "odd", "long") => Fate::Dies,
         (_, "odd", "chat") => Fate::OnceInvalid(900.0),
         ("128", ..) => Fate::Tokens(1200.0),
         _ => Fate::Tokens(1000.0),
@@ -34,9 +36,12 @@ fn world(strategy: &str) -> World {
 
 const STRATEGIES: [&str; 4] = ["matrix", "one-at-a-time", "halving", "descent"];
 
-/// Each strategy's lab, run without a stop: its journal and its findings.
-fn uninterrupted() -> &'static [(World, Vec<Event>, Vec<findings::StudyReport>)] {
-    static LABS: OnceLock<Vec<(World, Vec<Event>, Vec<findings::StudyReport>)>> = OnceLock::new();
+/// A lab that was run without a stop: its journal and its findings.
+type Ran = (World, Vec<Event>, Vec<findings::StudyReport>);
+
+/// Each strategy's.
+fn uninterrupted() -> &'static [Ran] {
+    static LABS: OnceLock<Vec<Ran>> = OnceLock::new();
     LABS.get_or_init(|| {
         let lab = |strategy: &&str| {
             let world = world(strategy);

@@ -413,3 +413,29 @@ fn the_page_is_as_it_was() {
         path.display()
     );
 }
+
+/// Without an objective, a page has the figures of every model on every scenario, and recommends nothing.
+#[test]
+fn a_release_is_measured_and_nothing_is_recommended() {
+    let text = "name = \"A release\"\nstrategy = \"matrix\"\nscenarios = [\"chat.toml\", \"long.toml\"]\n\
+                [[models]]\nname = \"small\"\n[[models]]\nname = \"large\"\n\
+                [[engines]]\nname = \"a\"\nlaunch = [\"a\", \"{model.path}\"]\n";
+    let (report, results) = run(&World::new(text, truth));
+    assert_eq!(results.runs.len(), 2 * 2 * 3);
+    let kinds: Vec<Kind> = report
+        .studies
+        .iter()
+        .map(|study| study.conclusion.kind)
+        .collect();
+    assert_eq!(kinds, [Kind::NoObjective, Kind::NoObjective]);
+    let page = page::markdown(&report);
+    assert!(
+        page.contains("### long")
+            && page.contains("| small, baseline |")
+            && page.contains("| large, baseline |")
+    );
+    assert!(
+        page.contains("Output (tok/s)") && !page.contains("TTFT"),
+        "{page}"
+    );
+}
