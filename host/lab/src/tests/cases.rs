@@ -1,5 +1,9 @@
+//! Lab files: what they expand to, and what is wrong with them.
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
 
 use crate::estimate::{forecast, in_words, progress};
 use crate::keys::KEYS;
@@ -225,4 +229,53 @@ fn an_id_is_of_what_runs_alone() {
     );
     assert_ne!(first, id(text(8000, "a", "OTHER", 1)), "another variable");
     assert_ne!(first, id(text(8000, "a", "KEY", 2)), "another option");
+}
+
+/// Texts of the cases, for mutations.
+fn texts() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cases");
+    let folders = std::fs::read_dir(root).unwrap();
+    let files = folders.map(|entry| entry.unwrap().path().join("lab.toml"));
+    files
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Any mixture of lines of lab files, with letters exchanged, is read or refused, and what is read expands.
+    #[test]
+    fn whatever_is_written_is_read_or_refused(
+        lines in prop::collection::vec((0..1000_usize, 0..1000_usize), 1..30),
+        exchanged in prop::option::of((0..2000_usize, any::<char>())),
+    ) {
+        let texts = texts();
+        let line = |(text, line): &(usize, usize)| {
+            let lines: Vec<&str> = texts[text % texts.len()].lines().collect();
+            if lines.is_empty() { "" } else { lines[line % lines.len()] }.to_owned()
+        };
+        let head = "name = \"x\"\nstrategy = \"matrix\"\nscenarios = \"a\"\n".to_owned();
+        let mut text: String = head + &lines.iter().map(line).collect::<Vec<_>>().join("\n");
+        if let Some((at, new)) = exchanged {
+            text = text.chars().enumerate().map(|(place, old)| if place == at { new } else { old }).collect();
+        }
+        match Lab::parse("lab.toml", &text) {
+            Ok(lab) => drop(crate::next(&lab, &scenarios(&["a"]), &Results::default())),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+
+    /// Conditions and placeholders stand any text.
+    #[test]
+    fn conditions_and_placeholders_stand_any_text(text in "[a-z{}$&|!()<>=' .0-9é-]{0,60}") {
+        let _ = crate::expr::Expr::parse(&text);
+        let filled = crate::template::filled(&text, |name| (name == "a").then(|| "{b}".to_owned()));
+        // What is filled in is not filled in again.
+        let twice = crate::template::filled(&filled, |name| (name == "b").then(|| "c".to_owned()));
+        if crate::template::names(&text) == ["a"] {
+            prop_assert_eq!(twice, filled);
+        }
+        let _ = crate::template::variables(&text);
+    }
 }
