@@ -5,7 +5,7 @@
 //! sorted samples or in integers, so the same records give the same results however they were
 //! merged.
 
-mod beta;
+pub mod beta;
 pub mod blocks;
 pub mod dependence;
 pub mod histogram;

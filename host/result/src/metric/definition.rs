@@ -202,7 +202,7 @@ impl Reading<'_> {
 
     /// Whether the answer is known to have no token after its first, and so has no time per further
     /// token.
-    pub(crate) fn is_one_token(&self) -> bool {
+    pub fn is_one_token(&self) -> bool {
         self.streamed && self.output_tokens.is_some_and(|count| count.tokens <= 1)
     }
 

@@ -2,7 +2,7 @@
 
 /// The probability that at most `successes` of `trials` succeed, each with the same chance. Numbers between whole ones
 /// are interpolated, as the incomplete beta function does.
-pub(super) fn binomial(trials: f64, chance: f64, successes: f64) -> f64 {
+pub fn binomial(trials: f64, chance: f64, successes: f64) -> f64 {
     if successes < 0.0 {
         return 0.0;
     }

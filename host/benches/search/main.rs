@@ -1,0 +1,120 @@
+//! How good the search is: `cargo bench -p search [-- PART...]`, where a part is `watch`, `queue` or `engine`.
+//!
+//! `watch` counts how often the detector stops runs of healthy and of overloaded queues; `queue` how close searches
+//! come to a truth that is known in closed form; `engine` the same of the engine of `simulator`, whose truth comes from
+//! long runs.
+
+#[path = "../../search/src/laboratory.rs"]
+mod laboratory;
+
+use std::process::ExitCode;
+
+use laboratory::{alarm, alarms, drive, engine_capacity, engine_run, measured, searches, tallied};
+use search::slo::tiers;
+use search::{Config, Load, Outcome, Search};
+
+const PARTS: [(&str, fn()); 3] = [("watch", watch), ("queue", queue), ("engine", engine)];
+
+fn main() -> ExitCode {
+    let mut wanted = Vec::new();
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--bench" => {}
+            // What `cargo test` does with benches: see that they start.
+            "--test" => return ExitCode::SUCCESS,
+            part if PARTS.iter().any(|(name, _)| *name == part) => wanted.push(part.to_owned()),
+            other => {
+                let names = PARTS.map(|(name, _)| name).join(", ");
+                eprintln!("`{other}` is no part; there are {names}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    for (name, part) in PARTS {
+        if wanted.is_empty() || wanted.iter().any(|part| part == name) {
+            part();
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn watch() {
+    for requests in [1000, 3000, 20_000] {
+        println!("queues, {requests} requests");
+        for loads in [[0.5, 0.95], [0.9, 0.95]] {
+            let raised = alarms(1000, loads, requests);
+            println!(
+                "  healthy, load {} to {}: {raised} of 1000 stopped",
+                loads[0], loads[1]
+            );
+        }
+        for load in [1.05, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0] {
+            let raised = alarms(200, [load, load], requests);
+            println!("  overloaded, load {load}: {raised} of 200 stopped");
+        }
+    }
+    println!("engine, 1000 requests");
+    let of = |load: f64, run: u64| alarm(&engine_run(load, 1000, run), 400).is_some();
+    let raised = (0..1000).filter(|run| of(0.5 + 0.45 * *run as f64 / 1000.0, *run));
+    println!(
+        "  healthy, load 0.5 to 0.95: {} of 1000 stopped",
+        raised.count()
+    );
+    for load in [1.1, 1.2, 1.3, 1.5, 2.0, 3.0] {
+        let raised = (0..200).filter(|run| of(load, *run));
+        println!(
+            "  overloaded, load {load}: {} of 200 stopped",
+            raised.count()
+        );
+    }
+}
+
+fn queue() {
+    for requests_each in [100_000, 200_000, 2_000_000] {
+        println!("queue, at most {requests_each} requests a load");
+        for seconds in [15.0, 30.0, 60.0] {
+            let tally = searches(&[seconds], 100, requests_each);
+            println!("  one in a hundred above {seconds} s: {tally:?}");
+        }
+    }
+}
+
+/// The limit of the engine's searches, and for which share of the requests.
+const LIMIT: &str = "e2e.p95 <= 5s";
+
+/// Searches of the usual engine under chats. The truth is where a run of 200,000 requests has as many late ones as
+/// allowed, found by halving.
+fn engine() {
+    let limits = tiers([LIMIT]).unwrap();
+    let late = |load: f64, seed: u64| {
+        let own = measured(&limits, &engine_run(load, 200_000, seed), true).tiers[0][0];
+        own.bad as f64 / own.requests as f64
+    };
+    let (mut low, mut high) = (0.3, 1.0);
+    for step in 0..11 {
+        let middle = f64::midpoint(low, high);
+        match late(middle, 90_000 + step) <= limits[0].limits[0].allowed() {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    let truth = f64::midpoint(low, high) * engine_capacity();
+    println!(
+        "engine, {LIMIT}: truth {truth:.3} a second, capacity {:.3}",
+        engine_capacity()
+    );
+    let found = (0..20).map(|seed| {
+        let config = Config {
+            seed,
+            requests_each: 60_000,
+            ..Config::new(Load::Rate, limits.clone(), 1.0)
+        };
+        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+            let share = probe.at / engine_capacity();
+            let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
+            Outcome::Measured(measured(&limits, &run, true))
+        });
+        (truth, answer)
+    });
+    println!("  {:?}", tallied(found));
+}

@@ -1,0 +1,70 @@
+//! Bounds of a share by Clopper and Pearson, also where the numbers are not whole because requests depend on each other.
+
+use result::stats::beta::binomial;
+
+/// The smallest number of independent requests of which none is bad that shows, at a level, that no more than a share
+/// are: 459 for one in a hundred at 1 %. It is infinite if none may be bad.
+pub fn fewest(allowed: f64, level: f64) -> f64 {
+    (level.ln() / (-allowed).ln_1p()).ceil()
+}
+
+/// The one-sided upper bound of a share of which `bad` of `requests` independent requests were seen.
+pub fn upper(bad: f64, requests: f64, level: f64) -> f64 {
+    if bad >= requests {
+        return 1.0;
+    }
+    solve(|share| binomial(requests, share, bad) > level)
+}
+
+/// The one-sided lower bound of the same share.
+pub fn lower(bad: f64, requests: f64, level: f64) -> f64 {
+    if bad < 1.0 {
+        return 0.0;
+    }
+    solve(|share| 1.0 - binomial(requests, share, bad - 1.0) <= level)
+}
+
+/// Where a condition on a share ends that holds from zero on.
+fn solve(holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fewest_requests_are_those_of_the_tables() {
+        assert_eq!(fewest(0.01, 0.01), 459.0);
+        assert_eq!(fewest(0.05, 0.05), 59.0);
+        assert_eq!(fewest(0.1, 0.05), 29.0);
+        assert_eq!(fewest(0.001, 0.01), 4603.0);
+        for (allowed, level) in [(0.01, 0.01), (0.001, 0.0005), (0.5, 0.001)] {
+            let fewest = fewest(allowed, level);
+            assert!(upper(0.0, fewest, level) <= allowed);
+            assert!(upper(0.0, fewest - 1.0, level) > allowed);
+        }
+    }
+
+    /// Clopper and Pearson's bounds, as printed for 10 of 100 at 95 % on both sides, and those of all and none.
+    #[test]
+    fn bounds_are_those_of_the_tables() {
+        assert!((lower(10.0, 100.0, 0.025) - 0.049_005).abs() < 1e-5);
+        assert!((upper(10.0, 100.0, 0.025) - 0.176_223).abs() < 1e-5);
+        assert_eq!(
+            (lower(0.0, 50.0, 0.05), upper(50.0, 50.0, 0.05)),
+            (0.0, 1.0)
+        );
+        assert!((upper(0.0, 29.0, 0.05) - 0.098).abs() < 0.001);
+        assert!((lower(29.0, 29.0, 0.05) - 0.902).abs() < 0.001);
+    }
+}

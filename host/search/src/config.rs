@@ -1,0 +1,229 @@
+//! What a search is asked to find, and within which bounds.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::slo::Tier;
+
+/// What a search varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// Requests that are due per second, whatever the server does: an open loop.
+    Rate,
+    /// Requests that are in flight at any time: a closed loop.
+    Concurrency,
+    /// Sessions that are under way at any time: a closed loop of conversations.
+    Sessions,
+}
+
+impl Load {
+    /// Whether only whole numbers make sense.
+    pub fn is_whole(self) -> bool {
+        self != Load::Rate
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Load::Rate => "req/s",
+            Load::Concurrency => "requests in flight",
+            Load::Sessions => "sessions",
+        })
+    }
+}
+
+/// A search: what it varies, what must hold, and how sure and how costly it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    /// What is varied.
+    pub load: Load,
+    /// What must hold. Each tier has an answer of its own.
+    pub tiers: Vec<Tier>,
+    /// The first load.
+    pub start: f64,
+    /// The lowest load to try.
+    pub least: f64,
+    /// The highest load to try.
+    pub most: f64,
+    /// By what factor the load is raised or lowered until one holds and one does not.
+    pub factor: f64,
+    /// How far the lowest failed load may be above the highest passed one, as a share of it.
+    pub width: f64,
+    /// The probability that a decision is wrong, over all loads and looks of one tier: once for passes, once for
+    /// failures.
+    pub alpha: f64,
+    /// How often the requests of one load are looked at, at most.
+    pub looks: u32,
+    /// How many loads are tried, at most, confirmations included.
+    pub loads: u32,
+    /// Requests of one load, at most.
+    pub requests_each: u64,
+    /// Requests of the whole search, at most; absent for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_in_all: Option<u64>,
+    /// Requests of each run, at least.
+    pub requests_least: u64,
+    /// Seconds for which each run at a rate sends requests, at least.
+    pub seconds_least: f64,
+    /// Whether the highest passed load is tried again with requests of its own.
+    pub confirm: bool,
+    /// What the seeds of the runs follow from.
+    pub seed: u64,
+}
+
+/// The bounds of a load, far from any server.
+const HIGHEST: f64 = 1e9;
+
+impl Config {
+    /// A search of the usual kind.
+    pub fn new(load: Load, tiers: Vec<Tier>, start: f64) -> Self {
+        let least = if load.is_whole() { 1.0 } else { start / 1024.0 };
+        Config {
+            load,
+            tiers,
+            start,
+            least,
+            most: start * 1024.0,
+            factor: 2.0,
+            width: 0.02,
+            alpha: 0.05,
+            looks: 5,
+            loads: 20,
+            requests_each: 100_000,
+            requests_in_all: None,
+            requests_least: 100,
+            seconds_least: 0.0,
+            confirm: true,
+            seed: 0,
+        }
+    }
+
+    /// The probability of a wrong decision at one look: `alpha` divided over looks and loads, so that all of them
+    /// together keep it (Bonferroni), however they depend on each other.
+    pub fn alpha_each(&self) -> f64 {
+        self.alpha / (f64::from(self.looks.max(1)) * f64::from(self.loads.max(1)))
+    }
+
+    /// What is wrong with it, in words; nothing if a search can begin.
+    pub fn mistakes(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        let mut unless = |holds: bool, mistake: String| {
+            if !holds {
+                mistakes.push(mistake);
+            }
+        };
+        let own = self;
+        unless(
+            own.tiers.iter().all(|tier| !tier.limits.is_empty()) && !own.tiers.is_empty(),
+            "a search needs an objective, such as `ttft.p99 < 500ms`".into(),
+        );
+        for (name, load) in [
+            ("start", own.start),
+            ("least", own.least),
+            ("most", own.most),
+        ] {
+            unless(
+                load > 0.0 && load <= HIGHEST,
+                format!("`{name}`: expected a load above 0 and at most {HIGHEST:e}, found {load}"),
+            );
+            unless(
+                !own.load.is_whole() || load.fract() == 0.0,
+                format!(
+                    "`{name}`: expected a whole number of {}, found {load}",
+                    own.load
+                ),
+            );
+        }
+        unless(
+            own.least <= own.start && own.start <= own.most,
+            format!(
+                "`start`: expected a load from {} to {}, found {}",
+                own.least, own.most, own.start
+            ),
+        );
+        unless(
+            (1.1..=100.0).contains(&own.factor),
+            format!("`factor`: expected 1.1 to 100, found {}", own.factor),
+        );
+        unless(
+            (0.001..=1.0).contains(&own.width),
+            format!("`width`: expected 0.1% to 100%, found {}", own.width),
+        );
+        unless(
+            own.alpha > 0.0 && own.alpha < 0.5,
+            format!(
+                "`alpha`: expected a probability below 0.5, found {}",
+                own.alpha
+            ),
+        );
+        unless(
+            (1..=20).contains(&own.looks),
+            format!("`looks`: expected 1 to 20, found {}", own.looks),
+        );
+        unless(
+            (1..=1000).contains(&own.loads),
+            format!("`loads`: expected 1 to 1000, found {}", own.loads),
+        );
+        unless(
+            own.requests_each >= own.requests_least.max(1),
+            format!(
+                "`requests-each`: expected at least {}, found {}",
+                own.requests_least.max(1),
+                own.requests_each
+            ),
+        );
+        unless(
+            own.seconds_least >= 0.0 && own.seconds_least <= 1e6,
+            format!(
+                "`seconds-least`: expected 0 to 1e6, found {}",
+                own.seconds_least
+            ),
+        );
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slo::tiers;
+
+    #[test]
+    fn what_cannot_be_searched_is_told_at_once() {
+        let good = Config::new(Load::Rate, tiers(["ttft.p99 < 1s"]).unwrap(), 4.0);
+        assert_eq!(good.mistakes(), [""; 0]);
+        assert!((good.alpha_each() - 0.0005).abs() < 1e-12);
+        let json = serde_json::to_string(&good).unwrap();
+        assert_eq!(serde_json::from_str::<Config>(&json).unwrap(), good);
+        let bad = Config {
+            load: Load::Concurrency,
+            tiers: Vec::new(),
+            start: 2.5,
+            most: f64::NAN,
+            factor: 1.0,
+            looks: 0,
+            alpha: 0.5,
+            requests_each: 0,
+            ..good
+        };
+        let mistakes = bad.mistakes();
+        for wanted in [
+            "needs an objective",
+            "`start`: expected a whole number of requests in flight, found 2.5",
+            "`most`: expected a load above 0",
+            "`factor`",
+            "`looks`",
+            "`alpha`",
+            "`requests-each`",
+        ] {
+            assert!(
+                mistakes.iter().any(|own| own.contains(wanted)),
+                "{wanted}: {mistakes:?}"
+            );
+        }
+    }
+}

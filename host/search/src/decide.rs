@@ -1,0 +1,446 @@
+//! The test at one load: does a tier hold, does it not, or is it too early to say?
+//!
+//! The figure tested is the share of the requests that are bad, against the share that an objective allows. Of k bad
+//! requests of n that are worth n / d independent ones, Clopper and Pearson's bounds of the share are those of k / d of
+//! n / d (Clopper and Pearson 1934; with a design effect, Korn and Graubard 1998). A tier passes when the upper bound of
+//! each of its objectives is at most what it allows, and the backlog did not grow. It fails when the lower bound of one
+//! of them is above that, or when the backlog grew. Anything else is undecided, and undecided is never a pass.
+//!
+//! The bounds are one-sided, at the level that one look has ([`Config::alpha_each`](crate::Config::alpha_each)). That
+//! every objective has to pass makes a pass harder and not easier, so it needs no correction; that any objective can
+//! fail a tier does, so the level of failures is divided by their number. The design effect is itself estimated from
+//! few batches, so it is widened as Student's quantile is.
+
+use result::stats::beta::binomial;
+use result::stats::student;
+use result::summary::Backlog;
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{fewest, lower, upper};
+use crate::gather::Counted;
+use crate::slo::Limit;
+use crate::watch::Alarm;
+
+/// Requests beyond which none are predicted.
+const FAR: u64 = 1 << 40;
+
+/// What the runs at one load show of one objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Pooled {
+    /// Requests that were due.
+    pub requests: u64,
+    /// Those of them that were bad.
+    pub bad: u64,
+    /// Those of the bad ones that were answered, and whose metric is not known.
+    pub unknown: u64,
+    /// The design effects, each run's weighted by its requests: the variances of independent runs add up.
+    effects: [f64; 2],
+    /// Degrees of freedom of their estimate.
+    freedom: f64,
+}
+
+impl Pooled {
+    /// Adds what an independent run shows.
+    pub fn add(&mut self, counted: &Counted) {
+        let (before, own) = (self.requests as f64, counted.requests as f64);
+        if own > 0.0 {
+            for (all, effect) in self
+                .effects
+                .iter_mut()
+                .zip([counted.effect, counted.tail_effect])
+            {
+                *all = (*all * before + effect * own) / (before + own);
+            }
+        }
+        self.requests += counted.requests;
+        self.bad += counted.bad;
+        self.unknown += counted.unknown;
+        self.freedom += f64::from(counted.batches.saturating_sub(1));
+    }
+
+    /// The design effect at a level: the larger of the two, widened because it is an estimate.
+    pub fn effect(&self, level: f64) -> f64 {
+        let [own, tail] = self.effects;
+        let quantile = |freedom| student::quantile(2.0 * level, freedom);
+        let wider = quantile(self.freedom.max(1.0)) / quantile(f64::INFINITY);
+        own.max(tail).max(1.0) * wider * wider
+    }
+}
+
+/// What is decided of an objective, and the figures it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Stated {
+    /// The objective.
+    pub limit: Limit,
+    /// The share of the requests that it allows to be bad.
+    pub allowed: f64,
+    /// Requests that were due.
+    pub requests: u64,
+    /// Those of them that were bad.
+    pub bad: u64,
+    /// Those of the bad ones that were answered, and whose metric is not known. They can fail no tier.
+    pub unknown: u64,
+    /// By what factor dependence multiplies the variance of the number of bad requests.
+    pub effect: f64,
+    /// The lower bound of the share of bad requests.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+}
+
+/// Why a tier does not hold at a load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// More requests are bad than the objective at this place of the tier allows.
+    Misses(usize),
+    /// The backlog grew while requests were due: the server does not keep up.
+    Growth(Backlog),
+    /// The run was stopped because the backlog grew.
+    Stopped(Alarm),
+    /// It held once, and a second set of runs at the same load showed that it does not.
+    Contradicted,
+}
+
+/// Why it is too early to say, or why it cannot be said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doubt {
+    /// No run counts yet.
+    NoRun,
+    /// The requests are worth fewer independent ones than a pass takes even if none is bad.
+    TooFew,
+    /// The share of bad requests is too close to what is allowed.
+    Close,
+    /// The metric is not known of some answered requests, and it depends on those.
+    Unknown,
+    /// The runs were not valid, twice in a row.
+    Invalid(String),
+}
+
+/// What the runs at one load show of a tier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// It holds.
+    Pass,
+    /// It does not hold.
+    Fail {
+        /// Why not.
+        why: Failure,
+    },
+    /// It is not shown either way.
+    Undecided {
+        /// Why not.
+        why: Doubt,
+        /// How many further requests would decide, if they are as those seen; absent if no number of them would.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        more: Option<u64>,
+    },
+}
+
+impl Decision {
+    /// Whether it is a pass.
+    pub fn is_pass(&self) -> bool {
+        *self == Decision::Pass
+    }
+
+    /// Whether it is a failure.
+    pub fn is_fail(&self) -> bool {
+        matches!(self, Decision::Fail { .. })
+    }
+
+    /// Whether it is neither.
+    pub fn is_undecided(&self) -> bool {
+        matches!(self, Decision::Undecided { .. })
+    }
+}
+
+/// A decision with the figures it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Decided {
+    /// What is shown.
+    pub decision: Decision,
+    /// Of each objective of the tier.
+    pub limits: Vec<Stated>,
+}
+
+/// Decides on a tier from what the runs at one load show of its objectives, at the level of one look. `grown` is the
+/// backlog of a run in which it grew.
+pub fn decide(limits: &[(Limit, Pooled)], grown: Option<Backlog>, level: f64) -> Decided {
+    let of_failures = level / limits.len().max(1) as f64;
+    let stated: Vec<Stated> = limits
+        .iter()
+        .map(|(limit, pooled)| {
+            let effect = pooled.effect(level);
+            let worth = pooled.requests as f64 / effect;
+            let known = pooled.bad - pooled.unknown;
+            let (low, high) = match pooled.requests {
+                0 => (0.0, 1.0),
+                _ => (
+                    lower(known as f64 / effect, worth, of_failures),
+                    upper(pooled.bad as f64 / effect, worth, level),
+                ),
+            };
+            Stated {
+                limit: limit.clone(),
+                allowed: limit.allowed(),
+                requests: pooled.requests,
+                bad: pooled.bad,
+                unknown: pooled.unknown,
+                effect,
+                low,
+                high,
+            }
+        })
+        .collect();
+    Decided {
+        decision: decision(&stated, grown, level, of_failures),
+        limits: stated,
+    }
+}
+
+fn decision(stated: &[Stated], grown: Option<Backlog>, level: f64, of_failures: f64) -> Decision {
+    if let Some(backlog) = grown {
+        let why = Failure::Growth(backlog);
+        return Decision::Fail { why };
+    }
+    if let Some(place) = stated.iter().position(|own| own.low > own.allowed) {
+        let why = Failure::Misses(place);
+        return Decision::Fail { why };
+    }
+    let open = || stated.iter().filter(|own| own.high > own.allowed);
+    if open().next().is_none() && !stated.is_empty() {
+        return Decision::Pass;
+    }
+    let requests = stated.iter().map(|own| own.requests).max().unwrap_or(0);
+    if requests == 0 {
+        let why = Doubt::NoRun;
+        return Decision::Undecided { why, more: None };
+    }
+    let too_few = |own: &Stated| (own.requests as f64) < own.effect * fewest(own.allowed, level);
+    let why = if open().any(|own| own.unknown > 0) {
+        Doubt::Unknown
+    } else if open().any(too_few) {
+        Doubt::TooFew
+    } else {
+        Doubt::Close
+    };
+    // The first objective that fails decides, or the last that passes.
+    let fails = (open())
+        .filter_map(|own| needed(own, Side::Fail, of_failures))
+        .min();
+    let passes: Option<Vec<u64>> = open().map(|own| needed(own, Side::Pass, level)).collect();
+    let total = fails.or_else(|| passes?.into_iter().max());
+    Decision::Undecided {
+        why,
+        more: total.map(|total| total.saturating_sub(requests).max(1)),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Pass,
+    Fail,
+}
+
+/// How many requests in all would decide an objective, if the share of bad ones and the design effect stay; `None` if
+/// the share lies on the other side.
+fn needed(own: &Stated, side: Side, level: f64) -> Option<u64> {
+    let bad = match side {
+        Side::Pass => own.bad,
+        Side::Fail => own.bad - own.unknown,
+    };
+    let share = bad as f64 / own.requests as f64;
+    let decides = |requests: u64| {
+        let worth = requests as f64 / own.effect;
+        match side {
+            Side::Pass => binomial(worth, own.allowed, share * worth) <= level,
+            Side::Fail => 1.0 - binomial(worth, own.allowed, share * worth - 1.0) <= level,
+        }
+    };
+    let possible = match side {
+        Side::Pass => share < own.allowed,
+        Side::Fail => share > own.allowed,
+    };
+    if !possible {
+        return None;
+    }
+    let mut high = own.requests.max(1);
+    while !decides(high) {
+        high *= 2;
+        if high > FAR {
+            return None;
+        }
+    }
+    let mut low = high / 2;
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        if decides(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simulator::Random;
+
+    fn counted(requests: u64, bad: u64, effect: f64) -> Counted {
+        Counted {
+            requests,
+            bad,
+            unknown: 0,
+            effect,
+            tail_effect: 1.0,
+            batches: 320,
+        }
+    }
+
+    fn decided(runs: &[Counted]) -> Decision {
+        let mut pooled = Pooled::default();
+        runs.iter().for_each(|run| pooled.add(run));
+        decide(&[("ttft.p99 < 1s".parse().unwrap(), pooled)], None, 0.001).decision
+    }
+
+    #[test]
+    fn shares_far_from_the_limit_are_decided_and_others_are_not() {
+        assert!(decided(&[counted(1000, 0, 1.0)]).is_pass());
+        assert!(decided(&[counted(400, 0, 1.0), counted(400, 0, 1.0)]).is_pass());
+        assert_eq!(
+            decided(&[counted(1000, 100, 1.0)]),
+            Decision::Fail {
+                why: Failure::Misses(0)
+            }
+        );
+        // The same counts, worth a twentieth.
+        let few = decided(&[counted(1000, 0, 20.0)]);
+        let Decision::Undecided {
+            why: Doubt::TooFew,
+            more: Some(more),
+        } = few
+        else {
+            panic!("{few:?}");
+        };
+        assert!(decided(&[counted(1000, 0, 20.0), counted(more, 0, 20.0)]).is_pass());
+        assert!(decided(&[counted(1000, 0, 20.0), counted(more * 8 / 10, 0, 20.0)]).is_undecided());
+        let close = decided(&[counted(10_000, 90, 1.0)]);
+        assert!(
+            matches!(
+                close,
+                Decision::Undecided {
+                    why: Doubt::Close,
+                    more: Some(50_000..)
+                }
+            ),
+            "{close:?}"
+        );
+        let exact = decided(&[counted(10_000, 100, 1.0)]);
+        assert!(
+            matches!(exact, Decision::Undecided { more: None, .. }),
+            "{exact:?}"
+        );
+        assert!(matches!(
+            decided(&[]),
+            Decision::Undecided {
+                why: Doubt::NoRun,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn a_tier_holds_where_all_its_objectives_do() {
+        let of = |bad: [u64; 2]| {
+            let limits: Vec<(Limit, Pooled)> = ["ttft.p99 < 1s", "tpot.p90 < 1s"]
+                .into_iter()
+                .zip(bad)
+                .map(|(text, bad)| {
+                    let mut pooled = Pooled::default();
+                    pooled.add(&counted(2000, bad, 1.0));
+                    (text.parse().unwrap(), pooled)
+                })
+                .collect();
+            decide(&limits, None, 0.001).decision
+        };
+        assert!(of([2, 100]).is_pass());
+        assert!(of([18, 100]).is_undecided());
+        assert!(matches!(
+            of([2, 300]),
+            Decision::Fail {
+                why: Failure::Misses(1)
+            }
+        ));
+        assert!(of([18, 300]).is_fail(), "one is enough");
+    }
+
+    #[test]
+    fn growth_fails_whatever_the_share_is() {
+        let mut pooled = Pooled::default();
+        pooled.add(&counted(10_000, 0, 1.0));
+        let grown = Backlog {
+            second_quarter: 1.0,
+            fourth_quarter: 9.0,
+            chance: 3.0,
+        };
+        let decided = decide(
+            &[("ttft.p99 < 1s".parse().unwrap(), pooled)],
+            Some(grown),
+            0.001,
+        );
+        assert!(decided.decision.is_fail());
+        let json = serde_json::to_string(&decided).unwrap();
+        assert_eq!(serde_json::from_str::<Decided>(&json).unwrap(), decided);
+    }
+
+    #[test]
+    fn unknown_metrics_neither_pass_nor_fail() {
+        let mut pooled = Pooled::default();
+        let all = Counted {
+            unknown: 2000,
+            ..counted(2000, 2000, 1.0)
+        };
+        pooled.add(&all);
+        let decided = decide(&[("tpot.p99 < 1s".parse().unwrap(), pooled)], None, 0.001);
+        assert!(
+            matches!(
+                decided.decision,
+                Decision::Undecided {
+                    why: Doubt::Unknown,
+                    ..
+                }
+            ),
+            "{decided:?}"
+        );
+    }
+
+    /// The share of wrong decisions on independent requests stays below the level of a look.
+    #[test]
+    fn wrong_decisions_are_as_rare_as_promised() {
+        let (level, runs) = (0.01, 4000);
+        let mut random = Random::new(9);
+        let mut wrong = [0, 0];
+        for (side, share) in [0.0101, 0.0099].into_iter().enumerate() {
+            for _ in 0..runs {
+                let bad = (0..2000).filter(|_| random.uniform() < share).count() as u64;
+                let mut pooled = Pooled::default();
+                pooled.add(&counted(2000, bad, 1.0));
+                let decision =
+                    decide(&[("e2e.p99 < 1s".parse().unwrap(), pooled)], None, level).decision;
+                wrong[side] += u32::from(match side {
+                    0 => decision.is_pass(),
+                    _ => decision.is_fail(),
+                });
+            }
+        }
+        // 1 % of 4000 is 40.
+        assert!(wrong.iter().all(|wrong| *wrong <= 55), "{wrong:?}");
+    }
+}

@@ -1,0 +1,399 @@
+//! What one run shows of the objectives: how many requests were bad, and how many independent requests they are worth.
+//!
+//! **Requests that wait in one queue are bad together.** Their number varies more than that of independent requests,
+//! by the design effect: the variance of the numbers of bad requests in batches of consecutive requests, divided by
+//! the binomial one. Batches are made longer until neighbours are hardly correlated, and what correlation is left
+//! widens the variance further. Where few requests are bad, few of their clusters are seen; the same is measured of
+//! "its metric is above the run's own 90th percentile", and [`decide`](crate::decide) takes the larger of the two.
+
+use model::exchange::{Class, Phase};
+use model::units::Nanos;
+use result::metric::Reading;
+use result::stats::dependence::{correlation, inflation};
+use result::summary::Backlog;
+use serde::{Deserialize, Serialize};
+
+use crate::slo::{Limit, Reader, Seen, Tier};
+
+/// Batches that a run is cut into at least.
+const FEWEST: usize = 20;
+/// Doublings of that number at most.
+const FINEST: u32 = 4;
+/// Requests that a batch has, where there are enough of them.
+const EACH: usize = 8;
+/// Requests that a run must have to show a design effect; a shorter one is worth a single request.
+const LEAST: usize = 2 * FEWEST;
+/// Correlation of neighbouring batches from which on they are made longer.
+const CORRELATED: f64 = 0.2;
+
+/// What a run shows of one objective.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Counted {
+    /// Requests that were due.
+    pub requests: u64,
+    /// Those that failed, were not sent or missed the limit.
+    pub bad: u64,
+    /// Of these, those that were answered, and whose metric is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+    /// The design effect of being bad; at least 1.
+    pub effect: f64,
+    /// The design effect of being above the run's 90th percentile; at least 1.
+    pub tail_effect: f64,
+    /// Batches that the design effects rest on.
+    pub batches: u32,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Little's law, as a check on a run: where the load is steady, the mean number of unanswered requests is the rate at
+/// which requests are due times the mean time until they are answered (Little 1961, "A proof for the queuing formula
+/// L = λW"). The number is taken over the time in which requests were due and the latency over all of them, so they
+/// differ where the backlog grows, where requests never end, and where the run is short.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Little {
+    /// Requests that were due and not answered, on average over the time in which requests were due.
+    pub unanswered: f64,
+    /// Requests due per second of that time, of those that have an end.
+    pub per_s: f64,
+    /// Mean seconds from due to the end of the reply, over the requests that have one.
+    pub latency_s: f64,
+}
+
+impl Little {
+    /// How far the two sides may be apart, as a share.
+    pub const TOLERANCE: f64 = 0.1;
+
+    /// The number of unanswered requests, divided by what the law says it is; absent if that is nothing.
+    pub fn ratio(&self) -> Option<f64> {
+        let expected = self.per_s * self.latency_s;
+        (expected > 0.0).then(|| self.unanswered / expected)
+    }
+
+    /// Whether the two sides agree.
+    pub fn agrees(&self) -> bool {
+        self.ratio()
+            .is_none_or(|ratio| (ratio - 1.0).abs() <= Self::TOLERANCE)
+    }
+}
+
+/// What a valid run shows of the tiers of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Measured {
+    /// Requests that were due.
+    pub requests: u64,
+    /// For each tier, what is shown of each of its objectives, in their order.
+    pub tiers: Vec<Vec<Counted>>,
+    /// How the number of unanswered requests grew, as the run's summary has it; a run at one rate must have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<Backlog>,
+    /// The check by Little's law; absent if requests were not due over a time or none was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub little: Option<Little>,
+}
+
+/// Gathers the requests of one run, in any order. Keeps 16 bytes for each request, and 8 for each metric that the
+/// tiers name.
+pub struct Gather {
+    tiers: Vec<Tier>,
+    readers: Vec<Reader>,
+    requests: Vec<Request>,
+    /// A row of milliseconds for each request: infinite if it was not answered, negative if it is not known.
+    values: Vec<f64>,
+}
+
+struct Request {
+    due: Nanos,
+    ended: Option<Nanos>,
+}
+
+impl Gather {
+    /// For these tiers.
+    pub fn new(tiers: &[Tier]) -> Self {
+        let mut readers: Vec<Reader> = Vec::new();
+        for limit in tiers.iter().flat_map(|tier| &tier.limits) {
+            if readers.iter().all(|reader| reader.metric != limit.metric) {
+                readers.extend(Reader::of(&limit.metric));
+            }
+        }
+        Gather {
+            tiers: tiers.to_vec(),
+            readers,
+            requests: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    /// Adds a request of the measurement that was due. Those of the warmup, and those that were cancelled on purpose,
+    /// count neither for nor against the server.
+    pub fn add(&mut self, reading: &Reading<'_>) {
+        let exchange = reading.exchange;
+        if exchange.phase != Phase::Measure || exchange.outcome.class() == Class::Cancelled {
+            return;
+        }
+        self.requests.push(Request {
+            due: exchange.due,
+            ended: exchange.ended,
+        });
+        for reader in &self.readers {
+            let seen = exchange.is_ok().then(|| reader.read(reading));
+            self.values.push(coded(seen));
+        }
+    }
+
+    /// Adds a request by what was seen of each metric that the tiers name, in the order in which they name them first.
+    /// `None` if it was not answered.
+    pub fn add_seen(&mut self, due: Nanos, ended: Option<Nanos>, seen: Option<&[Seen]>) {
+        self.requests.push(Request { due, ended });
+        for place in 0..self.readers.len() {
+            let own = seen.map(|seen| seen.get(place).copied().unwrap_or(Seen::Unknown));
+            self.values.push(coded(own));
+        }
+    }
+
+    /// What the run shows. The backlog is that of the run's summary.
+    pub fn finish(self, backlog: Option<Backlog>) -> Measured {
+        let mut order: Vec<usize> = (0..self.requests.len()).collect();
+        if !self.requests.is_sorted_by_key(|request| request.due) {
+            order.sort_by_key(|place| self.requests[*place].due);
+        }
+        let columns: Vec<Vec<f64>> = (0..self.readers.len())
+            .map(|column| {
+                let row = |place: &usize| self.values[place * self.readers.len() + column];
+                order.iter().map(row).collect()
+            })
+            .collect();
+        let tails: Vec<(f64, u32)> = columns.iter().map(|column| tail_effect(column)).collect();
+        let count = |limit: &Limit| {
+            let of = |reader: &Reader| reader.metric == limit.metric;
+            let column = self.readers.iter().position(of).unwrap_or_default();
+            let values = columns.get(column).map_or(&[][..], Vec::as_slice);
+            let (tail_effect, tail_batches) = tails.get(column).copied().unwrap_or((1.0, 0));
+            let bad: Vec<bool> = (values.iter())
+                .map(|value| *value < 0.0 || !limit.keeps(*value))
+                .collect();
+            let (effect, batches) = design_effect(&bad);
+            Counted {
+                requests: values.len() as u64,
+                bad: bad.iter().filter(|bad| **bad).count() as u64,
+                unknown: values.iter().filter(|value| **value < 0.0).count() as u64,
+                effect,
+                tail_effect,
+                batches: batches.min(tail_batches),
+            }
+        };
+        let tiers = (self.tiers.iter())
+            .map(|tier| tier.limits.iter().map(count).collect())
+            .collect();
+        Measured {
+            requests: self.requests.len() as u64,
+            tiers,
+            backlog,
+            little: little(&self.requests),
+        }
+    }
+}
+
+fn coded(seen: Option<Seen>) -> f64 {
+    match seen {
+        None => f64::INFINITY,
+        Some(Seen::Unknown) => -1.0,
+        Some(Seen::Took(milliseconds)) => milliseconds.max(0.0),
+    }
+}
+
+/// The design effect of being above the 90th percentile, and the batches it rests on.
+fn tail_effect(values: &[f64]) -> (f64, u32) {
+    if values.is_empty() {
+        return (1.0, 0);
+    }
+    let mut ranked = values.to_vec();
+    let place = ranked.len() * 9 / 10;
+    let (_, limit, _) = ranked.select_nth_unstable_by(place, f64::total_cmp);
+    let limit = *limit;
+    let above: Vec<bool> = values.iter().map(|value| *value > limit).collect();
+    design_effect(&above)
+}
+
+/// The design effect of an event that some of consecutive requests show, and the number of batches it rests on.
+fn design_effect(shown: &[bool]) -> (f64, u32) {
+    let many = shown.len();
+    if many < LEAST {
+        return (many.max(1) as f64, FEWEST as u32);
+    }
+    let seen = shown.iter().filter(|shown| **shown).count();
+    let mut batches = FEWEST;
+    while batches < FEWEST << FINEST && many / (2 * batches) >= EACH {
+        batches *= 2;
+    }
+    if seen == 0 || seen == many {
+        return (1.0, batches as u32);
+    }
+    loop {
+        let shares = shares(shown, batches);
+        if batches > FEWEST && correlation(&shares) >= CORRELATED {
+            batches /= 2;
+            continue;
+        }
+        let share = seen as f64 / many as f64;
+        let binomial = share * (1.0 - share) * batches as f64 / many as f64;
+        let mean = shares.iter().sum::<f64>() / batches as f64;
+        let squares: f64 = shares.iter().map(|own| (own - mean).powi(2)).sum();
+        let variance = squares / (batches as f64 - 1.0);
+        let (factor, _) = inflation(&shares);
+        let effect = (variance / binomial * factor).clamp(1.0, many as f64);
+        return (effect, batches as u32);
+    }
+}
+
+/// The share of each batch that shows the event.
+fn shares(shown: &[bool], batches: usize) -> Vec<f64> {
+    let many = shown.len();
+    (0..batches)
+        .map(|batch| {
+            let own = &shown[batch * many / batches..(batch + 1) * many / batches];
+            own.iter().filter(|shown| **shown).count() as f64 / own.len() as f64
+        })
+        .collect()
+}
+
+fn little(requests: &[Request]) -> Option<Little> {
+    let from = requests.iter().map(|own| own.due).min()?;
+    let to = requests.iter().map(|own| own.due).max()?;
+    let window = to.since(from).as_secs_f64();
+    let spans = (requests.iter()).filter_map(|own| Some((own.due, own.ended?)));
+    let answered = spans.clone().count() as f64;
+    if window <= 0.0 || answered == 0.0 {
+        return None;
+    }
+    let latency: f64 = spans
+        .clone()
+        .map(|(due, end)| end.since(due).as_secs_f64())
+        .sum();
+    let within: f64 = spans
+        .map(|(due, end)| end.min(to).since(due).as_secs_f64())
+        .sum();
+    Some(Little {
+        unanswered: within / window,
+        per_s: answered / window,
+        latency_s: latency / answered,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slo::tiers;
+    use simulator::Random;
+
+    fn effect_of(shown: impl FnMut(usize) -> bool, many: usize) -> (f64, u32) {
+        design_effect(&(0..many).map(shown).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn independent_requests_are_worth_what_they_are() {
+        let mut random = Random::new(5);
+        let effects: Vec<f64> = (0..200)
+            .map(|_| effect_of(|_| random.uniform() < 0.1, 4000).0)
+            .collect();
+        let mean = effects.iter().sum::<f64>() / 200.0;
+        assert!((1.0..1.2).contains(&mean), "{mean}");
+    }
+
+    /// Clusters of fifty: as many independent requests as there are clusters.
+    #[test]
+    fn clusters_are_worth_one_request_each() {
+        let mut random = Random::new(6);
+        let mut effects = Vec::new();
+        for _ in 0..50 {
+            let mut bad = false;
+            let drawn = effect_of(
+                |place| {
+                    if place % 50 == 0 {
+                        bad = random.uniform() < 0.1;
+                    }
+                    bad
+                },
+                20_000,
+            );
+            effects.push(drawn.0);
+        }
+        let mean = effects.iter().sum::<f64>() / 50.0;
+        assert!((45.0..65.0).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn short_runs_and_events_that_never_come_show_little() {
+        assert_eq!(effect_of(|_| true, 39), (39.0, 20));
+        assert_eq!(effect_of(|_| false, 4000), (1.0, 320));
+        // A run that turns bad half way is hardly more than one request.
+        let (effect, batches) = effect_of(|place| place > 500, 1000);
+        assert!(effect > 200.0 && batches == 20, "{effect} {batches}");
+    }
+
+    #[test]
+    fn requests_are_counted_for_each_objective_in_any_order() {
+        let tiers = tiers([
+            "ttft.p99 < 10ms",
+            "tpot.p90 <= 5ms",
+            "loose: ttft.p50 < 20ms",
+        ])
+        .unwrap();
+        let measured = |turned: bool| {
+            let mut gather = Gather::new(&tiers);
+            let mut places: Vec<u64> = (0..100).collect();
+            if turned {
+                places.reverse();
+            }
+            for place in places {
+                let due = Nanos(place * 1_000_000);
+                let seen = [
+                    Seen::Took(if place % 10 == 0 { 15.0 } else { 5.0 }),
+                    if place < 3 {
+                        Seen::Unknown
+                    } else {
+                        Seen::Took(5.0)
+                    },
+                ];
+                let answered = place % 25 != 24;
+                let ended = Nanos(due.0 + 2_000_000);
+                gather.add_seen(due, answered.then_some(ended), answered.then_some(&seen));
+            }
+            gather.finish(None)
+        };
+        let straight = measured(false);
+        let bad: Vec<Vec<(u64, u64)>> = (straight.tiers.iter())
+            .map(|tier| tier.iter().map(|own| (own.bad, own.unknown)).collect())
+            .collect();
+        assert_eq!(bad, [vec![(14, 0), (7, 3)], vec![(4, 0)]]);
+        assert_eq!(measured(true), straight);
+        // Two milliseconds each, one a millisecond.
+        let little = straight.little.unwrap();
+        assert!(
+            (little.latency_s - 0.002).abs() < 1e-9 && little.agrees(),
+            "{little:?}"
+        );
+        let json = serde_json::to_string(&straight).unwrap();
+        assert_eq!(serde_json::from_str::<Measured>(&json).unwrap(), straight);
+    }
+
+    #[test]
+    fn littles_law_is_broken_where_the_backlog_grows() {
+        let mut gather = Gather::new(&tiers(["ttft.p99 < 10ms"]).unwrap());
+        for place in 0..100_u64 {
+            let due = Nanos(place * 1_000_000);
+            let ended = Some(Nanos(due.0 * 3 + 1));
+            gather.add_seen(due, ended, Some(&[Seen::Took(1.0)]));
+        }
+        let little = gather.finish(None).little.unwrap();
+        assert!(
+            !little.agrees() && little.ratio().unwrap() < 0.8,
+            "{little:?}"
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! Queues whose truth is known: requests that arrive by chance at servers that work them off in order, and the engine of
+//! `simulator`; searches of them, and runs of them as they are watched. The tests draw few, and `host/benches/search`,
+//! which includes this file too, draws many.
+
+#![allow(
+    dead_code,
+    reason = "the tests and the benchmark each need a part of it"
+)]
+
+use std::sync::OnceLock;
+
+use model::units::Nanos;
+use result::summary::Backlog;
+use simulator::{Case, Engine, Lengths, Parameters, Random, open, poisson};
+
+use search::gather::{Gather, Measured};
+use search::slo::{Seen, Tier, tiers};
+use search::watch::{Alarm, Progress, Watch};
+use search::{Answer, Config, Load, Outcome, Probe, Report, Search, Step};
+
+/// How long servers take for a request; one second on average.
+#[derive(Clone, Copy, Debug)]
+pub enum Service {
+    /// By chance.
+    Exponential,
+    /// Always the same.
+    Even,
+    /// Nine in ten take 0.5 s on average and one takes 5.5 s, each by chance: a variance of 5.4.
+    Uneven,
+}
+
+/// Servers with one queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Queue {
+    /// How many there are.
+    pub servers: u32,
+    /// How long they take.
+    pub service: Service,
+    /// Requests per second and server.
+    pub load: f64,
+}
+
+impl Queue {
+    /// When each of so many requests is due, and when it ends.
+    pub fn run(&self, requests: usize, seed: u64) -> Vec<(f64, f64)> {
+        let mut random = Random::new(seed);
+        let rate = self.load * f64::from(self.servers);
+        let mut due = 0.0;
+        let mut free = vec![0.0_f64; self.servers as usize];
+        (0..requests)
+            .map(|_| {
+                due += random.exponential() / rate;
+                let service = match self.service {
+                    Service::Exponential => random.exponential(),
+                    Service::Even => 1.0,
+                    Service::Uneven if random.uniform() < 0.9 => 0.5 * random.exponential(),
+                    Service::Uneven => 5.5 * random.exponential(),
+                };
+                let mut first = 0;
+                for place in 1..free.len() {
+                    if free[place] < free[first] {
+                        first = place;
+                    }
+                }
+                let end = due.max(free[first]) + service;
+                free[first] = end;
+                (due, end)
+            })
+            .collect()
+    }
+}
+
+/// A run of the usual engine under chats, at a share of its capacity: when each request is due, and when it ends.
+pub fn engine_run(load: f64, requests: usize, seed: u64) -> Vec<(f64, f64)> {
+    let work = Lengths::work(simulator::CHAT[0], simulator::CHAT[1], requests, 40 + seed);
+    let due = poisson(requests, load * engine_capacity(), 50 + seed);
+    let engine = &mut Engine::new(Parameters::default(), 60 + seed);
+    (open(engine, &due, &work).iter())
+        .map(|own| {
+            let end = own.tokens.last().copied().unwrap_or(own.sent);
+            (own.sent.as_secs_f64(), end.as_secs_f64())
+        })
+        .collect()
+}
+
+/// Requests per second that the usual engine answers at most.
+pub fn engine_capacity() -> f64 {
+    static CAPACITY: OnceLock<f64> = OnceLock::new();
+    *CAPACITY.get_or_init(|| Case::usual(simulator::Load::Open(1.0), 1).capacity)
+}
+
+/// What a run shows of tiers that limit `e2e` alone.
+pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
+    let mut gather = Gather::new(tiers);
+    for (due, end) in run {
+        let took = Seen::Took((end - due) * 1000.0);
+        let [due, end] = [due, end].map(|instant| Nanos::from_secs_f64(*instant));
+        gather.add_seen(due, Some(end), Some(&[took]));
+    }
+    gather.finish(is_open.then(|| backlog(run)))
+}
+
+/// As the summary of a run has it.
+pub fn backlog(run: &[(f64, f64)]) -> Backlog {
+    let (from, to) = (run[0].0, run[run.len() - 1].0);
+    let quarter = (to - from) / 4.0;
+    let [second_quarter, fourth_quarter] = [1.0, 3.0].map(|place| {
+        let (begins, ends) = (from + place * quarter, from + (place + 1.0) * quarter);
+        let within = |own: &(f64, f64)| (own.1.min(ends) - own.0.max(begins)).max(0.0);
+        run.iter().map(within).sum::<f64>() / quarter
+    });
+    let half = run.len() as f64 / 2.0;
+    Backlog {
+        second_quarter,
+        fourth_quarter,
+        chance: (3.0 * half.sqrt()).max(0.02 * half),
+    }
+}
+
+/// Makes the probes that a search asks for, until it is done.
+pub fn drive(search: &mut Search, mut run: impl FnMut(&Probe) -> Outcome) -> Answer {
+    for _ in 0..500 {
+        match search.next() {
+            Step::Done(answer) => return *answer,
+            Step::Probe(probe) => {
+                let outcome = run(&probe);
+                let reported = search.report(Report { probe, outcome });
+                assert_eq!(reported, Ok(()));
+            }
+        }
+    }
+    panic!("a search of 500 probes: {:?}", search.answer());
+}
+
+/// Searches for the highest rate at which one request in a hundred takes longer than so many seconds, of a server that
+/// takes one second on average, by chance. The time in such a system is exponential: at a rate r, longer than t with
+/// the probability exp(-(1 - r) t). So the truth is 1 - ln(100) / t. Gives the truth and what was found.
+pub fn searched(seconds: f64, seed: u64, requests_each: u64) -> (f64, Answer) {
+    let limits = tiers([format!("e2e.p99 <= {seconds}s").as_str()]).unwrap();
+    let config = Config {
+        seed,
+        requests_each,
+        ..Config::new(Load::Rate, limits.clone(), 0.3)
+    };
+    let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+        let queue = Queue {
+            servers: 1,
+            service: Service::Exponential,
+            load: probe.at,
+        };
+        let run = queue.run(probe.requests as usize, probe.seed);
+        Outcome::Measured(measured(&limits, &run, true))
+    });
+    (1.0 - 100_f64.ln() / seconds, answer)
+}
+
+/// What many searches found.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// How many there were.
+    pub runs: u64,
+    /// The highest rate that passed is within 3 % of the truth.
+    pub passed_close: u64,
+    /// The estimate is.
+    pub estimate_close: u64,
+    /// The interval holds the truth.
+    pub held: u64,
+    /// Requests of all of them.
+    pub requests: u64,
+    /// How far the highest rate that passed and the estimate were from the truth at worst, as a share.
+    pub worst: [f64; 2],
+}
+
+/// Counts searches, given each truth and what was found.
+pub fn tallied(searches: impl Iterator<Item = (f64, Answer)>) -> Tally {
+    let mut tally = Tally::default();
+    for (truth, answer) in searches {
+        let found = &answer.tiers[0];
+        let off = [found.passed, found.estimate]
+            .map(|own| own.map_or(f64::INFINITY, |own| (own / truth - 1.0).abs()));
+        tally.runs += 1;
+        tally.passed_close += u64::from(off[0] <= 0.03);
+        tally.estimate_close += u64::from(off[1] <= 0.03);
+        tally.held += u64::from(
+            found.passed.is_some_and(|passed| passed <= truth)
+                && found.failed.is_some_and(|failed| failed >= truth),
+        );
+        tally.requests += answer.requests;
+        tally.worst = [0, 1].map(|place| tally.worst[place].max(off[place]));
+    }
+    tally
+}
+
+/// Searches of the queue by seed, at each of these limits in turn.
+pub fn searches(seconds: &[f64], runs: u64, requests_each: u64) -> Tally {
+    let draw = |seed: u64| searched(seconds[seed as usize % seconds.len()], seed, requests_each);
+    tallied((0..runs).map(draw))
+}
+
+/// The alarm that a run raises whose requests are due and end at these seconds, looked at so many times.
+pub fn alarm(run: &[(f64, f64)], samples: u32) -> Option<Alarm> {
+    let due: Vec<f64> = run.iter().map(|own| own.0).collect();
+    let mut ends: Vec<f64> = run.iter().map(|own| own.1).collect();
+    ends.sort_unstable_by(f64::total_cmp);
+    let (from, to) = (due[0], due[due.len() - 1]);
+    let mut watch = Watch::new(1.0);
+    (1..=samples).find_map(|sample| {
+        let at = (to - from) * f64::from(sample) / f64::from(samples);
+        let until = |instants: &[f64]| instants.partition_point(|own| *own <= from + at) as u64;
+        watch.sample(Progress {
+            at: Nanos::from_secs_f64(at),
+            due: until(&due),
+            sent: until(&due),
+            ended: until(&ends),
+        })
+    })
+}
+
+/// Kinds of queues: one server or many, even, random and very uneven service.
+const KINDS: [(u32, Service); 5] = [
+    (1, Service::Exponential),
+    (1, Service::Even),
+    (8, Service::Exponential),
+    (64, Service::Even),
+    (8, Service::Uneven),
+];
+
+/// Alarms of `runs` queues, spread over the kinds and over loads, of so many requests each.
+pub fn alarms(runs: u64, loads: [f64; 2], requests: usize) -> u64 {
+    let alarms = (0..runs).filter(|run| {
+        let (servers, service) = KINDS[(*run % KINDS.len() as u64) as usize];
+        let share = (*run as f64 + 0.5) / runs as f64;
+        let queue = Queue {
+            servers,
+            service,
+            load: loads[0] + (loads[1] - loads[0]) * share,
+        };
+        alarm(&queue.run(requests, 7000 + run), 400).is_some()
+    });
+    alarms.count() as u64
+}

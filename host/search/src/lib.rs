@@ -1,0 +1,33 @@
+//! Searches for the highest load that meets objectives, and sweeps over loads: which run to make next, and what the
+//! runs that were made show.
+//!
+//! This crate owns the objectives of a search ([`slo`]), what one run shows of them ([`gather`]), the sequential test
+//! at one load ([`decide`]), the detector that stops an over-saturated run ([`watch`]), the search itself
+//! ([`Search`]), lists of loads with their curve, knee and Pareto front ([`sweep`]), and the rules of published
+//! benchmarks ([`preset`]). It is pure: values in, values out, and every value can be written to a journal. It leaves
+//! making the runs, clocks, files and pages to others, and the definitions of metrics and the statistics of a single
+//! run to `result`.
+#![forbid(unsafe_code)]
+
+// The benchmark shares `laboratory.rs`, which names this crate from outside.
+#[cfg(test)]
+extern crate self as search;
+
+pub mod answer;
+pub mod bounds;
+pub mod config;
+pub mod decide;
+pub mod gather;
+pub mod level;
+mod machine;
+pub mod preset;
+pub mod slo;
+pub mod sweep;
+pub mod watch;
+
+pub use answer::Answer;
+pub use config::{Config, Load};
+pub use machine::{Outcome, Probe, Purpose, Report, Search, Step, Unexpected};
+
+#[cfg(test)]
+mod laboratory;

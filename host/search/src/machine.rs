@@ -1,0 +1,295 @@
+//! The search: which probe comes next, given what those before it showed.
+//!
+//! The load is raised or lowered by a factor until one passes and one fails, and then halved on a logarithmic scale
+//! until the interval is narrow enough; the highest that passed is tried again with runs of its own. Where a load in
+//! between cannot be decided, the search goes on below it and above it, so that the interval is no wider than what is
+//! undecided. Tiers are searched for one after another, and each uses all runs that were made before.
+//!
+//! A search is its configuration and what was reported, in order: everything else follows from these. So it is written
+//! to a journal as these, and one that was interrupted goes on where it was.
+
+use std::fmt;
+
+use model::random::mix;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::Answer;
+use crate::config::{Config, Load};
+use crate::gather::Measured;
+use crate::level::{Level, first_requests};
+use crate::watch::Alarm;
+
+mod bracket;
+mod found;
+
+use bracket::Goal;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Make a run, and report it.
+    Probe(Probe),
+    /// Nothing: this is the answer.
+    Done(Box<Answer>),
+}
+
+/// A run to make.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Probe {
+    /// Its number, from 1.
+    pub number: u32,
+    /// What the load is.
+    pub load: Load,
+    /// How much of it.
+    pub at: f64,
+    /// Requests of the measurement.
+    pub requests: u64,
+    /// The run's seed, which no other run of the search has.
+    pub seed: u64,
+    /// Which look at this load it is, from 1. Its counts are added to those of the looks before.
+    pub look: u32,
+    /// Which attempt at this look, from 1: a run that is not valid is made once more.
+    pub attempt: u32,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// What a probe is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// To find a load that passes and one that fails.
+    Bracket,
+    /// To narrow the interval between them.
+    Bisect,
+    /// To confirm the highest load that passed.
+    Confirm,
+}
+
+/// What a probe came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The run is valid, and shows this.
+    Measured(Measured),
+    /// The run was stopped because its backlog grew.
+    Stopped(Alarm),
+    /// The run shows nothing of the server, as where this client was too slow.
+    Invalid {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A probe and what it came to: an entry of the journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Report {
+    /// The run that was made.
+    pub probe: Probe,
+    /// What it came to.
+    pub outcome: Outcome,
+}
+
+/// A report that the search did not ask for: that of another probe, of another search, or of other tiers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unexpected(String);
+
+impl fmt::Display for Unexpected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unexpected {}
+
+/// A search on its way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Journal", try_from = "Journal")]
+pub struct Search {
+    config: Config,
+    reports: Vec<Report>,
+    levels: Vec<Level>,
+}
+
+/// What a search is written as.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Journal {
+    config: Config,
+    reports: Vec<Report>,
+}
+
+impl From<Search> for Journal {
+    fn from(search: Search) -> Self {
+        Journal {
+            config: search.config,
+            reports: search.reports,
+        }
+    }
+}
+
+impl TryFrom<Journal> for Search {
+    type Error = String;
+
+    fn try_from(journal: Journal) -> Result<Self, String> {
+        Search::resume(journal.config, journal.reports)
+    }
+}
+
+impl Search {
+    /// A search that has not begun.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, a line for each mistake.
+    pub fn new(config: Config) -> Result<Self, String> {
+        let mistakes = config.mistakes();
+        match mistakes.is_empty() {
+            true => Ok(Search {
+                config,
+                reports: Vec::new(),
+                levels: Vec::new(),
+            }),
+            false => Err(mistakes.join("\n")),
+        }
+    }
+
+    /// A search that has come so far.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, or which report is not one of this search.
+    pub fn resume(config: Config, reports: Vec<Report>) -> Result<Self, String> {
+        let mut search = Search::new(config)?;
+        for report in reports {
+            search.report(report).map_err(|error| error.to_string())?;
+        }
+        Ok(search)
+    }
+
+    /// What it searches for.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What was reported, in order.
+    pub fn reports(&self) -> &[Report] {
+        &self.reports
+    }
+
+    /// Every load that was tried so far.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// What to do next. It stays the same until something is reported.
+    pub fn next(&self) -> Step {
+        let is_spent = (self.config.requests_in_all).is_some_and(|most| self.requests() >= most);
+        let first = (0..self.config.tiers.len()).find_map(|tier| match self.goal(tier) {
+            Goal::Run { at, purpose } if !is_spent => self.probe(tier, at, purpose),
+            _ => None,
+        });
+        match first {
+            Some(probe) => Step::Probe(probe),
+            None => Step::Done(Box::new(self.answer())),
+        }
+    }
+
+    /// Takes what the next probe came to.
+    ///
+    /// # Errors
+    /// That it is not the next probe's, or shows other tiers.
+    pub fn report(&mut self, report: Report) -> Result<(), Unexpected> {
+        let number = report.probe.number;
+        match self.next() {
+            Step::Probe(probe) if probe == report.probe => {}
+            Step::Probe(probe) => {
+                return Err(Unexpected(format!(
+                    "the report of probe {number} at {} is not of the probe that comes next, {} at {}; the search has changed since it was written",
+                    report.probe.at, probe.number, probe.at
+                )));
+            }
+            Step::Done(_) => {
+                return Err(Unexpected(format!(
+                    "the report of probe {number} comes after the search has ended"
+                )));
+            }
+        }
+        if let Outcome::Measured(measured) = &report.outcome {
+            let shown = measured.tiers.iter().map(Vec::len);
+            if !shown.eq(self.config.tiers.iter().map(|tier| tier.limits.len())) {
+                return Err(Unexpected(format!(
+                    "the report of probe {number} has other objectives than the search"
+                )));
+            }
+        }
+        let Probe { at, purpose, .. } = report.probe;
+        let confirms = purpose == Purpose::Confirm;
+        let place = match self.place(at, confirms) {
+            Some(place) => place,
+            None => {
+                self.levels.push(Level::new(&self.config, at, confirms));
+                self.levels.len() - 1
+            }
+        };
+        self.levels[place].take(&self.config, &report.probe, &report.outcome);
+        self.reports.push(report);
+        Ok(())
+    }
+
+    fn requests(&self) -> u64 {
+        self.levels.iter().map(|level| level.requests).sum()
+    }
+
+    fn place(&self, at: f64, confirms: bool) -> Option<usize> {
+        let same = |level: &Level| level.at == at && level.confirms == confirms;
+        self.levels.iter().position(same)
+    }
+
+    /// The run that a tier needs; `None` if it takes a new load and there may be no more of them.
+    fn probe(&self, tier: usize, at: f64, purpose: Purpose) -> Option<Probe> {
+        let known = self
+            .place(at, purpose == Purpose::Confirm)
+            .map(|place| &self.levels[place]);
+        let requests = match known {
+            Some(level) if level.requests > 0 => level.next_requests(&self.config, tier),
+            _ if purpose == Purpose::Confirm => {
+                // As many as showed that it holds.
+                let shown = self
+                    .place(at, false)
+                    .map_or(0, |place| self.levels[place].requests);
+                shown.max(first_requests(&self.config, at, 1.0))
+            }
+            _ => first_requests(&self.config, at, self.effect_near(at)),
+        };
+        if known.is_none() && self.levels.len() >= self.config.loads as usize {
+            return None;
+        }
+        let number = self.reports.len() as u32 + 1;
+        Some(Probe {
+            number,
+            load: self.config.load,
+            at,
+            requests,
+            seed: mix(mix(self.config.seed) ^ u64::from(number)),
+            look: known.map_or(1, |level| level.looks + 1),
+            attempt: known.map_or(1, Level::attempt),
+            purpose,
+        })
+    }
+
+    /// The design effect at the nearest load of which one is known; 1 if there is none.
+    fn effect_near(&self, at: f64) -> f64 {
+        let level = self.config.alpha_each();
+        let known = self
+            .levels
+            .iter()
+            .filter_map(|own| Some((own.at, own.effect(level)?)));
+        known
+            .min_by(|a, b| (a.0 / at).ln().abs().total_cmp(&(b.0 / at).ln().abs()))
+            .map_or(1.0, |(_, effect)| effect)
+    }
+}
+
+#[cfg(test)]
+mod tests;

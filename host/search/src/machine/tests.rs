@@ -1,0 +1,416 @@
+//! Searches over loads whose truth is known.
+
+mod queues;
+
+use super::*;
+use crate::answer::Ended;
+use crate::config::Config;
+use crate::decide::{Decision, Failure};
+use crate::gather::Counted;
+use crate::laboratory::{Queue, Service, drive, measured};
+use crate::slo::tiers;
+use crate::watch::Progress;
+use model::units::Nanos;
+use result::summary::Backlog;
+
+fn config(load: Load, start: f64) -> Config {
+    Config::new(load, tiers(["e2e.p99 < 1s"]).unwrap(), start)
+}
+
+/// What a run shows in which this share of the requests is bad, of each tier.
+fn shares(probe: &Probe, shares: &[f64]) -> Outcome {
+    let counted = |share: &f64| {
+        vec![Counted {
+            requests: probe.requests,
+            bad: (share * probe.requests as f64) as u64,
+            unknown: 0,
+            effect: 1.0,
+            tail_effect: 1.0,
+            batches: 160,
+        }]
+    };
+    Outcome::Measured(Measured {
+        requests: probe.requests,
+        tiers: shares.iter().map(counted).collect(),
+        backlog: Some(Backlog {
+            second_quarter: 1.0,
+            fourth_quarter: 1.0,
+            chance: 3.0,
+        }),
+        little: None,
+    })
+}
+
+/// Holds up to a load, and not beyond.
+fn step(at: f64) -> impl Fn(&Probe) -> Outcome {
+    move |probe| shares(probe, &[if probe.at <= at { 0.0 } else { 0.5 }])
+}
+
+#[test]
+fn the_interval_holds_the_truth_wherever_the_search_starts() {
+    for truth in [0.7, 3.3, 20.0, 317.0] {
+        for start in [0.5, 4.0, 100.0] {
+            let mut search = Search::new(config(Load::Rate, start)).unwrap();
+            let answer = drive(&mut search, step(truth));
+            let found = &answer.tiers[0];
+            let (passed, failed) = (found.passed.unwrap(), found.failed.unwrap());
+            assert!(
+                passed <= truth && truth < failed,
+                "{truth} {start}: {found:?}"
+            );
+            assert!(found.width().unwrap() <= 0.02 && found.ended == Ended::Narrow);
+            assert_eq!(found.confirmed, Some(true));
+            assert!(answer.probes <= 20, "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn whole_numbers_are_found_exactly() {
+    for load in [Load::Concurrency, Load::Sessions] {
+        for truth in [1.0, 2.0, 7.0, 40.0] {
+            for start in [1.0, 5.0, 64.0] {
+                let narrow = Config {
+                    width: 0.001,
+                    ..config(load, start)
+                };
+                let answer = drive(&mut Search::new(narrow).unwrap(), step(truth));
+                let found = &answer.tiers[0];
+                assert_eq!(
+                    (found.passed, found.failed),
+                    (Some(truth), Some(truth + 1.0))
+                );
+                assert!(answer.levels.iter().all(|level| level.at.fract() == 0.0));
+            }
+        }
+    }
+}
+
+#[test]
+fn loads_beyond_the_bounds_are_not_tried() {
+    let bounded = Config {
+        least: 2.0,
+        most: 10.0,
+        ..config(Load::Rate, 4.0)
+    };
+    let of = |truth: f64| {
+        let answer = drive(&mut Search::new(bounded.clone()).unwrap(), step(truth));
+        let found = answer.tiers[0].clone();
+        (found.passed, found.failed, found.ended)
+    };
+    assert_eq!(of(1.0), (None, Some(2.0), Ended::Lowest));
+    assert_eq!(of(50.0), (Some(10.0), None, Ended::Highest));
+}
+
+#[test]
+fn a_run_that_is_not_valid_is_made_once_more() {
+    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
+    let invalid = |_: &Probe| Outcome::Invalid {
+        why: "send-lag".into(),
+    };
+    let mut attempts = Vec::new();
+    let answer = drive(&mut search, |probe| {
+        attempts.push((probe.at, probe.attempt, probe.seed));
+        // Once at the first load, and always at 8.
+        match probe.number == 1 || probe.at == 8.0 {
+            true => invalid(probe),
+            false => step(14.0)(probe),
+        }
+    });
+    assert_eq!((attempts[0].0, attempts[0].1), (4.0, 1));
+    assert_eq!((attempts[1].0, attempts[1].1), (4.0, 2));
+    assert_eq!((attempts[2].0, attempts[3].0), (8.0, 8.0));
+    assert_eq!(attempts.iter().filter(|own| own.0 == 8.0).count(), 2);
+    let mut seeds: Vec<u64> = attempts.iter().map(|own| own.2).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(
+        seeds.len(),
+        attempts.len(),
+        "every run has a seed of its own"
+    );
+    let found = &answer.tiers[0];
+    // What could not be run is no obstacle above it.
+    assert!(found.passed.unwrap() <= 14.0 && found.failed.unwrap() > 14.0);
+    let at_8 = answer.levels.iter().find(|level| level.at == 8.0).unwrap();
+    assert!(at_8.closed && at_8.invalid.len() == 2 && at_8.requests == 0);
+    assert!(at_8.tiers[0].decision.is_undecided());
+}
+
+#[test]
+fn a_rate_without_its_backlog_does_not_pass() {
+    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
+    let answer = drive(&mut search, |probe| {
+        let Outcome::Measured(own) = shares(probe, &[0.0]) else {
+            unreachable!()
+        };
+        Outcome::Measured(Measured {
+            backlog: None,
+            ..own
+        })
+    });
+    assert_eq!(answer.tiers[0].passed, None);
+    assert!(
+        answer
+            .levels
+            .iter()
+            .all(|level| level.invalid[0].contains("backlog"))
+    );
+}
+
+fn alarm(sent: u64) -> Alarm {
+    Alarm {
+        progress: Progress {
+            at: Nanos(60_000_000_000),
+            due: 1000,
+            sent,
+            ended: 400,
+        },
+        second_quarter: 100.0,
+        fourth_quarter: 500.0,
+        chance: 90.0,
+    }
+}
+
+#[test]
+fn over_saturated_runs_fail_unless_this_client_held_them_back() {
+    let of = |sent: u64| {
+        let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
+        drive(&mut search, |probe| match probe.at > 9.0 {
+            true => Outcome::Stopped(alarm(sent)),
+            false => shares(probe, &[0.0]),
+        })
+    };
+    let saturated = &of(1000).tiers[0];
+    assert!(saturated.failed.unwrap() > 9.0 && saturated.passed.unwrap() <= 9.0);
+    let held_back = &of(450).tiers[0];
+    assert_eq!(held_back.failed, None);
+    assert!(held_back.passed.unwrap() <= 9.0);
+}
+
+#[test]
+fn what_contradicts_monotonicity_is_flagged() {
+    let mut search = Search::new(Config {
+        confirm: false,
+        ..config(Load::Rate, 4.0)
+    })
+    .unwrap();
+    // 5.7 fails, between 4 and 8 which pass; 16 fails.
+    let answer = drive(&mut search, |probe| {
+        let bad = probe.at > 12.0 || (10.0..11.5).contains(&probe.at);
+        shares(probe, &[if bad { 0.5 } else { 0.0 }])
+    });
+    let found = &answer.tiers[0];
+    assert!(found.passed.unwrap() <= 10.0 && found.failed.unwrap() >= 10.0);
+    assert_eq!(found.violations, []);
+    // The same loads, and a second tier for which a lower one fails after a higher one has passed.
+    let mut search = Search::new(Config {
+        tiers: tiers(["a: e2e.p99 < 1s", "b: e2e.p99 < 2s"]).unwrap(),
+        confirm: false,
+        ..config(Load::Rate, 4.0)
+    })
+    .unwrap();
+    let answer = drive(&mut search, |probe| {
+        let first = if probe.at > 6.0 { 0.5 } else { 0.0 };
+        let second = if (5.0..6.0).contains(&probe.at) || probe.at > 14.0 {
+            0.5
+        } else {
+            0.0
+        };
+        shares(probe, &[first, second])
+    });
+    let second = &answer.tiers[1];
+    assert!(!second.violations.is_empty(), "{second:?}");
+    let violation = second.violations[0];
+    assert!(violation.failed < 6.0 && violation.passed >= 8.0);
+    assert!(
+        second.passed.unwrap() < 5.0 && second.failed.unwrap() < 6.0,
+        "the lower end counts"
+    );
+}
+
+#[test]
+fn a_load_that_does_not_hold_again_has_failed() {
+    let mut search = Search::new(Config {
+        loads: 40,
+        ..config(Load::Rate, 4.0)
+    })
+    .unwrap();
+    let answer = drive(&mut search, |probe| {
+        // Holds up to 10, and runs that confirm say 9.
+        let truth = if probe.purpose == Purpose::Confirm {
+            9.0
+        } else {
+            10.0
+        };
+        step(truth)(probe)
+    });
+    let found = &answer.tiers[0];
+    assert!(
+        found.passed.unwrap() <= 9.0 && found.confirmed == Some(true),
+        "{found:?}"
+    );
+    let contradicted = |level: &&Level| {
+        level.tiers[0].decision
+            == Decision::Fail {
+                why: Failure::Contradicted,
+            }
+    };
+    assert!(answer.levels.iter().filter(contradicted).count() >= 1);
+    assert!(found.failed.unwrap() <= 10.0);
+}
+
+#[test]
+fn what_cannot_be_decided_is_neither_passed_nor_failed() {
+    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
+    let answer = drive(&mut search, |probe| {
+        let share = match probe.at {
+            at if at < 9.0 => 0.0,
+            at if at < 10.0 => 0.01,
+            _ => 0.5,
+        };
+        shares(probe, &[share])
+    });
+    let found = &answer.tiers[0];
+    let (passed, failed) = (found.passed.unwrap(), found.failed.unwrap());
+    assert!(
+        passed < 9.0 && failed >= 10.0 && found.ended == Ended::Undecided,
+        "{found:?}"
+    );
+    assert!(!found.undecided.is_empty());
+    let low = found.undecided[0] / passed;
+    let high = failed / found.undecided.last().unwrap();
+    assert!(low <= 1.0201 && high <= 1.0201, "{found:?}");
+    for level in answer
+        .levels
+        .iter()
+        .filter(|level| found.undecided.contains(&level.at))
+    {
+        assert!(level.looks >= 2 && level.requests <= 100_000, "{level:?}");
+    }
+}
+
+#[test]
+fn a_search_ends_when_its_budget_does() {
+    let few = Config {
+        loads: 5,
+        ..config(Load::Rate, 4.0)
+    };
+    let answer = drive(&mut Search::new(few).unwrap(), step(100.0));
+    assert_eq!(answer.levels.len(), 5);
+    assert_eq!(answer.tiers[0].ended, Ended::Budget);
+    assert_eq!(answer.tiers[0].passed, Some(64.0));
+    let short = Config {
+        requests_in_all: Some(3000),
+        ..config(Load::Rate, 4.0)
+    };
+    let answer = drive(&mut Search::new(short).unwrap(), step(100.0));
+    assert!((3000..6000).contains(&answer.requests) && answer.tiers[0].ended == Ended::Budget);
+}
+
+#[test]
+fn tiers_share_probes() {
+    let search = |texts: &[&str]| {
+        Search::new(Config {
+            tiers: tiers(texts.iter().copied()).unwrap(),
+            ..config(Load::Rate, 4.0)
+        })
+        .unwrap()
+    };
+    let of = |at: f64, truth: f64| if at <= truth { 0.0 } else { 0.5 };
+    let both = drive(
+        &mut search(&["a: e2e.p99 < 1s", "b: e2e.p99 < 2s"]),
+        |probe| shares(probe, &[of(probe.at, 11.0), of(probe.at, 30.0)]),
+    );
+    let alone = drive(&mut search(&["b: e2e.p99 < 2s"]), |probe| {
+        shares(probe, &[of(probe.at, 30.0)])
+    });
+    for (found, truth) in both.tiers.iter().zip([11.0, 30.0]) {
+        assert!(found.passed.unwrap() <= truth && truth < found.failed.unwrap());
+        assert_eq!((found.ended, found.confirmed), (Ended::Narrow, Some(true)));
+    }
+    assert!(
+        both.probes < 2 * alone.probes - 3,
+        "{} {}",
+        both.probes,
+        alone.probes
+    );
+}
+
+/// Stopped after any report and read back, a search goes on as if it had not been stopped.
+#[test]
+fn an_interrupted_search_goes_on_where_it_was() {
+    let mut whole = Search::new(Config {
+        tiers: tiers(["a: e2e.p99 < 20s", "b: e2e.p95 < 8s"]).unwrap(),
+        requests_each: 20_000,
+        width: 0.1,
+        ..config(Load::Rate, 0.2)
+    })
+    .unwrap();
+    let run = |probe: &Probe, tiers: &[crate::slo::Tier]| match probe.number {
+        3 => Outcome::Invalid { why: "lag".into() },
+        7 => Outcome::Stopped(alarm(1000)),
+        _ => {
+            let queue = Queue {
+                servers: 1,
+                service: Service::Exponential,
+                load: probe.at,
+            };
+            let run = queue.run(probe.requests as usize, probe.seed);
+            Outcome::Measured(measured(tiers, &run, true))
+        }
+    };
+    let both = whole.config().tiers.clone();
+    let answer = drive(&mut whole, |probe| run(probe, &both));
+    for upto in 0..=whole.reports().len() {
+        let mut cut = Search::new(whole.config().clone()).unwrap();
+        for report in &whole.reports()[..upto] {
+            cut.report(report.clone()).unwrap();
+        }
+        let text = serde_json::to_string(&cut).unwrap();
+        let mut read: Search = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, cut);
+        assert_eq!(read.next(), cut.next());
+        assert_eq!(drive(&mut read, |probe| run(probe, &both)), answer);
+        assert_eq!(read, whole);
+    }
+    let json = serde_json::to_string(&answer).unwrap();
+    assert_eq!(serde_json::from_str::<Answer>(&json).unwrap(), answer);
+}
+
+#[test]
+fn reports_of_other_searches_are_refused() {
+    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
+    let Step::Probe(probe) = search.next() else {
+        panic!()
+    };
+    let outcome = step(9.0)(&probe);
+    let other = Probe {
+        at: 5.0,
+        ..probe.clone()
+    };
+    let error = search.report(Report {
+        probe: other,
+        outcome: outcome.clone(),
+    });
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("is not of the probe that comes next, 1 at 4")
+    );
+    let wrong = shares(&probe, &[0.0, 0.0]);
+    let error = search.report(Report {
+        probe: probe.clone(),
+        outcome: wrong,
+    });
+    assert!(error.unwrap_err().to_string().contains("other objectives"));
+    drive(&mut search, step(9.0));
+    let error = search.report(Report { probe, outcome });
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("after the search has ended")
+    );
+}

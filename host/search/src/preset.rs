@@ -1,0 +1,306 @@
+//! Rules of published benchmarks, as data: what they search for, how long a run is, and what else they ask of it.
+//!
+//! **MLPerf Inference, scenario Server.** Requests come as a Poisson process; the result is the highest rate at which
+//! 99 % of them meet the model's limits, in a run of at least 600 s. TTFT begins at the scheduled arrival, each limit
+//! has a percentile of its own, and every sample of the data set is issued equally often. The category Interactive has
+//! tighter limits for some models, so it is a second tier here. Limits, durations and sizes of data sets are those of
+//! `loadgen/mlperf.conf` of mlcommons/inference at `001712e` (round 5.1) and of `inference_rules.adoc` of
+//! mlcommons/inference_policies at `ac93e89` (July 2026), which has gpt-oss-120b besides. MLPerf's own test allows a run
+//! to end when it shows with 99 % confidence that the share of late requests is below 1 % (its appendix on early
+//! stopping): 459 requests if none is late. It assumes independent requests and one look. The search's test at each
+//! load is stricter in both, so a load that passes here need not pass with fewer requests there.
+//!
+//! **AgentX**, the agentic benchmark of InferenceX as AIPerf has it in `--scenario inferencex-agentx-mvp`
+//! (`docs/tutorials/agentx-mvp.md` of ai-dynamo/aiperf at `01a4d17`). It has no objective: it replays recorded sessions
+//! at a number of sessions, and what is published is the curve over that number.
+
+use model::nearest;
+use serde::Serialize;
+
+use crate::config::{Config, Load};
+use crate::slo::{Tier, tiers};
+
+/// The rules of a published benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// What it varies.
+    pub load: Load,
+    /// Its tiers, as flags would state them; none where it has no objective, and is a sweep.
+    pub tiers: &'static [&'static str],
+    /// Seconds that each run takes at least.
+    pub seconds_least: f64,
+    /// Seconds that it takes unless said otherwise.
+    pub seconds_usual: f64,
+    /// Requests of each run at least: the samples of its data set, all of which are issued; absent if it states none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_least: Option<u64>,
+    /// What else it asks of a run.
+    pub rules: &'static [Rule],
+    /// Where its rules stand.
+    pub source: &'static str,
+}
+
+/// A rule of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Rule {
+    /// What it is about, in one word for programs.
+    pub name: &'static str,
+    /// What it asks for.
+    pub value: Value,
+    /// In words.
+    pub about: &'static str,
+}
+
+/// What a rule asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", untagged)]
+pub enum Value {
+    /// That it is so.
+    Flag(bool),
+    /// A number, in the unit that its name ends with.
+    Number(u32),
+    /// A word.
+    Word(&'static str),
+}
+
+const MLPERF: &str = "https://github.com/mlcommons/inference/blob/master/loadgen/mlperf.conf, \
+    https://github.com/mlcommons/inference_policies/blob/master/inference_rules.adoc";
+const AGENTX: &str = "https://github.com/ai-dynamo/aiperf/blob/main/docs/tutorials/agentx-mvp.md";
+
+const OF_MLPERF: &[Rule] = &[
+    rule(
+        "arrival",
+        Value::Word("poisson"),
+        "requests come as a Poisson process",
+    ),
+    rule(
+        "streaming",
+        Value::Flag(true),
+        "replies are streamed, so that TTFT can be measured",
+    ),
+    rule(
+        "equal-issue",
+        Value::Flag(true),
+        "every sample of the data set is issued equally often",
+    ),
+];
+
+const OF_AGENTX: &[Rule] = &[
+    rule("streaming", Value::Flag(true), "replies are streamed"),
+    rule(
+        "ignore-eos",
+        Value::Flag(true),
+        "each answer has the recorded number of tokens",
+    ),
+    rule(
+        "delays",
+        Value::Word("recorded"),
+        "each turn follows the end of the one before after the recorded delay",
+    ),
+    rule(
+        "idle-most-s",
+        Value::Number(10),
+        "a gap between recorded requests of a session is at most 10 s; longer ones are shortened",
+    ),
+    rule(
+        "salt",
+        Value::Word("first-turn-prefix"),
+        "the first turn of each replay begins with text of its own, so that no replay hits the cache of another",
+    ),
+    rule(
+        "start",
+        Value::Word("within-a-session"),
+        "sessions that are under way at the beginning start at an instant drawn from the whole recording, and their last request before it is sent with one token to fill the cache",
+    ),
+    rule(
+        "cut-prompts",
+        Value::Flag(false),
+        "prompts are not cut short by the client",
+    ),
+    rule(
+        "context-overflow-most-percent",
+        Value::Number(1),
+        "at most 1 % of the replies may say that the context is too long",
+    ),
+];
+
+const fn rule(name: &'static str, value: Value, about: &'static str) -> Rule {
+    Rule { name, value, about }
+}
+
+const fn mlperf(
+    name: &'static str,
+    about: &'static str,
+    tiers: &'static [&'static str],
+    samples: u64,
+) -> Preset {
+    Preset {
+        name,
+        about,
+        load: Load::Rate,
+        tiers,
+        seconds_least: 600.0,
+        seconds_usual: 600.0,
+        requests_least: Some(samples),
+        rules: OF_MLPERF,
+        source: MLPERF,
+    }
+}
+
+/// What `mlperf-server` alone means.
+const USUAL: &str = "mlperf-server:llama2-70b";
+
+/// Every preset.
+pub const PRESETS: [Preset; 7] = [
+    mlperf(
+        "mlperf-server:llama2-70b",
+        "MLPerf Inference, Server: Llama 2 70B on OpenOrca",
+        &[
+            "server: ttft.p99 <= 2000ms; tpot.p99 <= 200ms",
+            "interactive: ttft.p99 <= 450ms; tpot.p99 <= 40ms",
+        ],
+        24_576,
+    ),
+    mlperf(
+        "mlperf-server:llama3.1-8b",
+        "MLPerf Inference, Server: Llama 3.1 8B on CNN DailyMail",
+        &[
+            "server: ttft.p99 <= 2000ms; tpot.p99 <= 100ms",
+            "interactive: ttft.p99 <= 500ms; tpot.p99 <= 30ms",
+        ],
+        13_368,
+    ),
+    mlperf(
+        "mlperf-server:llama3.1-405b",
+        "MLPerf Inference, Server: Llama 3.1 405B on long documents",
+        &[
+            "server: ttft.p99 <= 6000ms; tpot.p99 <= 175ms",
+            "interactive: ttft.p99 <= 4500ms; tpot.p99 <= 80ms",
+        ],
+        8313,
+    ),
+    mlperf(
+        "mlperf-server:mixtral-8x7b",
+        "MLPerf Inference, Server: Mixtral 8x7B on OpenOrca, GSM8K and MBXP",
+        &["server: ttft.p99 <= 2000ms; tpot.p99 <= 200ms"],
+        15_000,
+    ),
+    mlperf(
+        "mlperf-server:deepseek-r1",
+        "MLPerf Inference, Server: DeepSeek-R1 on reasoning tasks",
+        &[
+            "server: ttft.p99 <= 2000ms; tpot.p99 <= 80ms",
+            "interactive: ttft.p99 <= 1500ms; tpot.p99 <= 15ms",
+        ],
+        4388,
+    ),
+    mlperf(
+        "mlperf-server:gpt-oss-120b",
+        "MLPerf Inference, Server: gpt-oss-120b on AIME, GPQA and LiveCodeBench",
+        &[
+            "server: ttft.p99 <= 3000ms; tpot.p99 <= 80ms",
+            "interactive: ttft.p99 <= 2000ms; tpot.p99 <= 20ms",
+        ],
+        6396,
+    ),
+    Preset {
+        name: "agentx",
+        about: "AgentX of InferenceX: recorded coding sessions with sub-agents, over the number of sessions",
+        load: Load::Sessions,
+        tiers: &[],
+        seconds_least: 900.0,
+        seconds_usual: 1800.0,
+        requests_least: None,
+        rules: OF_AGENTX,
+        source: AGENTX,
+    },
+];
+
+impl Preset {
+    /// A preset by its name; `mlperf-server` alone is that of Llama 2 70B.
+    ///
+    /// # Errors
+    /// That there is none, with the most similar name.
+    pub fn find(name: &str) -> Result<&'static Preset, String> {
+        let wanted = if name == "mlperf-server" { USUAL } else { name };
+        let known = PRESETS.iter().find(|preset| preset.name == wanted);
+        known.ok_or_else(|| {
+            let names = PRESETS.iter().map(|preset| preset.name);
+            let all: Vec<&str> = names.clone().collect();
+            let near = nearest(name, names).map(|near| format!("; did you mean `{near}`?"));
+            format!(
+                "there is no preset `{name}`{}; there are {}",
+                near.unwrap_or_default(),
+                all.join(", ")
+            )
+        })
+    }
+
+    /// Its tiers; none where it is a sweep.
+    pub fn tiers(&self) -> Vec<Tier> {
+        match self.tiers.is_empty() {
+            true => Vec::new(),
+            false => tiers(self.tiers.iter().copied()).unwrap_or_default(),
+        }
+    }
+
+    /// A search by its rules, from a first load; `None` where it is a sweep.
+    pub fn config(&self, start: f64) -> Option<Config> {
+        let tiers = self.tiers();
+        let usual = Config::new(self.load, tiers, start);
+        let requests_least = self.requests_least.unwrap_or(usual.requests_least);
+        (!usual.tiers.is_empty()).then(|| Config {
+            requests_least,
+            // Each look takes the data set as a whole, and there should be room for several.
+            requests_each: usual.requests_each.max(16 * requests_least),
+            seconds_least: self.seconds_least,
+            ..usual
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Search, Step};
+
+    #[test]
+    fn presets_are_found_and_can_be_searched() {
+        for preset in &PRESETS {
+            assert_eq!(Preset::find(preset.name), Ok(preset));
+            assert_eq!(preset.tiers().len(), preset.tiers.len(), "{}", preset.name);
+            assert!(serde_json::to_string(preset).unwrap().contains("https://"));
+            let Some(config) = preset.config(100.0) else {
+                assert_eq!(preset.name, "agentx");
+                continue;
+            };
+            let Step::Probe(probe) = Search::new(config).unwrap().next() else {
+                panic!("{}", preset.name);
+            };
+            // Ten minutes at 100 a second.
+            assert!(
+                probe.requests >= 60_000,
+                "{}: {}",
+                preset.name,
+                probe.requests
+            );
+        }
+        let llama = Preset::find("mlperf-server").unwrap();
+        let written: Vec<String> = llama.tiers().iter().map(Tier::to_string).collect();
+        assert_eq!(
+            written,
+            [
+                "server: ttft.p99 <= 2000 ms; tpot.p99 <= 200 ms",
+                "interactive: ttft.p99 <= 450 ms; tpot.p99 <= 40 ms"
+            ]
+        );
+        let error = Preset::find("agentix").unwrap_err();
+        assert!(error.contains("did you mean `agentx`?"), "{error}");
+    }
+}

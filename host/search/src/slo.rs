@@ -1,0 +1,405 @@
+//! Objectives of a search: `ttft.p99 < 500ms`, alone or several together as a tier.
+//!
+//! An objective states for which share of the requests a metric must stay within a limit: of `ttft.p99 < 500ms`, one
+//! request in a hundred may be *bad*. A request is bad if it failed, if it was due and was not sent, or if its metric
+//! misses the limit. So a search counts requests and never compares a percentile, whose chance error is large and has
+//! no simple distribution.
+//!
+//! **Each objective of a tier has its own share, and a tier holds where all of them hold.** `ttft.p99 < 500ms` with
+//! `tpot.p90 < 50ms` allows one request in a hundred to begin late and one in ten to go on slowly. That is what the
+//! two percentiles say when they are read one by one, and how MLPerf judges its limits on TTFT and TPOT.
+//!
+//! **Latencies begin when a request is due.** Metrics that begin when a request is sent get the wait before that
+//! added: otherwise a load that this client could not offer would look fast.
+
+use std::fmt;
+use std::str::FromStr;
+
+use result::figure::{Figure, Statistic};
+use result::metric::objective::{self, Objective};
+use result::metric::{self, Reading, Single};
+use result::threshold::{Relation, Threshold};
+use serde::{Deserialize, Serialize};
+
+/// The tier of objectives that are not given a name.
+pub const UNNAMED: &str = "slo";
+/// Tiers that a search may have.
+pub const MOST_TIERS: usize = 8;
+/// Objectives that a tier may have.
+pub const MOST_LIMITS: usize = 8;
+
+/// Metrics that begin when the request is sent.
+const FROM_SENT: [&str; 11] = [
+    metric::TTFT,
+    "ttft-any",
+    "ttft-reasoning",
+    "ttft-answer",
+    "ttft-with-connect",
+    metric::E2E,
+    "e2e-last-token",
+    "e2e-usage",
+    "e2e-end",
+    "time-to-first-byte",
+    "time-to-headers",
+];
+
+/// One objective: a metric's limit, and the share of the requests that must keep it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Limit {
+    /// The metric's name.
+    pub metric: String,
+    /// The share of the requests that must keep it, in percent.
+    pub percent: f64,
+    /// Whether a value equal to the limit misses it.
+    pub strict: bool,
+    /// The limit, in milliseconds.
+    pub milliseconds: f64,
+}
+
+impl Limit {
+    /// The share of the requests that may be bad.
+    pub fn allowed(&self) -> f64 {
+        // Rounded, because 1 - 0.99 is not 0.01.
+        ((100.0 - self.percent) * 1e7).round() / 1e9
+    }
+
+    /// Whether a value of the metric, in milliseconds, keeps the limit.
+    pub fn keeps(&self, milliseconds: f64) -> bool {
+        match self.strict {
+            true => milliseconds < self.milliseconds,
+            false => milliseconds <= self.milliseconds,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let statistic = Statistic::Percentile(self.percent);
+        let relation = if self.strict { "<" } else { "<=" };
+        let (metric, limit) = (&self.metric, self.milliseconds);
+        write!(f, "{metric}.{statistic} {relation} {limit} ms")
+    }
+}
+
+impl FromStr for Limit {
+    type Err = String;
+
+    /// # Errors
+    /// What was expected instead, in words.
+    fn from_str(text: &str) -> Result<Self, String> {
+        const EXAMPLE: &str = "METRIC.PERCENTILE < TIME, such as `ttft.p99 < 500ms`";
+        let text = text.trim();
+        if !text.contains(['<', '>']) {
+            return Err(format!("`{text}`: expected {EXAMPLE}"));
+        }
+        let threshold: Threshold = text.parse()?;
+        let Threshold::Figure(figure, relation, milliseconds) = threshold else {
+            return Err(format!(
+                "`{text}`: a verdict is no objective; expected {EXAMPLE}"
+            ));
+        };
+        let Figure::Of(metric, statistic) = figure else {
+            return Err(format!(
+                "`{text}`: `{figure}` is a figure of the whole run, and an objective judges each request; expected {EXAMPLE}"
+            ));
+        };
+        let Statistic::Percentile(percent) = statistic else {
+            return Err(format!(
+                "`{text}`: a search counts the requests that miss a limit, so it needs a percentile and not `{statistic}`; expected {EXAMPLE}"
+            ));
+        };
+        let strict = match relation {
+            Relation::Below => true,
+            Relation::AtMost => false,
+            Relation::AtLeast | Relation::Above => {
+                return Err(format!(
+                    "`{text}`: an objective is an upper limit, with < or <="
+                ));
+            }
+        };
+        Objective::new(metric, milliseconds).map_err(|cause| format!("`{text}`: {cause}"))?;
+        Ok(Limit {
+            metric: metric.to_owned(),
+            percent,
+            strict,
+            milliseconds,
+        })
+    }
+}
+
+impl From<Limit> for String {
+    fn from(limit: Limit) -> String {
+        limit.to_string()
+    }
+}
+
+impl TryFrom<String> for Limit {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// Objectives that must hold together, by a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tier {
+    /// Its name.
+    pub name: String,
+    /// Its objectives, at least one.
+    pub limits: Vec<Limit>,
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limits: Vec<String> = self.limits.iter().map(Limit::to_string).collect();
+        write!(f, "{}: {}", self.name, limits.join("; "))
+    }
+}
+
+/// The tiers that texts state, such as those of repeated flags: `ttft.p99<500ms` and `tpot.p99<50ms` together are the
+/// tier [`UNNAMED`]; `relaxed: ttft.p99<2s; tpot.p99<100ms` is a tier of its own. They keep their order.
+///
+/// # Errors
+/// Every mistake, in words.
+pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, Vec<String>> {
+    let (mut tiers, mut mistakes): (Vec<Tier>, Vec<String>) = (Vec::new(), Vec::new());
+    for text in texts {
+        let (name, objectives) = match text.split_once(':') {
+            Some((name, objectives)) => (name.trim(), objectives),
+            None => (UNNAMED, text),
+        };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(is_name) {
+            mistakes.push(format!(
+                "`{}`: a tier's name has letters, digits, - and _, as in `relaxed: ttft.p99 < 2s`",
+                text.trim()
+            ));
+            continue;
+        }
+        let parts = objectives.split(';').map(str::trim);
+        let mut limits: Vec<Limit> = Vec::new();
+        for part in parts.filter(|part| !part.is_empty()) {
+            match part.parse() {
+                Ok(limit) => limits.push(limit),
+                Err(mistake) => mistakes.push(mistake),
+            }
+        }
+        if objectives.split(';').all(|part| part.trim().is_empty()) {
+            mistakes.push(format!(
+                "`{}`: expected an objective, such as `ttft.p99 < 500ms`",
+                text.trim()
+            ));
+        }
+        match tiers.iter_mut().find(|tier| tier.name == name) {
+            Some(_) if name != UNNAMED => mistakes.push(format!(
+                "the tier `{name}` is given twice; write its objectives together, with `;` between them"
+            )),
+            Some(tier) => tier.limits.extend(limits),
+            None => tiers.push(Tier {
+                name: name.to_owned(),
+                limits,
+            }),
+        }
+    }
+    if tiers.is_empty() && mistakes.is_empty() {
+        mistakes.push("expected an objective, such as `ttft.p99 < 500ms`".into());
+    }
+    if tiers.len() > MOST_TIERS {
+        mistakes.push(format!(
+            "there are {} tiers; a search takes at most {MOST_TIERS}",
+            tiers.len()
+        ));
+    }
+    for tier in &tiers {
+        if tier.limits.len() > MOST_LIMITS {
+            mistakes.push(format!(
+                "the tier `{}` has {} objectives; it takes at most {MOST_LIMITS}",
+                tier.name,
+                tier.limits.len()
+            ));
+        }
+        for (place, limit) in tier.limits.iter().enumerate() {
+            let same =
+                |other: &Limit| other.metric == limit.metric && other.percent == limit.percent;
+            if tier.limits[..place].iter().any(same) {
+                mistakes.push(format!(
+                    "the tier `{}` limits {}.{} twice; keep the tighter limit",
+                    tier.name,
+                    limit.metric,
+                    Statistic::Percentile(limit.percent)
+                ));
+            }
+        }
+    }
+    match mistakes.is_empty() {
+        true => Ok(tiers),
+        false => Err(mistakes),
+    }
+}
+
+/// What an answered request showed of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Seen {
+    /// So many milliseconds, from when it was due.
+    Took(f64),
+    /// It was answered, and the metric is not known of it.
+    Unknown,
+}
+
+/// A metric as a search reads it.
+#[derive(Clone, Copy)]
+pub struct Reader {
+    /// The metric's name.
+    pub metric: &'static str,
+    take: Single,
+    from_sent: bool,
+}
+
+impl Reader {
+    /// Of a metric that a limit names.
+    pub fn of(name: &str) -> Option<Self> {
+        let (metric, take) = metric::single().find(|(metric, _)| {
+            metric.name == name && objective::metrics().any(|own| own == name)
+        })?;
+        Some(Reader {
+            metric: metric.name,
+            take,
+            from_sent: FROM_SENT.contains(&metric.name),
+        })
+    }
+
+    /// What an answered request showed. One that has a single token keeps every limit on its further tokens.
+    pub fn read(&self, reading: &Reading<'_>) -> Seen {
+        let exchange = reading.exchange;
+        let waited = match (self.from_sent, exchange.sent) {
+            (true, Some(sent)) => sent.since(exchange.due).as_millis_f64(),
+            _ => 0.0,
+        };
+        match (self.take)(reading) {
+            Some(value) => Seen::Took(value + waited),
+            None if reading.is_one_token() => Seen::Took(0.0),
+            None => Seen::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(text: &str) -> Limit {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn objectives_are_read_and_written() {
+        for (text, written, allowed) in [
+            ("ttft.p99<500ms", "ttft.p99 < 500 ms", 0.01),
+            (" tpot.p99.9 <= 50ms", "tpot.p99.9 <= 50 ms", 0.001),
+            ("e2e.p95<=10s", "e2e.p95 <= 10000 ms", 0.05),
+            ("e2el.median < 1m", "e2e.median < 60000 ms", 0.5),
+            ("itl-max.p90 < 0.2s", "itl-max.p90 < 200 ms", 0.1),
+        ] {
+            let read = limit(text);
+            assert_eq!(read.to_string(), written);
+            assert_eq!(limit(written), read);
+            assert_eq!(read.allowed(), allowed, "{text}");
+            let json = serde_json::to_string(&read).unwrap();
+            assert_eq!(serde_json::from_str::<Limit>(&json).unwrap(), read);
+        }
+        let (below, upto) = (limit("ttft.p99 < 5ms"), limit("ttft.p99 <= 5ms"));
+        assert!(!below.keeps(5.0) && upto.keeps(5.0) && below.keeps(4.9) && !upto.keeps(5.1));
+        assert!(!upto.keeps(f64::INFINITY));
+    }
+
+    #[test]
+    fn tiers_are_read_from_flags() {
+        let flags = [
+            "ttft.p99 < 500ms",
+            "relaxed: ttft.p99<2s; tpot.p99<100ms;",
+            "tpot.p90 < 50ms",
+        ];
+        let read = tiers(flags).unwrap();
+        let written: Vec<String> = read.iter().map(Tier::to_string).collect();
+        assert_eq!(
+            written,
+            [
+                "slo: ttft.p99 < 500 ms; tpot.p90 < 50 ms",
+                "relaxed: ttft.p99 < 2000 ms; tpot.p99 < 100 ms"
+            ]
+        );
+        let json = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Tier>>(&json).unwrap(), read);
+    }
+
+    #[test]
+    fn all_mistakes_are_listed_at_once() {
+        let flags = [
+            "ttft.p99",
+            "ttft.mean < 2s",
+            "requests.failed < 3",
+            "tpot.p99 > 3ms",
+            "verdict <= valid",
+            "itl.p99 < 3ms",
+            "tfft.p99 < 3ms",
+            "ttft.p99 < 0ms",
+            "a b: ttft.p99 < 3ms",
+            "empty: ;",
+            "twice: ttft.p99 < 3ms; ttft.p99 < 5ms",
+            "twice: e2e.p99 < 3ms",
+        ];
+        let mistakes = tiers(flags).unwrap_err();
+        let wanted = [
+            "expected METRIC.PERCENTILE < TIME",
+            "needs a percentile and not `mean`",
+            "a figure of the whole run",
+            "an upper limit, with < or <=",
+            "a verdict is no objective",
+            "a request has many values of `itl`",
+            "did you mean `ttft.p99`?",
+            "a time above zero",
+            "a tier's name has",
+            "`empty: ;`: expected an objective",
+            "`twice` is given twice",
+            "limits ttft.p99 twice",
+        ];
+        assert_eq!(mistakes.len(), wanted.len(), "{mistakes:#?}");
+        for (mistake, wanted) in mistakes.iter().zip(wanted) {
+            assert!(mistake.contains(wanted), "{mistake}: {wanted}");
+        }
+        assert!(tiers([]).unwrap_err()[0].contains("ttft.p99 < 500ms"));
+        let many: Vec<String> = (0..9).map(|n| format!("t{n}: ttft.p99 < 1s")).collect();
+        let error = tiers(many.iter().map(String::as_str)).unwrap_err();
+        assert!(error[0].contains("there are 9 tiers"), "{error:?}");
+    }
+
+    /// What begins when a request is sent is what the list says, by the definitions of the catalogue.
+    #[test]
+    fn metrics_that_begin_with_sending_are_known() {
+        for name in objective::metrics() {
+            let (metric, _) = metric::single().find(|(own, _)| own.name == name).unwrap();
+            let defined = metric.definition;
+            let begins = match name {
+                "time-to-first-byte" | "time-to-headers" => true,
+                _ if name.ends_with("from-due") => false,
+                _ => {
+                    metric.of == metric::Of::Answered
+                        && (defined.ends_with("- sent")
+                            || defined.contains("- sent;")
+                            || defined.starts_with("as ttft, but - start"))
+                }
+            };
+            assert_eq!(
+                FROM_SENT.contains(&name),
+                begins,
+                "{name}: {}",
+                metric.definition
+            );
+            assert!(Reader::of(name).is_some(), "{name}");
+        }
+        assert!(Reader::of("itl").is_none() && Reader::of("output-tokens").is_none());
+    }
+}

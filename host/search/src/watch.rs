@@ -1,0 +1,272 @@
+//! Stops a run that cannot become valid: one whose backlog grows because requests come faster than they are answered.
+//!
+//! [`Watch`] takes the numbers of requests due, sent and ended as the run goes on. At instants that are a quarter
+//! further apart each time, it compares the mean number of unanswered requests in the fourth quarter of the time so far
+//! with that in the second, as `result` does of a whole run. It raises an alarm where the growth is beyond chance at
+//! two such instants in a row, so that one long burst is no reason to stop.
+//!
+//! **An engine that fills is not overloaded.** Until the first answers have ended, the backlog grows at the rate at
+//! which requests come. So nothing is compared before the run has lasted eight times as long as the first answers
+//! took.
+//!
+//! **False alarms** are measured on healthy queues of several kinds (`host/benches/search`): a detector that fires on
+//! them would fail loads that hold. In exchange it is slow close to capacity; what it does not stop, the test at the end of
+//! the run judges.
+
+use model::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// So many standard deviations of the number of arrivals are chance. More than for a whole run, because there are many
+/// looks.
+const CHANCE: f64 = 4.0;
+/// A growth by this share of the arrivals is small, however certain it is.
+const SMALL: f64 = 0.05;
+/// Requests due before the first look.
+const FIRST: u64 = 200;
+/// Requests whose end says how long the first answers took.
+const EARLY: u64 = 20;
+/// How many times as long as these the run must have lasted.
+const FILLED: f64 = 8.0;
+/// How much later each look is than the one before.
+const LATER: f64 = 1.25;
+/// Looks in a row that must show growth.
+const ROW: u32 = 2;
+/// Samples that are kept; every other one is dropped when there are more.
+const KEPT: usize = 1024;
+
+/// What a run has done so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Progress {
+    /// Time since the first request was due.
+    pub at: Nanos,
+    /// Requests that were due.
+    pub due: u64,
+    /// Requests that were sent.
+    pub sent: u64,
+    /// Requests that ended, well or badly; those that were not sent because the client gave them up count as ended.
+    pub ended: u64,
+}
+
+/// That a run is over-saturated.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Alarm {
+    /// When, and what the run had done by then.
+    pub progress: Progress,
+    /// Unanswered requests in the second quarter of the time so far, on average.
+    pub second_quarter: f64,
+    /// In the fourth quarter.
+    pub fourth_quarter: f64,
+    /// The growth from one to the other that chance explains.
+    pub chance: f64,
+}
+
+impl Alarm {
+    /// Whether most of the backlog had not been sent: then this client or a cap on requests in flight held it back,
+    /// and the server may not be what is overloaded.
+    pub fn is_held_back(&self) -> bool {
+        let Progress {
+            due, sent, ended, ..
+        } = self.progress;
+        let unsent = due.saturating_sub(sent);
+        2 * unsent > due.saturating_sub(ended)
+    }
+}
+
+/// Watches a run at one rate.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    burstiness: f64,
+    /// Instants in seconds, and the unanswered requests summed over the time until then.
+    kept: Vec<(f64, f64)>,
+    /// Seconds between two that are kept, at least.
+    apart: f64,
+    /// The latest sample: when, and how many were unanswered.
+    latest: (f64, f64),
+    /// The sum until then.
+    area: f64,
+    /// When the first requests were due, and when as many had ended.
+    early_due: Option<f64>,
+    early_ended: Option<f64>,
+    next: f64,
+    row: u32,
+}
+
+impl Watch {
+    /// Of a run the gaps between whose due times have this coefficient of variation: 1 for a Poisson process, 0 where
+    /// they are even.
+    pub fn new(burstiness: f64) -> Self {
+        Watch {
+            burstiness: burstiness.max(1.0),
+            kept: vec![(0.0, 0.0)],
+            apart: 0.0,
+            latest: (0.0, 0.0),
+            area: 0.0,
+            early_due: None,
+            early_ended: None,
+            next: 0.0,
+            row: 0,
+        }
+    }
+
+    /// Takes what the run has done so far, several times a second or at least a few hundred times over the run, while
+    /// requests are due. `Some` says to stop it.
+    pub fn sample(&mut self, progress: Progress) -> Option<Alarm> {
+        let at = progress.at.as_secs_f64();
+        let unanswered = progress.due.saturating_sub(progress.ended) as f64;
+        let (before, was) = self.latest;
+        if at <= before {
+            return None;
+        }
+        self.area += (was + unanswered) / 2.0 * (at - before);
+        self.latest = (at, unanswered);
+        if at - self.kept.last().map_or(0.0, |kept| kept.0) >= self.apart {
+            self.keep(at);
+        }
+        if progress.due >= EARLY {
+            self.early_due.get_or_insert(before);
+        }
+        if progress.ended >= EARLY {
+            self.early_ended.get_or_insert(at);
+        }
+        self.look(progress, at)
+    }
+
+    fn keep(&mut self, at: f64) {
+        self.kept.push((at, self.area));
+        if self.kept.len() > KEPT {
+            let mut place = 0;
+            self.kept.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+            self.apart = 1.5 * at / KEPT as f64;
+        }
+    }
+
+    fn look(&mut self, progress: Progress, at: f64) -> Option<Alarm> {
+        let first = self.early_ended? - self.early_due?;
+        if progress.due < FIRST || at < self.next || at < FILLED * first {
+            return None;
+        }
+        self.next = at * LATER;
+        let quarter =
+            |from: f64| (self.until(at * (from + 0.25)) - self.until(at * from)) / (at / 4.0);
+        let (second_quarter, fourth_quarter) = (quarter(0.25), quarter(0.75));
+        let half = progress.due as f64 / 2.0;
+        let chance = (CHANCE * self.burstiness * half.sqrt()).max(SMALL * half);
+        if fourth_quarter - second_quarter <= chance {
+            self.row = 0;
+            return None;
+        }
+        self.row += 1;
+        (self.row >= ROW).then_some(Alarm {
+            progress,
+            second_quarter,
+            fourth_quarter,
+            chance,
+        })
+    }
+
+    /// The unanswered requests summed over the time until an instant.
+    fn until(&self, at: f64) -> f64 {
+        let after = self.kept.partition_point(|kept| kept.0 < at);
+        let (to, upto) = *self.kept.get(after).unwrap_or(&(self.latest.0, self.area));
+        let (from, below) = self.kept[after.saturating_sub(1)];
+        match to > from {
+            true => below + (upto - below) * (at - from) / (to - from),
+            false => upto,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laboratory::{Queue, Service, alarm, alarms, engine_run};
+
+    #[test]
+    fn healthy_queues_raise_no_alarm() {
+        let raised = alarms(200, [0.5, 0.95], 3000);
+        assert!(raised <= 4, "{raised} of 200");
+    }
+
+    #[test]
+    fn overload_is_stopped() {
+        let far = alarms(50, [2.0, 4.0], 3000);
+        assert!(far >= 45, "{far} of 50");
+        let stopped = alarm(
+            &Queue {
+                servers: 8,
+                service: Service::Exponential,
+                load: 2.0,
+            }
+            .run(4000, 3),
+            400,
+        );
+        let stopped = stopped.unwrap();
+        assert!(stopped.progress.due < 1500, "{stopped:?}");
+        assert!(!stopped.is_held_back());
+    }
+
+    /// Of 1,000 healthy runs at most one in a hundred is stopped; `cargo bench --bench search` has the rates.
+    #[test]
+    #[ignore = "takes half a minute"]
+    fn at_most_one_in_a_hundred_healthy_runs_is_stopped() {
+        for requests in [1000, 3000, 20_000] {
+            for loads in [[0.5, 0.95], [0.9, 0.95]] {
+                let raised = alarms(1000, loads, requests);
+                assert!(
+                    raised <= 10,
+                    "{raised} of 1000, {requests} requests, {loads:?}"
+                );
+            }
+        }
+        let engines = (0..1000).filter(|run| {
+            let load = 0.5 + 0.45 * *run as f64 / 1000.0;
+            alarm(&engine_run(load, 1000, *run), 400).is_some()
+        });
+        let raised = engines.count();
+        assert!(raised <= 10, "{raised} of 1000 engines");
+    }
+
+    #[test]
+    fn engines_of_the_simulator_that_keep_up_raise_no_alarm() {
+        for (run, load) in [0.5, 0.7, 0.8, 0.9, 0.95].into_iter().enumerate() {
+            assert_eq!(
+                alarm(&engine_run(load, 600, run as u64), 300),
+                None,
+                "{load}"
+            );
+        }
+        assert!(alarm(&engine_run(2.0, 1500, 1), 300).is_some());
+    }
+
+    /// Answers of twenty seconds: the backlog grows until as many are under way, and then stays.
+    #[test]
+    fn an_engine_that_fills_raises_no_alarm() {
+        let run: Vec<(f64, f64)> = (0..5000)
+            .map(|place| {
+                let due = f64::from(place) / 10.0;
+                (due, due + 16.0 + f64::from(place * 7 % 9))
+            })
+            .collect();
+        assert_eq!(alarm(&run, 5000), None);
+    }
+
+    #[test]
+    fn what_a_client_holds_back_is_told_apart() {
+        let mut watch = Watch::new(1.0);
+        let alarm = (1..10_000_u64).find_map(|second| {
+            watch.sample(Progress {
+                at: Nanos(second * 1_000_000_000),
+                due: second * 10,
+                sent: second * 5 + 8,
+                ended: second * 5,
+            })
+        });
+        assert!(alarm.unwrap().is_held_back());
+        assert!(watch.kept.len() <= KEPT);
+    }
+}
