@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after those it depends
 /// on, so the graph has no cycle.
-const GRAPH: [(&str, &[&str]); 19] = [
+const GRAPH: [(&str, &[&str]); 20] = [
     ("model", &[]),
     ("tokenizer", &[]),
     ("shipped", &[]),
     ("componentize", &[]),
     ("toolchain", &[]),
     ("xtask", &["toolchain"]),
+    ("devices", &["model"]),
     ("hub", &["model"]),
     ("launch", &["model"]),
     ("result", &["model"]),

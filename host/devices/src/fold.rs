@@ -1,0 +1,326 @@
+//! From samples to the figures of an interval. Pure.
+
+mod line;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use model::units::Nanos;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::reading::{Device, Reading, Reason};
+use crate::watch::Recording;
+use line::{Area, Line};
+
+/// A figure is given only if samples cover this share of the interval. What little they do not cover is taken to be as
+/// the rest.
+const COVERED: f64 = 0.9;
+
+/// What devices and their host did in an interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Telemetry {
+    /// `nvml` or `dcgm`; absent where no devices were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The driver's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// The length of the interval, in seconds.
+    pub duration_s: f64,
+    /// The devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<Figures>,
+    /// The energy of all devices, in joules. Absent if that of any is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// The host; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+    /// How many readings failed in the whole recording, and why the last one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<(u64, String)>,
+}
+
+/// What a device did in an interval. What it did not say, or too seldom, is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Figures {
+    /// The device.
+    pub device: Device,
+    /// How many samples are of the interval.
+    pub samples: u64,
+    /// The energy, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// What the energy is from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_from: Option<EnergyFrom>,
+    /// The mean power, in watts: the energy over the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_power_w: Option<f64>,
+    /// The largest power that was read, in watts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_power_w: Option<f64>,
+    /// What it may draw, in watts: the smallest that was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit_w: Option<f64>,
+    /// The highest temperature, in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_temperature_c: Option<f64>,
+    /// The mean clock of its processors, in MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_sm_clock_mhz: Option<f64>,
+    /// The lowest clock of its processors, in MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_sm_clock_mhz: Option<f64>,
+    /// The mean clock of its memory, in MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_memory_clock_mhz: Option<f64>,
+    /// The most memory that was in use, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<u64>,
+    /// How much memory it has, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_total: Option<u64>,
+    /// The mean share of the time in which anything ran on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_utilization: Option<f64>,
+    /// For each reason, the share of the time in which its clock was kept down for it. Absent if it does not say; empty if
+    /// it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<BTreeMap<Reason, f64>>,
+    /// Why figures are absent, or not what one might expect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What an energy is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnergyFrom {
+    /// The difference of a counter.
+    Counter,
+    /// Readings of the power, joined by lines.
+    Power,
+}
+
+/// What the host did in an interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Host {
+    /// What is counted, such as `package-0`.
+    pub counted: Vec<String>,
+    /// The energy, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// The mean power, in watts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_power_w: Option<f64>,
+    /// Why figures are absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// That a device was throttled: facts for a finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Throttled {
+    /// What to call the device in a sentence.
+    pub device: String,
+    /// Why.
+    pub reason: Reason,
+    /// The share of the time.
+    pub share: f64,
+    /// Whether something is wrong with the machine, as [`Reason::is_fault`] says.
+    pub fault: bool,
+    /// The highest temperature of the device, in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_temperature_c: Option<f64>,
+}
+
+impl Telemetry {
+    /// Each device and reason for which it was throttled in more than this share of the time, the largest share first.
+    pub fn throttled(&self, above: f64) -> Vec<Throttled> {
+        let mut found = Vec::new();
+        for (at, figures) in self.devices.iter().enumerate() {
+            for (reason, share) in figures.throttled.iter().flatten() {
+                if *share > above {
+                    found.push(Throttled {
+                        device: figures.device.label(at),
+                        reason: *reason,
+                        share: *share,
+                        fault: reason.is_fault(),
+                        max_temperature_c: figures.max_temperature_c,
+                    });
+                }
+            }
+        }
+        found.sort_by(|a, b| b.share.total_cmp(&a.share));
+        found
+    }
+}
+
+impl Recording {
+    /// What was done from one instant to another, both since the origin of the recording's clock.
+    pub fn over(&self, from: Nanos, to: Nanos) -> Telemetry {
+        let span = Span {
+            from: from.as_secs_f64(),
+            to: to.as_secs_f64().max(from.as_secs_f64()),
+            every: self.every_ns.as_secs_f64(),
+        };
+        let facts = self.facts.as_ref();
+        let devices = facts.map_or(&[][..], |facts| &*facts.devices);
+        let devices: Vec<Figures> = devices
+            .iter()
+            .enumerate()
+            .map(|(at, device)| self.figures(span, at, device))
+            .collect();
+        let energies: Option<Vec<f64>> = devices.iter().map(|device| device.energy_j).collect();
+        Telemetry {
+            source: facts.map(|facts| facts.source.clone()),
+            driver: facts.and_then(|facts| facts.driver.clone()),
+            duration_s: span.length(),
+            energy_j: energies
+                .filter(|all| !all.is_empty())
+                .map(|all| all.iter().sum()),
+            devices,
+            host: self.host_figures(span),
+            failed: self.error.clone().map(|error| (self.failed, error)),
+        }
+    }
+
+    fn figures(&self, span: Span, at: usize, device: &Device) -> Figures {
+        let line = |value: &dyn Fn(&Reading) -> Option<f64>| {
+            let points = self.samples.iter().filter_map(|sample| {
+                let reading = sample.devices.get(at)?.as_ref()?;
+                Some((sample.at_ns.as_secs_f64(), value(reading)?))
+            });
+            Line::new(points.collect(), span.every)
+        };
+        let mut figures = Figures {
+            device: device.clone(),
+            samples: line(&|_| Some(0.0)).within(span.from, span.to).count() as u64,
+            ..Figures::default()
+        };
+        let power = line(&|it| it.power_w);
+        figures.energy(span, &line(&|it| it.energy_j), &power);
+        figures.max_power_w = power.within(span.from, span.to).reduce(f64::max);
+        let least = |line: Line| line.within(span.from, span.to).reduce(f64::min);
+        let most = |line: Line| line.within(span.from, span.to).reduce(f64::max);
+        figures.power_limit_w = least(line(&|it| it.power_limit_w));
+        figures.max_temperature_c = most(line(&|it| it.temperature_c));
+        let sm_clock = line(&|it| it.sm_clock_mhz);
+        figures.mean_sm_clock_mhz = span.mean(sm_clock.area(span.from, span.to));
+        figures.min_sm_clock_mhz = least(sm_clock);
+        let mean = |line: Line| span.mean(line.area(span.from, span.to));
+        figures.mean_memory_clock_mhz = mean(line(&|it| it.memory_clock_mhz));
+        figures.mean_utilization = mean(line(&|it| it.utilization));
+        // A number of bytes is exact as long as it is below eight petabytes.
+        figures.peak_memory =
+            most(line(&|it| it.memory_used.map(|it| it as f64))).map(|it| it as u64);
+        figures.memory_total =
+            most(line(&|it| it.memory_total.map(|it| it as f64))).map(|it| it as u64);
+        figures.throttled = Reason::ALL
+            .into_iter()
+            .map(|reason| {
+                let has = |bits: u64| f64::from(u8::from(bits & reason.bit() != 0));
+                let line = line(&|it| it.throttle.map(has));
+                Some((reason, span.mean(line.steps(span.from, span.to))?))
+            })
+            .collect::<Option<BTreeMap<Reason, f64>>>();
+        if let Some(throttled) = &mut figures.throttled {
+            throttled.retain(|_, share| *share > 0.0);
+        }
+        figures
+    }
+
+    fn host_figures(&self, span: Span) -> Option<Host> {
+        if self.host.is_empty() {
+            return None;
+        }
+        let points = self.samples.iter();
+        let points = points.filter_map(|it| Some((it.at_ns.as_secs_f64(), it.host_j?)));
+        let line = Line::new(points.collect(), span.every);
+        let mut host = Host {
+            counted: self.host.clone(),
+            ..Host::default()
+        };
+        match span.energy(line.growth(span.from, span.to)) {
+            Ok(energy) => {
+                host.energy_j = Some(energy);
+                host.mean_power_w = Some(energy / span.length());
+            }
+            Err(why) => host.note = Some(format!("the host's energy is absent: {why}")),
+        }
+        Some(host)
+    }
+}
+
+impl Figures {
+    fn energy(&mut self, span: Span, counter: &Line, power: &Line) {
+        let from_counter = span.energy(counter.growth(span.from, span.to));
+        let from_power = span.energy(Ok(power.area(span.from, span.to)));
+        let (energy, from) = match (from_counter, from_power) {
+            (Ok(energy), _) => (energy, EnergyFrom::Counter),
+            (Err(why), Ok(energy)) => {
+                // A device without a counter is nothing special.
+                if counter.within(f64::MIN, f64::MAX).next().is_some() {
+                    self.notes
+                        .push(format!("the energy is from readings of the power: {why}"));
+                }
+                (energy, EnergyFrom::Power)
+            }
+            (Err(_), Err(why)) => {
+                let reads = power.within(f64::MIN, f64::MAX).next();
+                let why = reads.map_or("the device does not say what it draws".to_owned(), |_| why);
+                self.notes.push(format!("the energy is absent: {why}"));
+                return;
+            }
+        };
+        self.energy_j = Some(energy);
+        self.energy_from = Some(from);
+        self.mean_power_w = Some(energy / span.length());
+    }
+}
+
+/// The interval, in seconds.
+#[derive(Clone, Copy)]
+struct Span {
+    from: f64,
+    to: f64,
+    /// The time from one sample to the next.
+    every: f64,
+}
+
+impl Span {
+    fn length(self) -> f64 {
+        self.to - self.from
+    }
+
+    fn covered(self, area: Area) -> f64 {
+        match self.length() > 0.0 {
+            true => area.covered_s / self.length(),
+            false => 0.0,
+        }
+    }
+
+    fn mean(self, area: Area) -> Option<f64> {
+        area.mean().filter(|_| self.covered(area) >= COVERED)
+    }
+
+    /// The energy of the whole interval, of what is known of it.
+    fn energy(self, area: Result<Area, &'static str>) -> Result<f64, String> {
+        let area = area?;
+        let covered = self.covered(area);
+        match self.mean(area) {
+            Some(power) => Ok(power * self.length()),
+            None => Err(format!(
+                "readings cover {:.0} % of the time",
+                (covered * 100.0).floor()
+            )),
+        }
+    }
+}

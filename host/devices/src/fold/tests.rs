@@ -1,0 +1,214 @@
+//! Figures of samples that are made here, with exact numbers.
+
+use super::*;
+use crate::reading::Facts;
+use crate::watch::Sample;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A sample in each second from zero, of devices with these readings.
+fn recording(seconds: u64, readings: impl Fn(u64) -> Vec<Option<Reading>>) -> Recording {
+    let samples: Vec<Sample> = (0..=seconds)
+        .map(|second| Sample {
+            at_ns: Nanos(second * SECOND),
+            devices: readings(second),
+            host_j: None,
+        })
+        .collect();
+    let count = samples.iter().map(|sample| sample.devices.len()).max();
+    Recording {
+        facts: Some(Facts {
+            source: "nvml".to_owned(),
+            driver: Some("575".to_owned()),
+            devices: vec![Device::default(); count.unwrap_or_default()],
+        }),
+        every_ns: Nanos(SECOND),
+        samples,
+        ..Recording::default()
+    }
+}
+
+fn over(recording: &Recording, from: u64, to: u64) -> Telemetry {
+    recording.over(Nanos(from * SECOND), Nanos(to * SECOND))
+}
+
+#[test]
+fn figures_of_a_device() {
+    let recording = recording(20, |second| {
+        vec![Some(Reading {
+            power_w: Some(if second == 10 { 400.0 } else { 300.0 }),
+            power_limit_w: Some(700.0),
+            energy_j: Some(1_000.0 + 310.0 * second as f64),
+            temperature_c: Some(50.0 + second as f64),
+            sm_clock_mhz: Some(if second < 10 { 2_000.0 } else { 1_000.0 }),
+            memory_clock_mhz: Some(2_600.0),
+            memory_used: Some(if second == 12 { 71 << 30 } else { 70 << 30 }),
+            memory_total: Some(80 << 30),
+            utilization: Some(0.5),
+            // Thermal for the second half; idle and the clocks of an application do not count.
+            throttle: Some(if second < 10 { 0x3 } else { 0x24 }),
+        })]
+    });
+    let telemetry = over(&recording, 5, 15);
+    assert_eq!(telemetry.duration_s, 10.0);
+    assert_eq!(telemetry.energy_j, Some(3_100.0));
+    assert_eq!(telemetry.driver.as_deref(), Some("575"));
+    let figures = &telemetry.devices[0];
+    assert_eq!(
+        *figures,
+        Figures {
+            device: Device::default(),
+            samples: 11,
+            energy_j: Some(3_100.0),
+            energy_from: Some(EnergyFrom::Counter),
+            mean_power_w: Some(310.0),
+            max_power_w: Some(400.0),
+            power_limit_w: Some(700.0),
+            max_temperature_c: Some(65.0),
+            mean_sm_clock_mhz: Some(1_450.0),
+            min_sm_clock_mhz: Some(1_000.0),
+            mean_memory_clock_mhz: Some(2_600.0),
+            peak_memory: Some(71 << 30),
+            memory_total: Some(80 << 30),
+            mean_utilization: Some(0.5),
+            throttled: Some(BTreeMap::from([
+                (Reason::PowerCap, 0.5),
+                (Reason::Thermal, 0.5)
+            ])),
+            notes: Vec::new(),
+        }
+    );
+    let throttled = telemetry.throttled(0.1);
+    assert_eq!(throttled.len(), 2);
+    let thermal = throttled
+        .iter()
+        .find(|it| it.reason == Reason::Thermal)
+        .unwrap();
+    assert_eq!((thermal.share, thermal.fault), (0.5, true));
+    assert_eq!(thermal.max_temperature_c, Some(65.0));
+    let cap = throttled
+        .iter()
+        .find(|it| it.reason == Reason::PowerCap)
+        .unwrap();
+    assert!(!cap.fault);
+    assert_eq!(telemetry.throttled(0.5), []);
+    let text = serde_json::to_string(&telemetry).unwrap();
+    assert_eq!(serde_json::from_str::<Telemetry>(&text).unwrap(), telemetry);
+    let text = serde_json::to_string(&recording).unwrap();
+    assert_eq!(serde_json::from_str::<Recording>(&text).unwrap(), recording);
+}
+
+#[test]
+fn energy_of_a_device_without_a_counter_is_from_its_power() {
+    let recording = recording(10, |second| {
+        vec![Some(Reading {
+            power_w: Some(100.0 * second as f64),
+            ..Reading::default()
+        })]
+    });
+    let figures = &over(&recording, 0, 10).devices[0];
+    assert_eq!(figures.energy_j, Some(5_000.0));
+    assert_eq!(figures.energy_from, Some(EnergyFrom::Power));
+    assert_eq!(figures.mean_power_w, Some(500.0));
+    assert_eq!(figures.notes, [""; 0]);
+}
+
+#[test]
+fn what_was_not_said_is_absent_and_not_zero() {
+    let silent = recording(10, |_| vec![Some(Reading::default()), None]);
+    let telemetry = over(&silent, 0, 10);
+    assert_eq!(telemetry.energy_j, None);
+    for (figures, samples) in telemetry.devices.iter().zip([11, 0]) {
+        let expected = Figures {
+            samples,
+            notes: vec!["the energy is absent: the device does not say what it draws".to_owned()],
+            ..Figures::default()
+        };
+        assert_eq!(*figures, expected);
+    }
+    // Of two devices one says something: there is no sum.
+    let one = recording(10, |second| {
+        let reading = Reading {
+            energy_j: Some(second as f64),
+            throttle: Some(0),
+            ..Reading::default()
+        };
+        vec![Some(reading), None]
+    });
+    let telemetry = over(&one, 0, 10);
+    assert_eq!(telemetry.devices[0].energy_j, Some(10.0));
+    assert_eq!(
+        telemetry.devices[0].throttled,
+        Some(BTreeMap::new()),
+        "never"
+    );
+    assert_eq!(telemetry.devices[1].throttled, None, "not known");
+    assert_eq!(telemetry.energy_j, None);
+    let nothing = Recording::default().over(Nanos::ZERO, Nanos(SECOND));
+    assert_eq!(
+        nothing,
+        Telemetry {
+            duration_s: 1.0,
+            ..Telemetry::default()
+        }
+    );
+    assert_eq!(over(&one, 5, 5).devices[0].energy_j, None, "no time");
+    assert_eq!(over(&one, 7, 5).duration_s, 0.0);
+}
+
+#[test]
+fn readings_that_cover_too_little_give_no_figure() {
+    let recording = recording(10, |second| {
+        vec![Some(Reading {
+            power_w: Some(100.0),
+            // It went back in the middle, as when a driver is loaded again.
+            energy_j: Some(if second < 5 {
+                500.0 + second as f64
+            } else {
+                second as f64
+            }),
+            utilization: Some(1.0),
+            ..Reading::default()
+        })]
+    });
+    let figures = &over(&recording, 0, 10).devices[0];
+    assert_eq!(figures.energy_j, Some(1_000.0));
+    assert_eq!(figures.energy_from, Some(EnergyFrom::Power));
+    assert_eq!(
+        figures.notes,
+        ["the energy is from readings of the power: the counter went back"]
+    );
+    // The last eleventh is taken to be as the rest.
+    let figures = &over(&recording, 0, 11).devices[0];
+    assert_eq!(figures.energy_j, Some(1_100.0));
+    assert_eq!(figures.mean_utilization, Some(1.0));
+    let figures = &over(&recording, 0, 20).devices[0];
+    assert_eq!((figures.energy_j, figures.mean_utilization), (None, None));
+    assert_eq!(
+        figures.notes,
+        ["the energy is absent: readings cover 50 % of the time"]
+    );
+}
+
+#[test]
+fn the_host_is_apart_from_its_devices() {
+    let mut recording = recording(10, |_| Vec::new());
+    recording.host = vec!["package-0".to_owned()];
+    for (second, sample) in recording.samples.iter_mut().enumerate() {
+        sample.host_j = Some(150.0 * second as f64);
+    }
+    let telemetry = over(&recording, 2, 8);
+    let host = telemetry.host.unwrap();
+    assert_eq!(host.energy_j, Some(900.0));
+    assert_eq!(host.mean_power_w, Some(150.0));
+    assert_eq!(telemetry.energy_j, None);
+    for sample in &mut recording.samples {
+        sample.host_j = None;
+    }
+    let host = over(&recording, 2, 8).host.unwrap();
+    assert_eq!(host.energy_j, None);
+    assert_eq!(
+        host.note.unwrap(),
+        "the host's energy is absent: the counter was read once at most"
+    );
+}

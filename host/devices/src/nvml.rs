@@ -1,0 +1,137 @@
+//! NVIDIA's devices on this machine, through NVML (<https://docs.nvidia.com/deploy/nvml-api/>), which comes with the
+//! driver and is loaded when it is asked for.
+//!
+//! What a driver or a device does not have is absent: older drivers lack functions, older devices the energy counter.
+
+mod library;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use crate::reading::{Choice, Device, Facts, Reading, Source};
+use library::{Clock, Handle, Library};
+
+pub use library::NvmlError;
+
+/// The library's name where the driver is installed.
+pub const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// NVML, initialised.
+pub struct Nvml {
+    library: Library,
+    handles: Vec<Handle>,
+    facts: Facts,
+}
+
+impl Nvml {
+    /// Loads NVML and finds the devices.
+    ///
+    /// # Errors
+    /// If there is no driver, if it does not work, or if none of its devices is chosen.
+    pub fn open(choice: &Choice) -> Result<Self, NvmlError> {
+        Nvml::open_at(Path::new(LIBRARY), choice)
+    }
+
+    /// The same with the library at this path.
+    ///
+    /// # Errors
+    /// As of [`Nvml::open`].
+    pub fn open_at(path: &Path, choice: &Choice) -> Result<Self, NvmlError> {
+        let library = Library::open(path)?;
+        let mut facts = Facts {
+            source: "nvml".to_owned(),
+            driver: library.driver_version(),
+            devices: Vec::new(),
+        };
+        let mut handles = Vec::new();
+        let count = library.count()?;
+        for index in 0..count {
+            // One device that is lost takes no other with it.
+            let Ok(handle) = library.device(index) else {
+                continue;
+            };
+            let device = Device {
+                index: Some(index),
+                name: library.name(handle),
+                uuid: library.uuid(handle),
+                machine: None,
+            };
+            if choice.has(&device) {
+                facts.devices.push(device);
+                handles.push(handle);
+            }
+        }
+        match handles.is_empty() {
+            true => Err(NvmlError::NoDevice { count }),
+            false => Ok(Nvml {
+                library,
+                handles,
+                facts,
+            }),
+        }
+    }
+
+    fn reading(&self, device: Handle) -> Result<Reading, String> {
+        let library = &self.library;
+        let mut first_error = None;
+        let mut said = false;
+        // A function that is missing, or not supported by the device, says nothing; one that fails says why.
+        let mut known = |result: Result<Option<u64>, NvmlError>| match result {
+            Ok(value) => {
+                said |= value.is_some();
+                value
+            }
+            Err(error) => {
+                first_error.get_or_insert(error);
+                None
+            }
+        };
+        let milli = |value: u64| value as f64 / 1e3;
+        let mut reading = Reading {
+            power_w: known(library.power(device)).map(milli),
+            power_limit_w: known(library.power_limit(device)).map(milli),
+            energy_j: known(library.energy(device)).map(milli),
+            temperature_c: known(library.temperature(device)).map(|it| it as f64),
+            sm_clock_mhz: known(library.clock(device, Clock::Sm)).map(|it| it as f64),
+            memory_clock_mhz: known(library.clock(device, Clock::Memory)).map(|it| it as f64),
+            utilization: known(library.utilization(device)).map(|it| it as f64 / 100.0),
+            throttle: known(library.throttle(device)),
+            memory_used: None,
+            memory_total: None,
+        };
+        match library.memory(device) {
+            Ok(Some((used, total))) => {
+                said = true;
+                reading.memory_used = Some(used);
+                reading.memory_total = Some(total);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
+        }
+        match first_error {
+            Some(error) if !said => Err(error.to_string()),
+            _ => Ok(reading),
+        }
+    }
+}
+
+impl Source for Nvml {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn read(&mut self) -> Result<Vec<Option<Reading>>, String> {
+        let readings = self.handles.iter().map(|handle| self.reading(*handle));
+        let readings: Vec<Result<Reading, String>> = readings.collect();
+        match readings.iter().all(Result::is_err) {
+            true => {
+                let error = readings.into_iter().find_map(Result::err);
+                Err(error.unwrap_or_default())
+            }
+            false => Ok(readings.into_iter().map(Result::ok).collect()),
+        }
+    }
+}

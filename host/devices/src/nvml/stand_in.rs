@@ -1,0 +1,251 @@
+// A stand-in for NVML: two devices, compiled by the tests as a shared library. What it has, and how it fails, its
+// `--cfg` flags say. It is a crate of its own, and uses no crate but the standard library.
+#![allow(missing_docs, clippy::missing_safety_doc)]
+
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+static READY: AtomicBool = AtomicBool::new(false);
+static ENERGY: AtomicU64 = AtomicU64::new(5_000_000);
+
+/// Handles that are no addresses: a program that looks behind them crashes.
+const HANDLES: [usize; 2] = [0x11, 0x22];
+
+fn index(device: *mut c_void) -> Option<usize> {
+    if !READY.load(Ordering::SeqCst) {
+        return None;
+    }
+    HANDLES.iter().position(|handle| *handle == device as usize)
+}
+
+/// Writes as NVML does: error 2 for what is no device, 7 for a buffer that is too small.
+unsafe fn text(text: &str, buffer: *mut c_char, length: c_uint) -> c_int {
+    if text.len() + 1 > length as usize {
+        return 7;
+    }
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, text.len());
+        *buffer.add(text.len()) = 0;
+    }
+    0
+}
+
+unsafe fn give<T>(to: *mut T, value: T) -> c_int {
+    unsafe { to.write(value) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlInit_v2() -> c_int {
+    if cfg!(no_driver) {
+        return 9;
+    }
+    READY.store(true, Ordering::SeqCst);
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlShutdown() -> c_int {
+    // Shut down without having been initialised: the tests would see the process end.
+    if !READY.swap(false, Ordering::SeqCst) {
+        std::process::abort();
+    }
+    0
+}
+
+#[cfg(not(old))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
+    match code {
+        9 => c"Driver Not Loaded".as_ptr(),
+        15 => c"GPU is lost".as_ptr(),
+        _ => c"Unknown Error".as_ptr(),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlSystemGetDriverVersion(buffer: *mut c_char, length: c_uint) -> c_int {
+    unsafe { text("575.57.08", buffer, length) }
+}
+
+#[cfg(not(no_count))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
+    unsafe { give(count, 2) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
+    index: c_uint,
+    device: *mut *mut c_void,
+) -> c_int {
+    match HANDLES.get(index as usize) {
+        Some(handle) => unsafe { give(device, *handle as *mut c_void) },
+        None => 2,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetName(
+    device: *mut c_void,
+    buffer: *mut c_char,
+    length: c_uint,
+) -> c_int {
+    match index(device) {
+        Some(_) => unsafe { text("NVIDIA H100 80GB HBM3", buffer, length) },
+        None => 2,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetUUID(
+    device: *mut c_void,
+    buffer: *mut c_char,
+    length: c_uint,
+) -> c_int {
+    let uuids = ["GPU-aaaaaaaa", "GPU-bbbbbbbb"];
+    match index(device) {
+        Some(index) => unsafe { text(uuids[index], buffer, length) },
+        None => 2,
+    }
+}
+
+/// The second device is lost where the flag says so.
+fn lost(device: *mut c_void) -> Option<c_int> {
+    match index(device) {
+        None => Some(2),
+        Some(1) if cfg!(one_lost) => Some(15),
+        Some(_) if cfg!(all_lost) => Some(15),
+        Some(_) => None,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(device: *mut c_void, to: *mut c_uint) -> c_int {
+    match lost(device) {
+        Some(code) => code,
+        None => unsafe { give(to, 350_500 + 1_000 * index(device).unwrap() as c_uint) },
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetEnforcedPowerLimit(
+    device: *mut c_void,
+    to: *mut c_uint,
+) -> c_int {
+    match lost(device) {
+        Some(code) => code,
+        None => unsafe { give(to, 700_000) },
+    }
+}
+
+/// The second device has no counter.
+#[cfg(not(old))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetTotalEnergyConsumption(
+    device: *mut c_void,
+    to: *mut c_ulonglong,
+) -> c_int {
+    match (lost(device), index(device)) {
+        (Some(code), _) => code,
+        (None, Some(1)) => 3,
+        (None, _) => unsafe { give(to, ENERGY.fetch_add(2_000, Ordering::SeqCst)) },
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetTemperature(
+    device: *mut c_void,
+    sensor: c_int,
+    to: *mut c_uint,
+) -> c_int {
+    match lost(device) {
+        Some(code) => code,
+        None if sensor != 0 => 2,
+        None => unsafe { give(to, 61) },
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetClockInfo(
+    device: *mut c_void,
+    kind: c_int,
+    to: *mut c_uint,
+) -> c_int {
+    match (lost(device), kind) {
+        (Some(code), _) => code,
+        (None, 1) => unsafe { give(to, 1_980) },
+        (None, 2) => unsafe { give(to, 2_619) },
+        (None, _) => 2,
+    }
+}
+
+#[repr(C)]
+pub struct Memory {
+    total: c_ulonglong,
+    free: c_ulonglong,
+    used: c_ulonglong,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(device: *mut c_void, to: *mut Memory) -> c_int {
+    let memory = Memory {
+        total: 80 << 30,
+        free: 9 << 30,
+        used: 71 << 30,
+    };
+    match lost(device) {
+        Some(code) => code,
+        None => unsafe { give(to, memory) },
+    }
+}
+
+#[repr(C)]
+pub struct Utilization {
+    gpu: c_uint,
+    memory: c_uint,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
+    device: *mut c_void,
+    to: *mut Utilization,
+) -> c_int {
+    match lost(device) {
+        Some(code) => code,
+        None => unsafe {
+            give(
+                to,
+                Utilization {
+                    gpu: 97,
+                    memory: 40,
+                },
+            )
+        },
+    }
+}
+
+#[cfg(not(old))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetCurrentClocksEventReasons(
+    device: *mut c_void,
+    to: *mut c_ulonglong,
+) -> c_int {
+    match lost(device) {
+        Some(code) => code,
+        None => unsafe { give(to, 0x24) },
+    }
+}
+
+/// The name until driver 535.
+#[cfg(old)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetCurrentClocksThrottleReasons(
+    device: *mut c_void,
+    to: *mut c_ulonglong,
+) -> c_int {
+    match lost(device) {
+        Some(code) => code,
+        None => unsafe { give(to, 0x40) },
+    }
+}
