@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after those it depends
 /// on, so the graph has no cycle.
-const GRAPH: [(&str, &[&str]); 20] = [
+const GRAPH: [(&str, &[&str]); 22] = [
     ("model", &[]),
     ("tokenizer", &[]),
     ("shipped", &[]),
@@ -26,7 +26,10 @@ const GRAPH: [(&str, &[&str]); 20] = [
     ("lab", &["model", "reader", "result"]),
     ("search", &["model", "result"]),
     ("scenario", &["model", "reader", "result"]),
-    ("report", &["audit", "model", "result", "scenario"]),
+    (
+        "report",
+        &["audit", "model", "result", "scenario", "search"],
+    ),
     (
         "session",
         &[
@@ -47,6 +50,8 @@ const GRAPH: [(&str, &[&str]); 20] = [
             "audit",
             "componentize",
             "hub",
+            "lab",
+            "launch",
             "load",
             "mock",
             "model",
@@ -55,6 +60,7 @@ const GRAPH: [(&str, &[&str]); 20] = [
             "report",
             "result",
             "scenario",
+            "search",
             "session",
             "shipped",
             "toolchain",

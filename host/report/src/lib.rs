@@ -24,6 +24,8 @@ pub mod record;
 pub mod repeat;
 pub mod repeats;
 pub mod schema;
+pub mod search;
+pub mod sweep;
 pub mod text;
 pub mod view;
 

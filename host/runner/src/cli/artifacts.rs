@@ -28,14 +28,19 @@ impl Artifacts {
         if self.no_plugin_cache {
             return;
         }
+        if let Some(folder) = self.folder() {
+            artifacts::keep_in(folder);
+        }
+    }
+
+    /// The folder of what is kept between runs; none if there is no home.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let usual = || {
             let base = variable("XDG_CACHE_HOME").map(PathBuf::from);
             let base = base.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")));
             base.map(|base| base.join("runner"))
         };
-        if let Some(folder) = self.cache_dir.clone().or_else(usual) {
-            artifacts::keep_in(folder);
-        }
+        self.cache_dir.clone().or_else(usual)
     }
 }

@@ -74,6 +74,18 @@ impl Failure {
         Failure::new(Exit::Bug, format!("{words}{further}"))
     }
 
+    /// Its messages, in a line.
+    pub fn words(&self) -> String {
+        match &self.words {
+            Words::Plain(words) => words.join("; "),
+            Words::Faults(faults) => {
+                let problems = faults.scenario.iter().map(ToString::to_string);
+                let errors = faults.plugins.iter().map(ToString::to_string);
+                problems.chain(errors).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.exit)

@@ -49,6 +49,8 @@ pub struct Interrupt(Arc<Mutex<State>>);
 struct State {
     count: u32,
     doing: Doing,
+    /// Whether engines are to be stopped before the program ends.
+    keeps_engines: bool,
 }
 
 /// What an interrupt interrupts.
@@ -134,6 +136,11 @@ impl Interrupt {
                 );
                 drawing.stop();
             }
+            (Doing::Nothing, 1) if state.keeps_engines => {
+                say(
+                    "\ninterrupted: stopping the engine; interrupt again to leave at once (the next start ends what is left)",
+                );
+            }
             (Doing::Assessment(before), count) if count == before + 1 => say(
                 "\ninterrupted: reporting without counting and judging the answers; interrupt again to stop at once (the records are saved)",
             ),
@@ -172,6 +179,12 @@ impl Interrupt {
     pub fn ends_assessment(&self) -> bool {
         let state = self.lock();
         matches!(state.doing, Doing::Assessment(before) if state.count > before)
+    }
+
+    /// From here on the first interrupt between runs does not end the program, because an engine is to be stopped; or
+    /// it does again.
+    pub fn keep_engines(&self, keeps: bool) {
+        self.lock().keeps_engines = keeps;
     }
 
     /// A run is over.

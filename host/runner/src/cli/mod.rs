@@ -12,6 +12,8 @@ pub mod fetch;
 pub mod flags;
 pub mod guide;
 pub mod interrupt;
+pub mod lab;
+mod loads;
 pub mod mock;
 mod needs;
 pub mod panics;
@@ -24,9 +26,12 @@ pub mod published;
 pub mod repeat;
 pub mod report;
 pub mod run;
+mod saved;
 pub mod scenario;
 pub mod schema;
+pub mod search;
 pub mod sources;
+pub mod sweep;
 pub mod watch;
 mod words;
 
@@ -75,6 +80,9 @@ enum Command {
     Run(Box<run::Args>),
     Plan(Box<plan::Args>),
     Probe(Box<probe::Args>),
+    Sweep(Box<sweep::Args>),
+    Search(Box<search::Args>),
+    Lab(Box<lab::Args>),
     Demo(demo::Args),
     Report(report::Args),
     Compare(compare::Args),
@@ -123,6 +131,9 @@ impl Cli {
             Command::Run(_)
             | Command::Plan(_)
             | Command::Probe(_)
+            | Command::Sweep(_)
+            | Command::Search(_)
+            | Command::Lab(_)
             | Command::Demo(_)
             | Command::Plugin(_)
             | Command::Scenario(_),
@@ -135,6 +146,9 @@ impl Cli {
             Some(Command::Run(args)) => run::exec(&args),
             Some(Command::Plan(args)) => plan::exec(&args),
             Some(Command::Probe(args)) => probe::exec(&args),
+            Some(Command::Sweep(args)) => sweep::exec(&args),
+            Some(Command::Search(args)) => search::exec(&args),
+            Some(Command::Lab(args)) => lab::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),

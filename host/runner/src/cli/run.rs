@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
@@ -28,11 +30,14 @@ use report::repeat::Repeat;
 use report::{json, text};
 use result::summary::Summary;
 use scenario::plan::Plan;
+use session::live::Snapshot;
 use session::measure::Begun;
-use session::{Ending, Measured, Note, Record, Resolved, Threads, resolve};
+use session::{Ending, Loaded, Measured, Note, Record, Resolved, Threads, resolve};
 
 /// How often to print that a server is not ready yet.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
+/// How often an overseer looks at a run.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Descriptors that are not for connections.
 const OTHER_DESCRIPTORS: u64 = 128;
 
@@ -166,7 +171,7 @@ pub(super) struct Round {
     pub summary: Option<Summary>,
 }
 
-/// Measures one run, from preflight to result.
+/// Measures one run, from preflight to result, and prints that.
 pub(super) fn measure(
     resolved: Resolved,
     output: &Output,
@@ -175,28 +180,12 @@ pub(super) fn measure(
     round: &mut Round,
 ) -> Result<u8, Failure> {
     let lines = output.lines()?;
-    // The preflight check has its own connections, so that the run measures what its own connections cost.
-    let connect = resolved.dial()?;
-    let checked = resolved.check_now(&connect.afresh(), teller())?;
-    let descriptors = raise_descriptors(&checked.plan);
-    let record = Record {
-        output: output.output_dir.clone(),
-        started: jiff::Timestamp::now(),
-        environment: Environment::look(
-            std::env::args(),
-            descriptors,
-            plugins::Contract::NEWEST.version(),
-        ),
+    let place = Place {
+        within: &output.output_dir,
         repeat: round.repeat.clone(),
+        overseer: None,
     };
-    let run = checked.begin(record, Threads)?;
-    interrupt.watch(run.signal());
-    let folder = run.folder().path().to_owned();
-    let followed = AssertUnwindSafe(|| follow(run, &connect, watching, interrupt));
-    let measured = std::panic::catch_unwind(followed).unwrap_or_else(|_| {
-        let kept = format!(". What was measured until then is in {}", folder.display());
-        Err(Failure::bug(&kept))
-    });
+    let measured = measured(resolved, place, watching, interrupt);
     let printed = measured.and_then(|measured| {
         round.summary = Some(measured.summary.clone());
         print(&measured.summary, output, lines, &measured.folder)?;
@@ -206,10 +195,62 @@ pub(super) fn measure(
     conclude(printed?, interrupt, output)
 }
 
+/// Where a run is made, and what it is part of.
+pub(super) struct Place<'p> {
+    /// The folder in which it gets a folder of its own.
+    pub within: &'p Path,
+    /// Of which repeats it is one.
+    pub repeat: Option<Repeat>,
+    /// Looks at it now and then, and may stop it.
+    pub overseer: Option<&'p dyn Overseer>,
+}
+
+/// Looks at a run while it goes on.
+pub(super) trait Overseer: Sync {
+    /// Whether to stop it now, without waiting for the replies under way.
+    fn stops(&self, state: &Snapshot) -> bool;
+}
+
+/// Measures one run, from preflight to summary, and prints its progress alone. Until the caller calls
+/// [`Interrupt::done`], a signal is for this run.
+///
+/// # Errors
+/// If the run cannot begin, or nothing of it can be read.
+pub(super) fn measured(
+    resolved: Resolved,
+    place: Place<'_>,
+    watching: &Watching,
+    interrupt: &Interrupt,
+) -> Result<Measured, Failure> {
+    // The preflight check has its own connections, so that the run measures what its own connections cost.
+    let connect = resolved.dial()?;
+    let checked = resolved.check_now(&connect.afresh(), teller())?;
+    let descriptors = raise_descriptors(&checked.plan);
+    let record = Record {
+        output: place.within.to_owned(),
+        started: jiff::Timestamp::now(),
+        environment: Environment::look(
+            std::env::args(),
+            descriptors,
+            plugins::Contract::NEWEST.version(),
+        ),
+        repeat: place.repeat,
+    };
+    let run = checked.begin(record, Threads)?;
+    interrupt.watch(run.signal());
+    let folder = run.folder().path().to_owned();
+    let followed = AssertUnwindSafe(|| follow(run, &connect, place.overseer, watching, interrupt));
+    std::panic::catch_unwind(followed).unwrap_or_else(|_| {
+        let kept = format!(". What was measured until then is in {}", folder.display());
+        Err(Failure::bug(&kept))
+    })
+}
+
 /// Makes the load, and all that follows it.
 fn follow(
     run: Begun<Threads>,
     connect: &Dial,
+    overseer: Option<&dyn Overseer>,
     watching: &Watching,
     interrupt: &Interrupt,
 ) -> Result<Measured, Failure> {
@@ -220,17 +261,46 @@ fn follow(
         run.crew(),
         interrupt,
     );
-    let loaded = run.load_now(connect);
+    let (loaded, stopped) = overseen(run, connect, overseer);
     drop(onlooker);
     interrupt.assessing();
     let kept = loaded.keep(&Ending {
         at: jiff::Timestamp::now().to_string(),
-        interrupted: interrupt.came(),
+        interrupted: interrupt.came() || stopped,
     });
     let assessed = kept
         .measured()?
         .assess_until(|| interrupt.ends_assessment());
     Ok(assessed?.summarise()?)
+}
+
+/// Makes the load, under an overseer if there is one. Says whether that one stopped it.
+fn overseen(
+    run: Begun<Threads>,
+    connect: &Dial,
+    overseer: Option<&dyn Overseer>,
+) -> (Loaded, bool) {
+    let Some(overseer) = overseer else {
+        return (run.load_now(connect), false);
+    };
+    let (live, signal) = (Arc::clone(run.live()), run.signal().clone());
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                if overseer.stops(&live.snapshot()) {
+                    signal.abort();
+                    return true;
+                }
+                std::thread::park_timeout(LOOK_EVERY);
+            }
+            false
+        });
+        let loaded = run.load_now(connect);
+        over.store(true, Ordering::Release);
+        looking.thread().unpark();
+        (loaded, looking.join().unwrap_or(false))
+    })
 }
 
 /// Prints what happens while targets are checked. Repeats now and then that a server is not ready.

@@ -1,7 +1,7 @@
 //! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows what flags make of them.
 
 mod keys;
-mod show;
+pub(super) mod show;
 
 use std::process::ExitCode;
 

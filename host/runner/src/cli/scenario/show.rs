@@ -30,7 +30,7 @@ pub fn exec(named: &[String], flags: &Flags) -> Result<ExitCode, Failure> {
 }
 
 /// A scenario with its name and its plugins.
-fn shown(source: Source) -> String {
+pub(in crate::cli) fn shown(source: Source) -> String {
     let mut scenario = source.scenario;
     let mut text = format!("# {}\n", source.name);
     for named in source.plugins {

@@ -1,0 +1,215 @@
+//! A sweep: what its runs measured, and as text their table, the knee and the Pareto front.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::search::{amount, short, unit};
+use result::figure::Figure;
+use result::finding::Verdict;
+use result::summary::Summary;
+use search::Load;
+use search::sweep::{At, Curve, NoKnee, Place, Point, Run, curve};
+
+/// The figures of the table, with their headings.
+const COLUMNS: [(&str, &str); 7] = [
+    ("throughput.requests-per-s", "req/s"),
+    ("throughput.output-tokens-per-s", "out tok/s"),
+    ("ttft.median", "TTFT P50"),
+    ("ttft.p99", "TTFT P99"),
+    ("tpot.mean", "TPOT mean"),
+    ("e2e.p99", "E2E P99"),
+    ("requests.success-share", "answered"),
+];
+
+/// A sweep, as far as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Sweep {
+    /// What is varied.
+    pub load: Load,
+    /// The figure that more of is better.
+    pub throughput: String,
+    /// The figure that less of is better.
+    pub latency: String,
+    /// The loads of all runs, in order.
+    pub planned: Vec<At>,
+    /// The runs that were made, in order.
+    pub runs: Vec<SweptRun>,
+}
+
+/// A run of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SweptRun {
+    /// Its load.
+    pub at: At,
+    /// Which repeat it is, from 1.
+    pub repeat: u32,
+    /// Its folder, in the sweep's.
+    pub folder: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// What it is judged by: the two figures of the curve. Absent is not measured.
+    pub curve: [Option<f64>; 2],
+    /// The figures of the table, by name; those that were not measured are left out.
+    pub figures: std::collections::BTreeMap<String, f64>,
+}
+
+/// A sweep with what its runs show together.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Result<'s> {
+    /// The sweep.
+    #[serde(flatten)]
+    pub sweep: &'s Sweep,
+    /// The curve.
+    pub curve: Curve,
+}
+
+impl SweptRun {
+    /// What a run of a sweep measured.
+    pub fn of(run: &Run, folder: &str, summary: &Summary, curve: [&Figure; 2]) -> Self {
+        let read = |name: &str| {
+            let figure: Figure = name.parse().ok()?;
+            Some((name.to_owned(), figure.read(summary)?))
+        };
+        SweptRun {
+            at: run.at,
+            repeat: run.repeat,
+            folder: folder.to_owned(),
+            verdict: summary.verdict,
+            curve: curve.map(|figure| figure.read(summary)),
+            figures: COLUMNS.iter().filter_map(|(name, _)| read(name)).collect(),
+        }
+    }
+}
+
+impl Sweep {
+    /// The sweep with its curve.
+    pub fn result(&self) -> Result<'_> {
+        let points: Vec<Point> = (self.runs.iter())
+            .map(|run| Point {
+                at: run.at,
+                repeat: run.repeat,
+                valid: run.verdict != Verdict::Invalid,
+                throughput: run.curve[0],
+                latency: run.curve[1],
+            })
+            .collect();
+        Result {
+            sweep: self,
+            curve: curve(&points),
+        }
+    }
+}
+
+/// A run that is about to begin.
+pub fn begins(load: Load, run: &Run, of: usize) -> String {
+    format!(
+        "== run {} of {of}: {} ==",
+        run.number,
+        amount(load, run.at.number())
+    )
+}
+
+/// A run that has ended.
+pub fn ended(load: Load, run: &SweptRun) -> String {
+    let figures = COLUMNS.iter().filter_map(|(name, heading)| {
+        let value = run.figures.get(*name)?;
+        Some(format!("{heading} {}", shown(name, *value)))
+    });
+    format!(
+        "{}: {}, {}",
+        amount(load, run.at.number()),
+        run.verdict.name(),
+        figures.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn shown(name: &str, value: f64) -> String {
+    match name.ends_with("-share") {
+        true => format!("{} %", short(100.0 * value)),
+        false => short(value),
+    }
+}
+
+/// The sweep as text. Times are milliseconds.
+pub fn text(sweep: &Sweep) -> String {
+    let mut text = String::new();
+    let _ = write!(text, "{:>10}", unit(sweep.load));
+    for (_, heading) in COLUMNS {
+        let _ = write!(text, " {heading:>11}");
+    }
+    text.push_str("  verdict\n");
+    for run in &sweep.runs {
+        let _ = write!(text, "{:>10}", short(run.at.number()));
+        for (name, _) in COLUMNS {
+            let value = run.figures.get(name);
+            let value = value.map_or_else(|| "-".to_owned(), |value| shown(name, *value));
+            let _ = write!(text, " {value:>11}");
+        }
+        let _ = writeln!(text, "  {}", run.verdict.name());
+    }
+    let result = sweep.result();
+    text.push('\n');
+    match (&result.curve.knee, &result.curve.no_knee) {
+        (Some(knee), _) => {
+            let _ = writeln!(
+                text,
+                "knee: {}, at {} of {}; beyond it {} rises {} as fast as below",
+                amount(sweep.load, knee.at),
+                short(knee.throughput),
+                sweep.throughput,
+                sweep.throughput,
+                match knee.slope_below > 0.0 {
+                    true => format!("{} %", short(100.0 * knee.slope_above / knee.slope_below)),
+                    false => "not".to_owned(),
+                }
+            );
+        }
+        (None, Some(why)) => {
+            let why = match why {
+                NoKnee::TooFewLoads => "fewer than five loads have valid runs",
+                NoKnee::NoCorner => {
+                    "throughput follows the load, or does not bend enough to say where"
+                }
+            };
+            let _ = writeln!(text, "knee: none shown, because {why}");
+        }
+        (None, None) => {}
+    }
+    let front: Vec<String> = (result.curve.places.iter())
+        .filter(|place| place.on_front == Some(true))
+        .map(|place| on_front(sweep.load, place))
+        .collect();
+    if !front.is_empty() {
+        let _ = writeln!(
+            text,
+            "Pareto front of {} and {}:",
+            sweep.throughput, sweep.latency
+        );
+        for line in front {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}
+
+fn on_front(load: Load, place: &Place) -> String {
+    let mean = |mean: &Option<search::sweep::Mean>| {
+        mean.as_ref().map_or_else(
+            || "-".to_owned(),
+            |mean| match mean.margin {
+                Some(margin) => format!("{} ± {}", short(mean.mean), short(margin)),
+                None => short(mean.mean),
+            },
+        )
+    };
+    format!(
+        "{}: {} and {}",
+        amount(load, place.at.number()),
+        mean(&place.throughput),
+        mean(&place.latency)
+    )
+}

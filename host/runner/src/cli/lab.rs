@@ -1,0 +1,238 @@
+//! `runner lab`: starts engines with the options of a lab file, measures them, and writes the page.
+
+mod drive;
+mod engine;
+mod journal;
+mod overlay;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::FalseyValueParser;
+
+use self::drive::{Bench, Room};
+use self::journal::Book;
+use self::overlay::Scenarios;
+use super::artifacts::Artifacts;
+use super::failure::{Exit, Failure};
+use super::flags::Flags;
+use super::print::{tell, write_stdout};
+use super::run::listen;
+use super::saved::replace;
+use super::watch::Watch;
+use lab::estimate::in_words;
+use lab::{Lab, Next, Results};
+use model::clean;
+
+/// The page, as Markdown.
+const PAGE: &str = "lab.md";
+/// What the page is made of, as JSON.
+const REPORT: &str = "lab-report.json";
+
+/// Try an engine's options, one file for the whole experiment, and write the page
+///
+/// A lab file names engines with their launch commands, the options to vary, models, scenarios, an objective with
+/// constraints, and a strategy. The lab starts each engine, waits until it answers, measures every scenario against it,
+/// stops it, and decides what to try next. Everything is in the lab's folder: a journal, a folder for each run, the
+/// engines' logs, and the page. A lab that was interrupted goes on where it was, and one whose file changed measures only
+/// what changed.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner lab labs/qwen.toml --dry-run     what would be started and measured, and for how long\n  \
+        runner lab labs/qwen.toml               make it, or go on with it\n  \
+        runner lab labs/qwen.toml --page-only   write the page again from the journal\n\n\
+        Exit codes: 0 done, 2 command line, 3 wrong lab file, scenario or input, 4 plugin, 5 no trial could be measured, \
+        130 interrupted (run it again to go on)")]
+pub struct Args {
+    /// The lab file, or a built-in one such as scenarios/labs/gpustack.toml
+    #[arg(value_name = "LAB")]
+    lab: String,
+    /// Show what would be started and measured first, with an estimate of the time, and do nothing
+    #[arg(long, env = "RUNNER_DRY_RUN", value_parser = FalseyValueParser::new(), help_heading = "Lab")]
+    dry_run: bool,
+    /// Write the page again from the journal, and do nothing else
+    #[arg(long, env = "RUNNER_PAGE_ONLY", value_parser = FalseyValueParser::new(), conflicts_with = "dry_run", help_heading = "Lab")]
+    page_only: bool,
+    /// The lab's folder [default: a folder named after the lab, in runs]
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_LAB_FOLDER",
+        help_heading = "Lab"
+    )]
+    folder: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If the lab file or a scenario is wrong, or the lab's folder cannot be written.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let (text, home) = read(&args.lab)?;
+    let lab = Lab::parse(&args.lab, &text).map_err(|error| {
+        let mut faults = session::Faults::default();
+        faults.scenario.extend(error.problems().iter().cloned());
+        Failure::from(faults)
+    })?;
+    let scenarios = Scenarios::of(&lab, home.as_deref(), &args.flags)?;
+    let folder = args
+        .folder
+        .clone()
+        .unwrap_or_else(|| Path::new("runs").join(format!("{}-lab", slug(&lab.name))));
+    if args.dry_run {
+        let results = Book::peek(&folder)?;
+        return write_stdout(&plan(&lab, &scenarios, &results)).map(|()| ExitCode::SUCCESS);
+    }
+    if args.page_only {
+        let results = Book::peek(&folder)?;
+        write_page(&folder, &lab, &scenarios, &results)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let interrupt = listen()?;
+    let watching = args.watch.begin()?;
+    let (mut book, mut results) = Book::open(&folder, &lab, &text)?;
+    tell(format_args!("lab: {}", folder.display()));
+    let markers = args.artifacts.folder().unwrap_or_else(|| folder.clone());
+    let room = Room {
+        folder: &folder,
+        markers: markers.join("engines"),
+        home: home.as_deref(),
+        watching: &watching,
+        interrupt: &interrupt,
+    };
+    let bench = Bench::new(&lab, &scenarios, room)?;
+    bench.clean_up()?;
+    let ended = loop {
+        let starts = match lab::next(&lab, scenarios.all(), &results) {
+            Next::Run(starts) => starts,
+            Next::Done(ended) => break Some(ended),
+        };
+        let Some(start) = starts.first() else {
+            break None;
+        };
+        tell(progress(&lab, &scenarios, &results));
+        bench.start(start, &mut book, &mut results)?;
+        write_page(&folder, &lab, &scenarios, &results)?;
+        if interrupt.came() {
+            break None;
+        }
+    };
+    write_page(&folder, &lab, &scenarios, &results)?;
+    match ended {
+        None => {
+            tell(format_args!(
+                "interrupted; run the same command to go on. The page so far: {}",
+                folder.join(PAGE).display()
+            ));
+            Ok(ExitCode::from(Exit::Interrupted as u8))
+        }
+        Some(ended) => {
+            if ended == lab::Ended::Budget {
+                tell(
+                    "the budget is spent, so the lab is not complete; raise [budget] and run the same command to go on",
+                );
+            }
+            let report = lab::findings::of(&lab, scenarios.all(), &results);
+            let conclusions = report.studies.iter().map(|study| &*study.conclusion.words);
+            write_stdout(&format!("{}\n", conclusions.collect::<Vec<_>>().join("\n")))?;
+            tell(format_args!("page: {}", folder.join(PAGE).display()));
+            let any = results
+                .runs
+                .values()
+                .any(|run| matches!(&run.outcome, lab::journal::Outcome::Measured(_)));
+            Ok(match any {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::from(Exit::Target as u8),
+            })
+        }
+    }
+}
+
+/// The lab file's text, and the folder that its paths start from.
+fn read(name: &str) -> Result<(String, Option<PathBuf>), Failure> {
+    let path = Path::new(name);
+    match reader::read_text(path) {
+        Ok(text) => Ok((text, path.parent().map(Path::to_owned))),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            match shipped::scenario(name) {
+                Some(text) => Ok((text.to_owned(), None)),
+                None => Err(Failure::new(
+                    Exit::Input,
+                    format!("no lab `{name}`: there is no such file, and no such built-in lab"),
+                )),
+            }
+        }
+        Err(cause) => Err(Failure::new(
+            Exit::Input,
+            format!("cannot read the lab `{name}`: {cause}"),
+        )),
+    }
+}
+
+/// A name as part of a path.
+fn slug(name: &str) -> String {
+    let plain = |c: char| match c.is_ascii_alphanumeric() {
+        true => c.to_ascii_lowercase(),
+        false => '-',
+    };
+    let text: String = name.chars().map(plain).collect();
+    let parts = text.split('-').filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-")
+}
+
+/// What comes next, for `--dry-run`.
+fn plan(lab: &Lab, scenarios: &Scenarios, results: &Results) -> String {
+    let mut text = format!("{}\n\n", progress(lab, scenarios, results));
+    for planned in lab::estimate::plan(lab, scenarios.all(), results) {
+        let lab::estimate::Planned {
+            model, label, left, ..
+        } = &planned;
+        let time = left.seconds.map_or("unknown time".to_owned(), in_words);
+        let name = match model.is_empty() {
+            true => label.clone(),
+            false => format!("{model}: {label}"),
+        };
+        let (starts, runs) = (left.starts, left.runs);
+        text.push_str(&format!("{name}\n  {starts} starts, {runs} runs, {time}\n"));
+        text.push_str(&format!("  {}\n", planned.command));
+    }
+    text.push_str("What follows depends on what is measured: an option that helps is tried with the others.\n");
+    clean::text(&text).into_owned()
+}
+
+fn progress(lab: &Lab, scenarios: &Scenarios, results: &Results) -> String {
+    let progress = lab::progress(lab, scenarios.all(), results);
+    let of = |left: &lab::estimate::Left| match left.seconds {
+        Some(seconds) => format!("{} runs, some {}", left.runs, in_words(seconds)),
+        None => format!("{} runs", left.runs),
+    };
+    format!(
+        "done: {} runs in {}; this stage: {}; left in all: from {} to {}",
+        progress.done,
+        in_words(progress.seconds),
+        of(&progress.stage),
+        of(&progress.at_least),
+        of(&progress.if_all_help)
+    )
+}
+
+/// Writes the page and what it is made of.
+fn write_page(
+    folder: &Path,
+    lab: &Lab,
+    scenarios: &Scenarios,
+    results: &Results,
+) -> Result<(), Failure> {
+    let report = lab::findings::of(lab, scenarios.all(), results);
+    let json = serde_json::to_string_pretty(&report)
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
+    replace(&folder.join(REPORT), json.as_bytes())?;
+    replace(&folder.join(PAGE), lab::page::markdown(&report).as_bytes())
+}

@@ -1,0 +1,358 @@
+//! One start of a lab: the engine, its runs one after another, and what each came to in the journal.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tokio::runtime::Runtime;
+
+use super::super::failure::{Exit, Failure};
+use super::super::interrupt::Interrupt;
+use super::super::print::tell;
+use super::super::run::{Place, measured};
+use super::super::watch::Watching;
+use super::engine::{Running, Starter, is_of_machine};
+use super::journal::Book;
+use super::overlay::Scenarios;
+use lab::journal::{
+    End, Facts, Failed, Finished, Outcome, Ready, Running as Begins, Starting, Stopped,
+};
+use lab::{Event, Lab, Measured, Results, RunKey, Start};
+use model::clock::Clock;
+use session::resolve;
+
+/// The folder of runs, in the lab's.
+const RUNS: &str = "runs";
+/// The folder of engines' logs, in the lab's.
+const LOGS: &str = "logs";
+
+/// Where a lab is made, and what watches it.
+pub(super) struct Room<'r> {
+    /// Its folder.
+    pub folder: &'r Path,
+    /// The folder of the markers by which leftovers are found: one for all labs of a user.
+    pub markers: PathBuf,
+    /// The folder that the lab file's paths start from.
+    pub home: Option<&'r Path>,
+    /// Shows runs.
+    pub watching: &'r Watching,
+    /// What stops it.
+    pub interrupt: &'r Interrupt,
+}
+
+/// A lab that is made.
+pub(super) struct Bench<'b> {
+    lab: &'b Lab,
+    scenarios: &'b Scenarios,
+    folder: &'b Path,
+    watching: &'b Watching,
+    interrupt: &'b Interrupt,
+    runtime: Runtime,
+    markers: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl<'b> Bench<'b> {
+    /// A lab in this folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub(super) fn new(
+        lab: &'b Lab,
+        scenarios: &'b Scenarios,
+        room: Room<'b>,
+    ) -> Result<Self, Failure> {
+        let Room {
+            folder,
+            markers,
+            home,
+            watching,
+            interrupt,
+        } = room;
+        for place in [RUNS, LOGS] {
+            let place = folder.join(place);
+            std::fs::create_dir_all(&place).map_err(|cause| {
+                Failure::new(
+                    Exit::Input,
+                    format!("cannot create `{}`: {cause}", place.display()),
+                )
+            })?;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Failure::new(Exit::Bug, format!("no runtime: {cause}")))?;
+        interrupt.keep_engines(true);
+        Ok(Bench {
+            lab,
+            scenarios,
+            folder,
+            watching,
+            interrupt,
+            runtime,
+            markers,
+            home: home.map(Path::to_owned),
+        })
+    }
+
+    fn starter(&self) -> Starter<'_> {
+        Starter {
+            runtime: &self.runtime,
+            logs: self.folder.join(LOGS),
+            markers: self.markers.clone(),
+            home: self.home.clone(),
+            interrupt: self.interrupt,
+        }
+    }
+
+    /// Ends what a lab that was killed left behind.
+    ///
+    /// # Errors
+    /// If the markers cannot be read.
+    pub(super) fn clean_up(&self) -> Result<(), Failure> {
+        let found = self.runtime.block_on(launch::clean_up(&self.markers));
+        let found = found.map_err(|cause| {
+            Failure::new(
+                Exit::Input,
+                format!("cannot read `{}`: {cause}", self.markers.display()),
+            )
+        })?;
+        for leftover in &found {
+            tell(format_args!("note: {leftover}"));
+        }
+        Ok(())
+    }
+
+    /// Starts an engine, makes its runs, and stops it. What happens goes into the journal.
+    ///
+    /// # Errors
+    /// If the journal cannot be written, or the machine is at fault: nothing can be measured then.
+    pub(super) fn start(
+        &self,
+        start: &Start,
+        book: &mut Book,
+        results: &mut Results,
+    ) -> Result<(), Failure> {
+        let (trial, round) = (&start.trial, start.round);
+        let described = &self.lab.engines[trial.engine];
+        let label = self.lab.label(trial);
+        tell(format_args!("== {label}, round {round} =="));
+        let starter = self.starter();
+        book.add(
+            &Event::Starting(Starting {
+                at: now(),
+                trial: trial.id.clone(),
+                round,
+                label: label.clone(),
+                command: trial.command(described),
+                env: trial.env.iter().cloned().collect::<BTreeMap<_, _>>(),
+            }),
+            results,
+        )?;
+        let clock = Clock::start();
+        let question = self.scenarios.question(self.lab, trial)?;
+        let log = format!("{}-{round}.log", trial.id);
+        let running = match starter.start(described, trial, &log, &question) {
+            Ok(running) => running,
+            Err(end) => return self.failed(start, end, clock.now().as_secs_f64(), book, results),
+        };
+        let facts = Facts {
+            version: starter.version(described),
+            ..Facts::default()
+        };
+        let seconds = clock.now().as_secs_f64();
+        tell(format_args!(
+            "{} answers after {}",
+            described.name,
+            lab::estimate::in_words(seconds)
+        ));
+        let ready = Ready {
+            trial: trial.id.clone(),
+            round,
+            seconds,
+            facts,
+        };
+        book.add(&Event::Ready(ready), results)?;
+        let made = self.runs(start, &running, book, results);
+        let (end, seconds) = running.stop(&starter, &described.name);
+        let stopped = Stopped {
+            trial: trial.id.clone(),
+            round,
+            seconds,
+            end,
+        };
+        let noted = book.add(&Event::Stopped(stopped), results);
+        made.and(noted)
+    }
+
+    fn failed(
+        &self,
+        start: &Start,
+        end: End,
+        seconds: f64,
+        book: &mut Book,
+        results: &mut Results,
+    ) -> Result<(), Failure> {
+        let class = end.class;
+        let why = end.exit.clone().unwrap_or_default();
+        for line in &end.log {
+            tell(format_args!("  | {line}"));
+        }
+        tell(format_args!("{}: {why}", class.words()));
+        let failed = Failed {
+            trial: start.trial.id.clone(),
+            round: start.round,
+            seconds,
+            end,
+        };
+        book.add(&Event::Failed(failed), results)?;
+        match class.is_of_trial() || self.interrupt.came() {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Exit::Input,
+                format!(
+                    "{}: {why}; mend that, and run the same command to go on",
+                    class.words()
+                ),
+            )),
+        }
+    }
+
+    fn runs(
+        &self,
+        start: &Start,
+        running: &Running,
+        book: &mut Book,
+        results: &mut Results,
+    ) -> Result<(), Failure> {
+        for run in &start.runs {
+            if self.interrupt.came() || running.ended().is_some() {
+                break;
+            }
+            self.run(start, run, running, book, results)?;
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        start: &Start,
+        run: &RunKey,
+        running: &Running,
+        book: &mut Book,
+        results: &mut Results,
+    ) -> Result<(), Failure> {
+        tell(format_args!("-- {} --", run.scenario));
+        let source = self.scenarios.source(self.lab, &start.trial, run)?;
+        let begins = Begins {
+            at: now(),
+            run: run.clone(),
+            folder: RUNS.to_owned(),
+        };
+        book.add(&Event::Running(begins), results)?;
+        let clock = Clock::start();
+        let within = self.folder.join(RUNS);
+        let place = Place {
+            within: &within,
+            repeat: None,
+            overseer: Some(running),
+        };
+        let made = resolve(&source)
+            .map_err(Failure::from)
+            .and_then(|resolved| measured(resolved, place, self.watching, self.interrupt));
+        self.interrupt.done();
+        let seconds = clock.now().as_secs_f64();
+        let mut folder = RUNS.to_owned();
+        let outcome = match (made, running.ended()) {
+            (Ok(measured), ended) => {
+                let name = measured.folder.path().file_name().unwrap_or_default();
+                folder = format!("{RUNS}/{}", name.to_string_lossy());
+                match (ended, measured.ended) {
+                    _ if self.interrupt.came() => Outcome::Stopped("interrupted".to_owned()),
+                    (Some(end), _) => Outcome::Died(end),
+                    (None, Err(error)) => Outcome::Failed(error.to_string()),
+                    (None, Ok(())) => {
+                        let summary = &measured.summary;
+                        let findings = summary.findings.iter();
+                        let findings = findings
+                            .map(|finding| format!("{}: {}", finding.id.name(), finding.seen));
+                        let scores = summary.scores.iter();
+                        let scores = scores
+                            .map(|(name, score)| (name.clone(), score.mean))
+                            .collect();
+                        Outcome::Measured(Measured::of(
+                            summary,
+                            &scores,
+                            self.lab.objective.as_ref(),
+                            findings.collect(),
+                        ))
+                    }
+                }
+            }
+            (Err(_), _) if self.interrupt.came() => Outcome::Stopped("interrupted".to_owned()),
+            (Err(_), Some(end)) => Outcome::Died(end),
+            (Err(failure), None) if is_of_machine(&failure) => {
+                let stopped = Outcome::Stopped(failure.words());
+                self.finished(run, folder, seconds, stopped, book, results)?;
+                return Err(failure);
+            }
+            (Err(failure), None) => Outcome::Failed(failure.words()),
+        };
+        self.finished(run, folder, seconds, outcome, book, results)
+    }
+
+    fn finished(
+        &self,
+        run: &RunKey,
+        folder: String,
+        seconds: f64,
+        outcome: Outcome,
+        book: &mut Book,
+        results: &mut Results,
+    ) -> Result<(), Failure> {
+        match &outcome {
+            Outcome::Measured(measured) => {
+                let figure = self.lab.objective.as_ref().and_then(|objective| {
+                    let measure = objective.measures().into_iter().next()?;
+                    Some(format!(", {measure} {:.4}", measured.value(&measure)?))
+                });
+                tell(format_args!(
+                    "{}: {}{}",
+                    run.scenario,
+                    measured.verdict.name(),
+                    figure.unwrap_or_default()
+                ));
+            }
+            Outcome::Failed(why) | Outcome::Stopped(why) => {
+                tell(format_args!("{}: {why}", run.scenario));
+            }
+            Outcome::Died(end) => {
+                for line in &end.log {
+                    tell(format_args!("  | {line}"));
+                }
+                let exit = end.exit.as_deref().unwrap_or_default();
+                tell(format_args!(
+                    "{}: {} ({exit})",
+                    run.scenario,
+                    end.class.words()
+                ));
+            }
+        }
+        let finished = Finished {
+            run: run.clone(),
+            folder,
+            seconds,
+            outcome,
+        };
+        book.add(&Event::Finished(finished), results)
+    }
+}
+
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        self.interrupt.keep_engines(false);
+    }
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}

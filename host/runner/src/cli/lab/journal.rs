@@ -1,0 +1,110 @@
+//! The lab's journal on disk: read, cut where a line is torn, and appended to.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use super::super::failure::{Exit, Failure};
+use super::super::print::tell;
+use lab::journal::{Began, VERSION, whole};
+use lab::{Event, Journal, Lab, Results, digest};
+
+const FILE: &str = "journal.jsonl";
+/// Held while a lab runs, so that no second one writes to the same journal.
+const LOCK: &str = "lock";
+
+/// An open journal.
+pub(super) struct Book {
+    file: File,
+    _lock: File,
+}
+
+fn cannot(what: &str, path: &Path, cause: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Input,
+        format!("cannot {what} `{}`: {cause}", path.display()),
+    )
+}
+
+impl Book {
+    /// What a journal amounts to, without touching it; nothing if there is none.
+    pub(super) fn peek(folder: &Path) -> Result<Results, Failure> {
+        Ok(Results::of(&read(folder)?.0.events))
+    }
+
+    /// Opens the journal of a lab's folder, which is made if it is not there.
+    pub(super) fn open(folder: &Path, lab: &Lab, text: &str) -> Result<(Self, Results), Failure> {
+        std::fs::create_dir_all(folder).map_err(|cause| cannot("create", folder, &cause))?;
+        let place = folder.join(LOCK);
+        let lock = File::create(&place).map_err(|cause| cannot("create", &place, &cause))?;
+        if lock.try_lock().is_err() {
+            return Err(Failure::new(
+                Exit::Input,
+                format!(
+                    "another `runner lab` works in `{}`; wait until it is done, or choose another --folder",
+                    folder.display()
+                ),
+            ));
+        }
+        let (journal, length) = read(folder)?;
+        for note in &journal.notes {
+            tell(format_args!("note: {FILE}: {note}"));
+        }
+        let path = folder.join(FILE);
+        let opened = OpenOptions::new().append(true).create(true).open(&path);
+        let file = opened.map_err(|cause| cannot("open", &path, &cause))?;
+        let cut = file.set_len(length as u64);
+        cut.map_err(|cause| cannot("write", &path, &cause))?;
+        let mut results = Results::of(&journal.events);
+        let mut book = Book { file, _lock: lock };
+        book.add(
+            &Event::Began(Began {
+                at: jiff::Timestamp::now().to_string(),
+                version: VERSION,
+                program: env!("CARGO_PKG_VERSION").to_owned(),
+                lab: lab.name.clone(),
+                file: digest([text]),
+            }),
+            &mut results,
+        )?;
+        Ok((book, results))
+    }
+
+    /// Appends an event, and adds it to the results.
+    ///
+    /// # Errors
+    /// If it cannot be written: then nothing further must be measured.
+    pub(super) fn add(&mut self, event: &Event, results: &mut Results) -> Result<(), Failure> {
+        let line = event.line();
+        let written = (self.file.write_all(line.as_bytes())).and_then(|()| self.file.sync_data());
+        written.map_err(|cause| {
+            Failure::new(
+                Exit::Input,
+                format!("cannot write the lab's journal: {cause}; free some space, and run the same command to go on"),
+            )
+        })?;
+        results.add(event);
+        Ok(())
+    }
+}
+
+/// The journal, and how long its whole lines are.
+fn read(folder: &Path) -> Result<(Journal, usize), Failure> {
+    let path = folder.join(FILE);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(cause) => return Err(cannot("read", &path, &cause)),
+    };
+    let journal = Journal::read(&text).map_err(|why| {
+        Failure::new(
+            Exit::Input,
+            format!(
+                "`{}` cannot be read: {why}; choose another --folder to begin anew",
+                path.display()
+            ),
+        )
+    })?;
+    let kept = whole(&text);
+    Ok((journal, kept.len()))
+}

@@ -1,0 +1,102 @@
+//! A load laid over a scenario: what sweeps and searches vary from run to run.
+
+use model::session::Users;
+use reader::Located;
+use scenario::{Arrival, Scenario};
+use search::Load;
+use session::Source;
+
+use super::failure::{Exit, Failure};
+
+/// What messages and records say that set these values.
+const SETTER: &str = "the load that is varied";
+
+/// How much of a load, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Amount {
+    /// What is varied.
+    pub load: Load,
+    /// How much of it.
+    pub at: f64,
+    /// Requests to measure; the scenario's own number or duration if absent.
+    pub requests: Option<u64>,
+    /// The run's random seed; the scenario's own if absent.
+    pub seed: Option<u64>,
+}
+
+fn set<T>(value: T) -> Option<Located<T>> {
+    Some(Located::flag(SETTER, value))
+}
+
+/// The scenario with this load in place of its own.
+pub fn with(source: &Source, amount: Amount) -> Source {
+    let mut source = source.clone();
+    lay(&mut source.scenario, amount);
+    source
+}
+
+fn lay(scenario: &mut Scenario, amount: Amount) {
+    let load = &mut scenario.load;
+    load.stages = None;
+    load.ramp = Default::default();
+    match amount.load {
+        Load::Rate => {
+            load.concurrency = None;
+            load.think_time = None;
+            load.think_spread = None;
+            load.trace = Default::default();
+            let keeps = load
+                .arrival
+                .as_ref()
+                .is_some_and(|arrival| arrival.value.has_rate());
+            if !keeps || amount.at.is_infinite() {
+                load.arrival = None;
+            }
+            if amount.at.is_infinite() {
+                load.burstiness = None;
+                load.normalise = None;
+            }
+            load.rate = set(amount.at);
+        }
+        Load::Concurrency | Load::Sessions => {
+            load.rate = None;
+            load.burstiness = None;
+            load.normalise = None;
+            load.trace = Default::default();
+            load.arrival = set(Arrival::Closed);
+            load.concurrency = set(amount.at as u64);
+            let users = match amount.load {
+                Load::Sessions => Users::Sessions,
+                _ => Users::Requests,
+            };
+            load.users = set(users);
+        }
+    }
+    if let Some(requests) = amount.requests {
+        load.duration = None;
+        (load.requests, load.sessions) = match amount.load {
+            Load::Sessions => (None, set(requests)),
+            _ => (set(requests), None),
+        };
+    }
+    if let Some(seed) = amount.seed {
+        load.seed = set(seed);
+    }
+}
+
+/// The one scenario that a load is varied of.
+///
+/// # Errors
+/// If there are several.
+pub fn only(mut sources: Vec<Source>) -> Result<Source, Failure> {
+    match (sources.pop(), sources.len()) {
+        (Some(only), 0) => Ok(only),
+        (_, more) => Err(Failure::new(
+            Exit::CommandLine,
+            format!(
+                "the load of one scenario can be varied at a time, and these are {}; name one of them",
+                more + 1
+            ),
+        )),
+    }
+}

@@ -1,0 +1,349 @@
+//! `runner search`: makes the runs that a search asks for, until it has its answer.
+
+mod probes;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::FalseyValueParser;
+
+use self::probes::Probes;
+use super::artifacts::Artifacts;
+use super::failure::{Exit, Failure};
+use super::flags::Flags;
+use super::loads;
+use super::print::{tell, write_stdout};
+use super::run::listen;
+use super::saved::Saved;
+use super::sources::sources;
+use super::watch::Watch;
+use model::clean;
+use report::folder::RunFolder;
+use report::search::{progress, text};
+use search::preset::Preset;
+use search::slo::tiers;
+use search::{Answer, Config, Load, Search, Step};
+use serde::{Deserialize, Serialize};
+
+const FILE: &str = "search.json";
+
+/// What is saved of a search.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct State {
+    /// The folder of each run, by the number of its probe.
+    runs: Vec<(u32, String)>,
+    /// The search.
+    search: Search,
+    /// Its answer, when it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<Answer>,
+}
+
+/// The most requests that a search may make for one load.
+const MOST: u64 = 100_000_000;
+
+/// Find the highest load at which the engine keeps its service level objectives
+///
+/// Makes one run after the other, at loads that follow from what the runs before them showed: first the load is
+/// doubled (or halved) until one holds and one does not, then the interval between these is halved until it is narrow,
+/// and the highest load that holds is confirmed with requests of its own. The answer is an interval: the highest load
+/// that was shown to hold, and the lowest that was shown not to.
+///
+/// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss it; failed and unsent
+/// requests miss it. Times to the first token and to the end count from the due time (`ttft-from-due`), so that a client
+/// that is held back does not make the engine look fast. That the share is shown, and not only seen, is a matter of
+/// enough requests: a load is measured again with a new seed until it is decided, or its requests are used up.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner search --slo 'ttft.p99<500ms' --slo 'tpot.p99<50ms' --start 4 \\\n           \
+            --backend vllm --base-url http://127.0.0.1:8000 --random-input-len 512\n  \
+        runner search chat.toml --slo 'chat: ttft.p99<1s; tpot.p99<50ms' --slo 'batch: e2e.p95<60s'\n  \
+        runner search chat.toml --load concurrency --slo 'tpot.p99<30ms'\n  \
+        runner search --resume runs/20260102-030405-chat-search chat.toml --slo 'ttft.p99<1s'\n\n\
+        The scenario's own arrival keeps its shape (poisson, unless it says constant or gamma); its rate, concurrency, \
+        number of requests and seed are the search's.\n\n\
+        Exit codes: 0 a load holds for every tier, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not \
+        reachable, 6 for some tier no load was shown to hold, 130 interrupted (--resume goes on)")]
+pub struct Args {
+    /// A scenario: a file, a built-in one, or `-` for stdin
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+    /// An objective, or a tier of several with a name; repeatable
+    ///
+    /// `ttft.p99<500ms`: a metric that each request has one of, a percentile, a time. Objectives without a name hold
+    /// together. `chat: ttft.p99<1s; tpot.p99<50ms` is a tier of its own with an answer of its own.
+    #[arg(
+        long,
+        value_name = "SLO",
+        env = "RUNNER_SLO",
+        required_unless_present = "preset",
+        help_heading = "Search"
+    )]
+    slo: Vec<String>,
+    /// The objectives and run lengths of a published benchmark, such as mlperf-server
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_PRESET",
+        conflicts_with = "slo",
+        help_heading = "Search"
+    )]
+    preset: Option<String>,
+    /// What to vary: requests per second, requests in flight, or sessions under way
+    #[arg(long = "load", value_name = "WHAT", env = "RUNNER_LOAD", default_value = "rate", value_parser = ["rate", "concurrency", "sessions"], help_heading = "Search")]
+    load: String,
+    /// The first load to try
+    #[arg(
+        long,
+        value_name = "LOAD",
+        env = "RUNNER_START",
+        default_value_t = 1.0,
+        help_heading = "Search"
+    )]
+    start: f64,
+    /// The lowest load to try [default: a 1024th of the first one, or 1]
+    #[arg(
+        long,
+        value_name = "LOAD",
+        env = "RUNNER_LEAST",
+        help_heading = "Search"
+    )]
+    least: Option<f64>,
+    /// The highest load to try [default: 1024 times the first one]
+    #[arg(
+        long,
+        value_name = "LOAD",
+        env = "RUNNER_MOST",
+        help_heading = "Search"
+    )]
+    most: Option<f64>,
+    /// How narrow the interval is to be, as a share of its lower end
+    #[arg(
+        long,
+        value_name = "SHARE",
+        env = "RUNNER_WIDTH",
+        default_value_t = 0.05,
+        help_heading = "Search"
+    )]
+    width: f64,
+    /// The probability that an answer is wrong, which all decisions share
+    #[arg(
+        long,
+        value_name = "SHARE",
+        env = "RUNNER_ALPHA",
+        default_value_t = 0.05,
+        help_heading = "Search"
+    )]
+    alpha: f64,
+    /// Requests to spend on one load, at most
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_REQUESTS_EACH",
+        default_value_t = 100_000,
+        value_parser = clap::value_parser!(u64).range(1..=MOST),
+        help_heading = "Search"
+    )]
+    requests_each: u64,
+    /// Requests to spend on the search, at most
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_REQUESTS_IN_ALL",
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Search"
+    )]
+    requests_in_all: Option<u64>,
+    /// Loads to try, at most
+    #[arg(
+        long,
+        value_name = "N",
+        env = "RUNNER_LOADS",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(2..=200),
+        help_heading = "Search"
+    )]
+    loads: u32,
+    /// Send requests for at least this long in each run at a rate
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_RUN_FOR",
+        default_value = "10s",
+        help_heading = "Search"
+    )]
+    run_for: model::duration::Span,
+    /// Do not confirm the highest load that holds with runs of its own
+    #[arg(long, env = "RUNNER_NO_CONFIRM", value_parser = FalseyValueParser::new(), help_heading = "Search")]
+    no_confirm: bool,
+    /// Go on with the search in this folder; scenario, flags and objectives must be those it began with
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_RESUME",
+        help_heading = "Search"
+    )]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+    /// Folder in which the search creates its own folder, with a folder for each run
+    #[arg(
+        long,
+        alias = "result-dir",
+        value_name = "FOLDER",
+        env = "RUNNER_OUTPUT_DIR",
+        default_value = "runs",
+        help_heading = "Result"
+    )]
+    output_dir: PathBuf,
+    /// Print the answer as JSON instead of text
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    json: bool,
+    #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a run cannot begin, or the search cannot be saved.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let interrupt = listen()?;
+    let config = args.config()?;
+    let source = loads::only(sources(&args.scenarios, &args.flags)?)?;
+    let (saved, mut state) = match &args.resume {
+        None => {
+            let search = Search::new(config).map_err(wrong)?;
+            let name = format!("{} search", source.name);
+            let folder = RunFolder::create(&args.output_dir, &name, &jiff::Timestamp::now())?;
+            let saved = Saved::new(folder.path(), FILE, &source);
+            let state = State {
+                runs: Vec::new(),
+                search,
+                answer: None,
+            };
+            (saved, state)
+        }
+        Some(folder) => {
+            let saved = Saved::new(folder, FILE, &source);
+            let state: State = saved.read()?;
+            if *state.search.config() != config {
+                let words = format!(
+                    "the search in `{}` has other objectives or bounds; give the flags it began with",
+                    folder.display()
+                );
+                return Err(Failure::new(Exit::CommandLine, words));
+            }
+            (saved, state)
+        }
+    };
+    saved.write(&state)?;
+    tell(format_args!("search: {}", saved.folder().display()));
+    let watching = args.watch.begin()?;
+    let folder = saved.folder().to_owned();
+    let probes = Probes::new(&source, &folder, &watching, &interrupt);
+    let answer = loop {
+        let probe = match state.search.next() {
+            Step::Done(answer) => break answer,
+            Step::Probe(probe) => probe,
+        };
+        tell(progress::begins(&probe));
+        let made = probes.make(&probe, &state.search.config().tiers)?;
+        if interrupt.came() {
+            return Ok(interrupted(saved.folder()));
+        }
+        let (report, run) = made;
+        let number = report.probe.number;
+        state.search.report(report).map_err(|error| {
+            Failure::new(Exit::Bug, format!("the search took no report: {error}"))
+        })?;
+        state.runs.push((number, run));
+        saved.write(&state)?;
+        let mut levels = state.search.levels().iter();
+        if let Some(level) = levels.find(|level| level.probes.contains(&number)) {
+            tell(progress::ended(state.search.config(), level));
+        }
+    };
+    state.answer = Some((*answer).clone());
+    saved.write(&state)?;
+    let shown = match args.json {
+        true => serde_json::to_string_pretty(&answer)
+            .map(|text| clean::json(&text).into_owned() + "\n")
+            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?,
+        false => text(&answer),
+    };
+    write_stdout(&shown)?;
+    tell(format_args!("search: {}", saved.folder().display()));
+    let holds = answer.tiers.iter().all(|found| found.passed.is_some());
+    Ok(match holds {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(Exit::Threshold as u8),
+    })
+}
+
+fn interrupted(folder: &Path) -> ExitCode {
+    tell(format_args!(
+        "interrupted; go on with --resume {}",
+        folder.display()
+    ));
+    ExitCode::from(Exit::Interrupted as u8)
+}
+
+fn wrong(words: String) -> Failure {
+    Failure::several(
+        Exit::CommandLine,
+        words.lines().map(str::to_owned).collect(),
+    )
+}
+
+impl Args {
+    fn config(&self) -> Result<Config, Failure> {
+        let mut config = match &self.preset {
+            Some(name) => preset(name, self.start)?,
+            None => self.own()?,
+        };
+        config.least = self.least.unwrap_or(config.least);
+        config.most = self.most.unwrap_or(config.most);
+        config.width = self.width;
+        config.alpha = self.alpha;
+        config.requests_each = self.requests_each.max(16 * config.requests_least);
+        config.requests_in_all = self.requests_in_all;
+        config.loads = self.loads;
+        config.seconds_least = config.seconds_least.max(self.run_for.0.as_secs_f64());
+        config.confirm = !self.no_confirm;
+        config.seed = self.flags.scenario()?.load.seed();
+        let mistakes = config.mistakes();
+        match mistakes.is_empty() {
+            true => Ok(config),
+            false => Err(Failure::several(Exit::CommandLine, mistakes)),
+        }
+    }
+
+    /// A search for the objectives that are given.
+    fn own(&self) -> Result<Config, Failure> {
+        let tiers = tiers(self.slo.iter().map(String::as_str))
+            .map_err(|mistakes| Failure::several(Exit::CommandLine, mistakes))?;
+        let load = match &*self.load {
+            "concurrency" => Load::Concurrency,
+            "sessions" => Load::Sessions,
+            _ => Load::Rate,
+        };
+        Ok(Config::new(load, tiers, self.start))
+    }
+}
+
+/// A search by the rules of a published benchmark.
+fn preset(name: &str, start: f64) -> Result<Config, Failure> {
+    let wrong = |words: String| Failure::new(Exit::CommandLine, words);
+    let preset = Preset::find(name).map_err(wrong)?;
+    tell(format_args!("note: {} ({})", preset.about, preset.source));
+    preset.config(start).ok_or_else(|| {
+        wrong(format!(
+            "`{name}` has no objective to search for; it is a list of loads, for `runner sweep`"
+        ))
+    })
+}

@@ -1,0 +1,156 @@
+//! One run of a search: made, watched for a backlog that grows, and read.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use super::super::failure::Failure;
+use super::super::interrupt::Interrupt;
+use super::super::loads::{self, Amount};
+use super::super::run::{Overseer, Place, measured};
+use super::super::watch::Watching;
+use model::units::Nanos;
+use result::finding::{Finding, Id, Severity};
+use result::metric::Reading;
+use search::gather::Gather;
+use search::slo::Tier;
+use search::watch::{Alarm, Progress, Watch};
+use search::{Load, Outcome, Probe, Report};
+use session::live::{Phase, Snapshot};
+use session::{Measured, Source, resolve};
+
+/// Findings that are no reason to leave a run out, because they are about the server: requests that failed or were not
+/// sent miss the objectives.
+const SERVERS: [Id; 4] = [
+    Id::NothingAnswered,
+    Id::Failures,
+    Id::NotSent,
+    Id::Interrupted,
+];
+
+/// Makes the runs of a search.
+pub(super) struct Probes<'p> {
+    source: &'p Source,
+    within: &'p Path,
+    watching: &'p Watching,
+    interrupt: &'p Interrupt,
+}
+
+impl<'p> Probes<'p> {
+    /// Runs of this scenario, each in a folder within that one.
+    pub(super) fn new(
+        source: &'p Source,
+        within: &'p Path,
+        watching: &'p Watching,
+        interrupt: &'p Interrupt,
+    ) -> Self {
+        Probes {
+            source,
+            within,
+            watching,
+            interrupt,
+        }
+    }
+
+    /// Makes a run. Gives what it came to, and the name of its folder.
+    ///
+    /// # Errors
+    /// If it cannot begin, or ends early for another reason than the server's.
+    pub(super) fn make(&self, probe: &Probe, tiers: &[Tier]) -> Result<(Report, String), Failure> {
+        let source = loads::with(
+            self.source,
+            Amount {
+                load: probe.load,
+                at: probe.at,
+                requests: Some(probe.requests),
+                seed: Some(probe.seed),
+            },
+        );
+        let resolved = resolve(&source)?;
+        let guard = Guard::new();
+        let place = Place {
+            within: self.within,
+            repeat: None,
+            overseer: (probe.load == Load::Rate).then_some(&guard as &dyn Overseer),
+        };
+        let measured = measured(resolved, place, self.watching, self.interrupt);
+        self.interrupt.done();
+        let measured = measured?;
+        let folder = measured.folder.path().file_name().unwrap_or_default();
+        let folder = folder.to_string_lossy().into_owned();
+        let outcome = match (guard.alarm(), invalid(&measured.summary.findings)) {
+            (_, Some(why)) => Outcome::Invalid { why },
+            (Some(alarm), None) => Outcome::Stopped(alarm),
+            (None, None) => Outcome::Measured(gathered(measured, tiers)?),
+        };
+        let probe = probe.clone();
+        Ok((Report { probe, outcome }, folder))
+    }
+}
+
+/// Why a run shows nothing of the server, if so.
+fn invalid(findings: &[Finding]) -> Option<String> {
+    let counts = |finding: &&Finding| {
+        finding.severity == Severity::Invalid && !SERVERS.contains(&finding.id)
+    };
+    let finding = findings.iter().find(counts)?;
+    Some(format!("{}: {}", finding.id.name(), finding.seen))
+}
+
+/// What the run's records show.
+fn gathered(measured: Measured, tiers: &[Tier]) -> Result<search::gather::Measured, Failure> {
+    let Measured {
+        ended,
+        folder,
+        facts,
+        summary,
+        ..
+    } = measured;
+    ended?;
+    let mut gather = Gather::new(tiers);
+    for exchange in folder.read()? {
+        let exchange = exchange?;
+        let retokenized = facts.retokenized.get(exchange.index);
+        let reading = Reading::new(&exchange, facts.run.streamed, retokenized);
+        gather.add(&reading);
+    }
+    Ok(gather.finish(summary.concurrency.backlog))
+}
+
+/// Stops a run whose backlog grows.
+struct Guard(Mutex<(Watch, Option<Alarm>)>);
+
+impl Guard {
+    fn new() -> Self {
+        // A Poisson process; with more even gaps, it is slower to raise an alarm than it might be.
+        Guard(Mutex::new((Watch::new(1.0), None)))
+    }
+
+    fn alarm(&self) -> Option<Alarm> {
+        self.lock().1
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, (Watch, Option<Alarm>)> {
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Overseer for Guard {
+    fn stops(&self, state: &Snapshot) -> bool {
+        let (Phase::Measuring, Some(at), Some(due)) = (state.phase, state.elapsed, state.due)
+        else {
+            return false;
+        };
+        let progress = Progress {
+            at: Nanos(at.0),
+            due,
+            sent: state.given_out,
+            ended: state.over(),
+        };
+        let mut watch = self.lock();
+        let alarm = watch.0.sample(progress);
+        watch.1 = watch.1.or(alarm);
+        alarm.is_some()
+    }
+}

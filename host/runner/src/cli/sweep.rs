@@ -1,0 +1,229 @@
+//! `runner sweep`: one scenario at a list of loads.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::builder::FalseyValueParser;
+
+use super::artifacts::Artifacts;
+use super::failure::{Exit, Failure};
+use super::flags::Flags;
+use super::loads::{self, Amount};
+use super::print::{tell, write_stdout};
+use super::run::{Place, listen, measured};
+use super::saved::Saved;
+use super::sources::sources;
+use super::watch::Watch;
+use model::clean;
+use report::folder::RunFolder;
+use report::sweep::{Sweep, SweptRun, text};
+use result::figure::Figure;
+use result::finding::Verdict;
+use search::Load;
+use search::sweep::{At, order, series};
+use session::resolve;
+
+const FILE: &str = "sweep.json";
+
+/// Measure a scenario at several loads, and show throughput against latency
+///
+/// Makes a run at each load, from the lowest to the highest, and then again for each repeat. The result is a table, the
+/// knee of the curve (beyond it more load brings latency and little throughput), and the Pareto front (the loads that no
+/// other beats in both). Runs that are not valid take no part in either.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner sweep chat.toml --rates 1,2,4,8,inf\n  \
+        runner sweep chat.toml --rates 1:16:1 --duration 60s --repeat 3\n  \
+        runner sweep --concurrencies 1..256x2 --backend vllm --base-url http://127.0.0.1:8000\n\n\
+        Lists: 1,2,4 are loads; 1:16:3 goes from 1 to 16 in steps of 3; 1..64x2 doubles from 1 to 64.\n\n\
+        Exit codes: 0 done, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not reachable or no run was \
+        valid, 130 interrupted (--resume goes on)")]
+pub struct Args {
+    /// A scenario: a file, a built-in one, or `-` for stdin
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+    /// Requests per second, such as 1,2,4 or 1:16:1 or 1..64x2; `inf` sends all at once
+    #[arg(
+        long,
+        value_name = "LIST",
+        env = "RUNNER_RATES",
+        required_unless_present_any = ["concurrencies", "session_counts"],
+        help_heading = "Sweep"
+    )]
+    rates: Option<String>,
+    /// Requests in flight, such as 1..256x2
+    #[arg(
+        long,
+        value_name = "LIST",
+        env = "RUNNER_CONCURRENCIES",
+        conflicts_with = "rates",
+        help_heading = "Sweep"
+    )]
+    concurrencies: Option<String>,
+    /// Sessions under way, such as 1..64x2
+    #[arg(
+        long,
+        value_name = "LIST",
+        env = "RUNNER_SESSION_COUNTS",
+        conflicts_with_all = ["rates", "concurrencies"],
+        help_heading = "Sweep"
+    )]
+    session_counts: Option<String>,
+    /// Measure every load N times, with a seed of its own for each time
+    #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
+    repeat: u32,
+    /// The figure that more of is better, for the knee and the front
+    #[arg(
+        long,
+        value_name = "FIGURE",
+        env = "RUNNER_THROUGHPUT",
+        default_value = "throughput.output-tokens-per-s",
+        help_heading = "Sweep"
+    )]
+    throughput: Figure,
+    /// The figure that less of is better, for the front
+    #[arg(
+        long,
+        value_name = "FIGURE",
+        env = "RUNNER_LATENCY",
+        default_value = "e2e.p99",
+        help_heading = "Sweep"
+    )]
+    latency: Figure,
+    /// Go on with the sweep in this folder; scenario and flags must be those it began with
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_RESUME",
+        help_heading = "Sweep"
+    )]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+    /// Folder in which the sweep creates its own folder, with a folder for each run
+    #[arg(
+        long,
+        alias = "result-dir",
+        value_name = "FOLDER",
+        env = "RUNNER_OUTPUT_DIR",
+        default_value = "runs",
+        help_heading = "Result"
+    )]
+    output_dir: PathBuf,
+    /// Print the result as JSON instead of text
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    json: bool,
+    #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a run cannot begin, or the sweep cannot be saved.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let interrupt = listen()?;
+    let (load, loads) = args.loads()?;
+    let source = loads::only(sources(&args.scenarios, &args.flags)?)?;
+    let runs = order(&loads, args.repeat, source.scenario.load.seed());
+    let begun = Sweep {
+        load,
+        throughput: args.throughput.to_string(),
+        latency: args.latency.to_string(),
+        planned: runs.iter().map(|run| run.at).collect(),
+        runs: Vec::new(),
+    };
+    let (saved, mut sweep) = match &args.resume {
+        None => {
+            let name = format!("{} sweep", source.name);
+            let folder = RunFolder::create(&args.output_dir, &name, &jiff::Timestamp::now())?;
+            (Saved::new(folder.path(), FILE, &source), begun)
+        }
+        Some(folder) => {
+            let saved = Saved::new(folder, FILE, &source);
+            let sweep: Sweep = saved.read()?;
+            let same = Sweep {
+                runs: Vec::new(),
+                ..sweep.clone()
+            };
+            if same != begun {
+                return Err(Failure::new(
+                    Exit::CommandLine,
+                    format!(
+                        "the sweep in `{}` has other loads, repeats or figures; give the flags it began with",
+                        folder.display()
+                    ),
+                ));
+            }
+            (saved, sweep)
+        }
+    };
+    saved.write(&sweep)?;
+    tell(format_args!("sweep: {}", saved.folder().display()));
+    let watching = args.watch.begin()?;
+    let of = runs.len();
+    for run in runs.iter().skip(sweep.runs.len()) {
+        tell(report::sweep::begins(load, run, of));
+        let amount = Amount {
+            load,
+            at: run.at.number(),
+            requests: None,
+            seed: Some(run.seed),
+        };
+        let resolved = resolve(&loads::with(&source, amount))?;
+        let place = Place {
+            within: saved.folder(),
+            repeat: None,
+            overseer: None,
+        };
+        let measured = measured(resolved, place, &watching, &interrupt);
+        interrupt.done();
+        let measured = measured?;
+        if interrupt.came() {
+            tell(format_args!(
+                "interrupted; go on with --resume {}",
+                saved.folder().display()
+            ));
+            return Ok(ExitCode::from(Exit::Interrupted as u8));
+        }
+        measured.ended?;
+        let folder = measured.folder.path().file_name().unwrap_or_default();
+        let figures = [&args.throughput, &args.latency];
+        let swept = SweptRun::of(run, &folder.to_string_lossy(), &measured.summary, figures);
+        tell(report::sweep::ended(load, &swept));
+        sweep.runs.push(swept);
+        saved.write(&sweep)?;
+    }
+    let shown = match args.json {
+        true => serde_json::to_string_pretty(&sweep.result())
+            .map(|text| clean::json(&text).into_owned() + "\n")
+            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?,
+        false => text(&sweep),
+    };
+    write_stdout(&shown)?;
+    tell(format_args!("sweep: {}", saved.folder().display()));
+    let any = (sweep.runs.iter()).any(|run| run.verdict != Verdict::Invalid);
+    Ok(match any {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(Exit::Target as u8),
+    })
+}
+
+impl Args {
+    fn loads(&self) -> Result<(Load, Vec<At>), Failure> {
+        let (load, list) = match (&self.rates, &self.concurrencies, &self.session_counts) {
+            (_, Some(list), _) => (Load::Concurrency, list),
+            (_, _, Some(list)) => (Load::Sessions, list),
+            (Some(list), ..) => (Load::Rate, list),
+            (None, None, None) => {
+                return Err(Failure::new(Exit::CommandLine, "give loads with --rates"));
+            }
+        };
+        let loads =
+            series(load, list).map_err(|mistakes| Failure::several(Exit::CommandLine, mistakes))?;
+        Ok((load, loads))
+    }
+}
