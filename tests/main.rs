@@ -13,6 +13,7 @@
 //! - `versions`: components of earlier versions of the contract, as they were built then.
 //! - `browser`: pages of results in a real browser: drawn, stepped through, printed.
 //! - `faults`: the fault matrix, on real processes: engine, network, disk, clock, signals, limits.
+//! - `labs`: labs, searches and sweeps, on real processes.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod authoring;
@@ -23,6 +24,7 @@ mod faults;
 mod guide;
 mod hostile_guests;
 mod invariants;
+mod labs;
 mod live;
 mod plugin_cases;
 mod sockets;

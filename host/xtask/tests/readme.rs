@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// What is written for people.
-const DOCUMENTS: [&str; 24] = [
+const DOCUMENTS: [&str; 26] = [
     "README.md",
     "host/ARCHITECTURE.md",
     "host/guide/src/SUMMARY.md",
@@ -24,6 +24,7 @@ const DOCUMENTS: [&str; 24] = [
     "host/guide/src/comparing.md",
     "host/guide/src/connections.md",
     "host/guide/src/datasets.md",
+    "host/guide/src/labs.md",
     "host/guide/src/load.md",
     "host/guide/src/mock.md",
     "host/guide/src/monitoring.md",
@@ -32,6 +33,7 @@ const DOCUMENTS: [&str; 24] = [
     "host/guide/src/reports.md",
     "host/guide/src/results.md",
     "host/guide/src/scenarios.md",
+    "host/guide/src/searching.md",
     "host/guide/src/start.md",
     "host/guide/src/uncertainty.md",
     "plugins/guide/README.md",

@@ -12,7 +12,7 @@ use clap::builder::FalseyValueParser;
 
 use self::drive::{Bench, Room};
 use self::journal::Book;
-use self::overlay::Scenarios;
+use self::overlay::{Home, Scenarios};
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
@@ -81,7 +81,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         faults.scenario.extend(error.problems().iter().cloned());
         Failure::from(faults)
     })?;
-    let scenarios = Scenarios::of(&lab, home.as_deref(), &args.flags)?;
+    let scenarios = Scenarios::of(&lab, &home, &args.flags)?;
     let folder = args
         .folder
         .clone()
@@ -103,7 +103,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let room = Room {
         folder: &folder,
         markers: markers.join("engines"),
-        home: home.as_deref(),
+        home: home.folder(),
         watching: &watching,
         interrupt: &interrupt,
     };
@@ -156,19 +156,23 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// The lab file's text, and the folder that its paths start from.
-fn read(name: &str) -> Result<(String, Option<PathBuf>), Failure> {
+fn read(name: &str) -> Result<(String, Home), Failure> {
     let path = Path::new(name);
     match reader::read_text(path) {
-        Ok(text) => Ok((text, path.parent().map(Path::to_owned))),
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-            match shipped::scenario(name) {
-                Some(text) => Ok((text.to_owned(), None)),
-                None => Err(Failure::new(
-                    Exit::Input,
-                    format!("no lab `{name}`: there is no such file, and no such built-in lab"),
-                )),
-            }
+        Ok(text) => {
+            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            Ok((text, Home::Folder(folder)))
         }
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => match shipped::lab(name) {
+            Some(text) => Ok((text.to_owned(), Home::Shipped(name.to_owned()))),
+            None => Err(Failure::new(
+                Exit::Input,
+                format!(
+                    "no lab `{name}`: there is no such file; the built-in ones are {}",
+                    shipped::labs().collect::<Vec<_>>().join(", ")
+                ),
+            )),
+        },
         Err(cause) => Err(Failure::new(
             Exit::Input,
             format!("cannot read the lab `{name}`: {cause}"),

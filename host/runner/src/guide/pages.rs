@@ -24,7 +24,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 20] = [
+pub const PAGES: [Page; 23] = [
     page!(
         "start",
         "start",
@@ -42,6 +42,16 @@ pub const PAGES: [Page; 20] = [
         "choose the engine: routes, forced lengths, usage, keys"
     ),
     page!("load", "load", "choose how many requests to send, and when"),
+    page!(
+        "searching",
+        "searching",
+        "measure several loads, and find the highest that keeps objectives"
+    ),
+    page!(
+        "labs",
+        "labs",
+        "try an engine's options, and find those that are better"
+    ),
     page!(
         "connections",
         "connections",
@@ -86,6 +96,11 @@ pub const PAGES: [Page; 20] = [
         "scenario-keys",
         "reference/scenario-keys",
         "reference: every key of a scenario"
+    ),
+    page!(
+        "lab-keys",
+        "reference/lab-keys",
+        "reference: every key of a lab file"
     ),
     page!(
         "plugin-cases",

@@ -1,7 +1,7 @@
 //! The scenarios of a lab, and how a trial changes them: its address, its backend, the model's name, the keys of `set`,
 //! and for each round a seed of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::session::Cache;
 use reader::{Config, Located, toml_text};
@@ -23,6 +23,7 @@ const SETTER: &str = "the lab";
 pub(super) struct Scenarios {
     all: Vec<lab::Scenario>,
     sources: Vec<Source>,
+    home: Option<PathBuf>,
 }
 
 impl Scenarios {
@@ -30,16 +31,14 @@ impl Scenarios {
     ///
     /// # Errors
     /// Every mistake of every scenario.
-    pub(super) fn of(lab: &Lab, home: Option<&Path>, flags: &Flags) -> Result<Self, Failure> {
-        let names: Vec<String> = lab
-            .scenarios
-            .iter()
-            .map(|named| located(&named.value, home))
-            .collect();
+    pub(super) fn of(lab: &Lab, home: &Home, flags: &Flags) -> Result<Self, Failure> {
+        let named = lab.scenarios.iter();
+        let names: Vec<String> = named.map(|named| home.scenario(&named.value)).collect();
         let sources = sources(&names, flags)?;
         let mut scenarios = Scenarios {
             all: Vec::new(),
             sources: Vec::new(),
+            home: home.folder().map(Path::to_owned),
         };
         for source in sources {
             let name = name_of(&source);
@@ -73,14 +72,15 @@ impl Scenarios {
     /// A digest of all that a scenario consists of, whatever engine it is run against.
     fn content(&self, lab: &Lab, place: usize) -> Result<String, Failure> {
         let source = &self.sources[place];
-        let mut parts = vec![show::shown(source.clone())];
+        let own = lab.set_for(&source.name).map(|own| own.to_string());
+        let mut parts = vec![show::shown(source.clone()), own.unwrap_or_default()];
         let mut resolved = None;
         for engine in 0..lab.engines.len() {
             let model = lab.engines[engine].models.first().copied().unwrap_or(0);
             let Some(trial) = lab.baseline(engine, model) else {
                 continue;
             };
-            let source = laid(source, lab, &trial)?;
+            let source = self.laid(source, lab, &trial)?;
             resolved.get_or_insert(resolve(&source)?.draft);
         }
         parts.extend(resolved.iter().flat_map(inputs));
@@ -99,7 +99,7 @@ impl Scenarios {
                 format!("there is no scenario `{}`", run.scenario),
             )
         })?;
-        let mut source = laid(&self.sources[place], lab, trial)?;
+        let mut source = self.laid(&self.sources[place], lab, trial)?;
         let load = &mut source.scenario.load;
         let seed = load
             .seed()
@@ -121,7 +121,7 @@ impl Scenarios {
     /// # Errors
     /// If the lab sets a key wrongly.
     pub(super) fn question(&self, lab: &Lab, trial: &Trial) -> Result<Source, Failure> {
-        let mut source = laid(&self.sources[0], lab, trial)?;
+        let mut source = self.laid(&self.sources[0], lab, trial)?;
         let load = &mut source.scenario.load;
         let kept = (load.seed.take(), load.session_memory.take());
         *load = scenario::Load {
@@ -140,14 +140,82 @@ impl Scenarios {
         source.scenario.scorers = None;
         Ok(source)
     }
+
+    /// A scenario with what a trial sets.
+    fn laid(&self, source: &Source, lab: &Lab, trial: &Trial) -> Result<Source, Failure> {
+        let engine = &lab.engines[trial.engine];
+        let mut source = source.clone();
+        let scenario = &mut source.scenario;
+        set(
+            scenario,
+            "target.base-url",
+            &toml_text::string(&engine.base_url),
+        )?;
+        if let Some(name) = lab.models[trial.model].served_name() {
+            set(scenario, "target.model", &toml_text::string(name))?;
+        }
+        let (backend, config) = &trial.backend;
+        if let Some(backend) = backend {
+            let file = match backend.ends_with(".wasm") {
+                true => backend.clone(),
+                false => format!("backends/{backend}.wasm"),
+            };
+            scenario.backend = Default::default();
+            set(scenario, "backend.plugin", &toml_text::string(&file))?;
+        }
+        let home = self.home.as_deref();
+        each(scenario, "backend.config", config, home)?;
+        each(scenario, "", &trial.set, home)?;
+        if let Some(own) = lab.set_for(&source.name) {
+            each(scenario, "", &own, home)?;
+        }
+        Ok(source)
+    }
 }
 
-/// Where a scenario of a lab file is: beside that file, or built in.
-fn located(name: &str, home: Option<&Path>) -> String {
-    let beside = home.map(|home| home.join(name));
-    match beside.filter(|path| path.exists()) {
-        Some(path) => path.display().to_string(),
-        None => name.to_owned(),
+/// Where a lab file is, and so what its paths start from.
+pub(super) enum Home {
+    /// In this folder.
+    Folder(PathBuf),
+    /// In the program, by this name.
+    Shipped(String),
+}
+
+impl Home {
+    /// The folder, if it is in one.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match self {
+            Home::Folder(folder) => Some(folder),
+            Home::Shipped(_) => None,
+        }
+    }
+
+    /// Where a scenario of the lab is: beside the lab, or built in.
+    fn scenario(&self, name: &str) -> String {
+        match self {
+            Home::Folder(folder) => match folder.join(name) {
+                path if path.exists() => path.display().to_string(),
+                _ => name.to_owned(),
+            },
+            Home::Shipped(lab) => {
+                let mut parts: Vec<&str> = lab.split('/').collect();
+                parts.pop();
+                for part in name.split('/') {
+                    match part {
+                        "." => {}
+                        ".." => drop(parts.pop()),
+                        part => parts.push(part),
+                    }
+                }
+                let beside = parts.join("/");
+                let below = format!("{beside}/");
+                let known = |known: &str| known == beside || known.starts_with(&below);
+                match shipped::scenarios().any(known) {
+                    true => beside,
+                    false => name.to_owned(),
+                }
+            }
+        }
     }
 }
 
@@ -188,35 +256,13 @@ fn fewer(number: u64, share: f64) -> u64 {
     ((number as f64 * share).ceil() as u64).max(1)
 }
 
-/// A scenario with what a trial sets.
-fn laid(source: &Source, lab: &Lab, trial: &Trial) -> Result<Source, Failure> {
-    let engine = &lab.engines[trial.engine];
-    let mut source = source.clone();
-    let scenario = &mut source.scenario;
-    set(
-        scenario,
-        "target.base-url",
-        &toml_text::string(&engine.base_url),
-    )?;
-    if let Some(name) = lab.models[trial.model].served_name() {
-        set(scenario, "target.model", &toml_text::string(name))?;
-    }
-    let (backend, config) = &trial.backend;
-    if let Some(backend) = backend {
-        let file = match backend.ends_with(".wasm") {
-            true => backend.clone(),
-            false => format!("backends/{backend}.wasm"),
-        };
-        scenario.backend = Default::default();
-        set(scenario, "backend.plugin", &toml_text::string(&file))?;
-    }
-    each(scenario, "backend.config", config)?;
-    each(scenario, "", &trial.set)?;
-    Ok(source)
-}
-
 /// Sets every value of a table, below a key.
-fn each(scenario: &mut Scenario, below: &str, table: &Value) -> Result<(), Failure> {
+fn each(
+    scenario: &mut Scenario,
+    below: &str,
+    table: &Value,
+    home: Option<&Path>,
+) -> Result<(), Failure> {
     let Value::Object(table) = table else {
         return Ok(());
     };
@@ -227,15 +273,26 @@ fn each(scenario: &mut Scenario, below: &str, table: &Value) -> Result<(), Failu
             below => format!("{below}.{key}"),
         };
         match value {
-            Value::Object(_) => each(scenario, &path, value)?,
+            Value::Object(_) => each(scenario, &path, value, home)?,
             value => {
                 let place = reader::Place::Flag(SETTER.to_owned());
-                let value = Config::from_json(value.clone(), &place);
+                let value = Config::from_json(beside(&path, value, home), &place);
                 set(scenario, &path, &toml_text::config(&value))?;
             }
         }
     }
     Ok(())
+}
+
+/// A value, or, if it is a path to a file beside the lab file, the path to that.
+fn beside(key: &str, value: &Value, home: Option<&Path>) -> Value {
+    let is_path = key.starts_with("dataset.files.") || key == "tokenizer.path";
+    match (value, home) {
+        (Value::String(text), Some(home)) if is_path && home.join(text).exists() => {
+            home.join(text).display().to_string().into()
+        }
+        _ => value.clone(),
+    }
 }
 
 fn set(scenario: &mut Scenario, key: &str, value: &str) -> Result<(), Failure> {

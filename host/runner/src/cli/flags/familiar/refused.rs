@@ -7,8 +7,7 @@ const HF: &str = "download the files with `runner fetch dataset ORG/NAME` and gi
 const BLAZEDIT: &str = "the distance between texts is not read; choose the rows yourself and give them with `--dataset-name custom`";
 const ASR: &str = "transcription routes are not measured; `--dataset-name audio` asks about audio in chat messages, of a length that `milliseconds` in `[dataset.config]` sets";
 
-const RATES: &str =
-    "several rates are several scenarios: put one for each rate into a folder and run the folder";
+const RATES: &str = "`runner sweep --rates 2:10:2` measures a list of rates";
 
 const fn refused(long: &'static str, instead: &'static str) -> Row {
     Row {

@@ -1,0 +1,234 @@
+//! A lab whose engine is the mock: a queue whose options set its capacity.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::process::{Ended, Process, run_patiently, runner};
+
+/// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an eighth of what 8 give.
+const SCENARIO: &str = r#"
+name = "short"
+[dataset]
+plugin = "datasets/random.wasm"
+config = { input-len = 20, output-len = 11 }
+[load]
+requests = 40
+concurrency = 8
+warmup = 1
+"#;
+
+/// A port that is free now.
+fn port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A folder with a lab file and its scenario.
+struct Files {
+    folder: TempDir,
+    port: u16,
+}
+
+impl Files {
+    /// With these lines at the top, and these options.
+    fn new(top: &str, options: &str) -> Self {
+        let (folder, port) = (TempDir::new().unwrap(), port());
+        std::fs::write(folder.path().join("short.toml"), SCENARIO).unwrap();
+        let lab = format!(
+            "name = \"mock\"\nscenarios = [\"short.toml\"]\n{top}\n\
+             [objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
+             [[engines]]\nname = \"mock\"\nbackend = \"vllm\"\n\
+             launch = [\"{}\", \"mock\", \"--port\", \"{{port}}\", \"--ttft\", \"2ms\", \"--itl\", \"2ms\"]\n\
+             port = {port}\nready-timeout = \"60s\"\nstop-timeout = \"20s\"\n\
+             [engines.options]\n{options}\n",
+            env!("CARGO_BIN_EXE_runner"),
+        );
+        std::fs::write(folder.path().join("lab.toml"), lab).unwrap();
+        Files { folder, port }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn command(&self, flags: &[&str]) -> std::process::Command {
+        let mut command = runner();
+        command
+            .args(["lab", "lab.toml", "--folder", "out", "--no-progress"])
+            .args(flags)
+            .current_dir(self.path());
+        command
+    }
+
+    fn made(&self) -> Ended {
+        run_patiently(&mut self.command(&[]))
+    }
+
+    fn journal(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path().join("out/journal.jsonl"));
+        let text = text.unwrap_or_default();
+        let lines = text.lines();
+        lines
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    }
+
+    /// How many events of a kind the journal has.
+    fn events(&self, kind: &str) -> usize {
+        let of = |event: &&Value| event["event"] == kind;
+        self.journal().iter().filter(of).count()
+    }
+
+    fn report(&self) -> Value {
+        let text = std::fs::read_to_string(self.path().join("out/lab-report.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn page(&self) -> String {
+        std::fs::read_to_string(self.path().join("out/lab.md")).unwrap()
+    }
+
+    /// Whether nothing listens on the engine's port.
+    fn is_free(&self) -> bool {
+        TcpListener::bind(("127.0.0.1", self.port)).is_ok()
+    }
+}
+
+#[test]
+fn the_best_option_wins_and_what_crashes_does_not() {
+    let files = Files::new(
+        "repeats = 2",
+        "max-concurrency = [1, 8]\nbatching = { values = [\"none\", \"bogus=1\"], omit = \"none\" }",
+    );
+    let plan = run_patiently(&mut files.command(&["--dry-run"])).with_code(0);
+    assert!(plan.stdout.contains("max-concurrency 8"), "{plan:#?}");
+    assert_eq!(files.journal(), Vec::<Value>::new());
+    let ended = files.made().with_code(0);
+    assert!(
+        ended
+            .stdout
+            .contains("`max-concurrency 8` is better than the baseline"),
+        "{ended:#?}"
+    );
+    let page = files.page();
+    for part in [
+        "--max-concurrency 8",
+        "## What failed",
+        "there is no parameter `bogus`",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    assert!(files.is_free());
+    // Nothing is left to do; the page is drawn again from the journal.
+    let (runs, report) = (files.events("finished"), files.report());
+    std::fs::remove_file(files.path().join("out/lab.md")).unwrap();
+    run_patiently(&mut files.command(&["--page-only"])).with_code(0);
+    assert_eq!(files.page(), page);
+    files.made().with_code(0);
+    assert_eq!(files.events("finished"), runs);
+    assert_eq!(files.report()["studies"], report["studies"]);
+}
+
+#[test]
+fn an_option_that_loses_requests_never_wins() {
+    // Errors come at once, so that what is left is answered faster.
+    let files = Files::new(
+        "repeats = 2",
+        "fault = { values = [\"none\", \"kind = 'http-error', status = 503, every = 2\"], omit = \"none\" }",
+    );
+    let ended = files.made();
+    let page = files.page();
+    assert!(
+        !ended.stdout.contains("is better than the baseline"),
+        "{ended:#?}\n{page}"
+    );
+    assert!(page.contains("success-share"), "{page}");
+}
+
+#[test]
+fn a_lab_that_is_killed_goes_on_and_leaves_no_engine() {
+    let files = Files::new(
+        "strategy = \"matrix\"\nrepeats = 2",
+        "max-concurrency = [1, 8]",
+    );
+    let mut process = Process::start(&mut files.command(&[]));
+    process.until("a run has ended", |_| files.events("finished") > 0);
+    process.signal("KILL");
+    process.until_gone();
+    let before = files.events("finished");
+    let ended = files.made().with_code(0);
+    assert!(files.events("finished") > before, "{ended:#?}");
+    // Two options, twice, and whatever confirms the choice: no run is made twice.
+    let finished: Vec<String> = (files.journal().iter())
+        .filter(|event| event["event"] == "finished" && event["outcome"]["measured"].is_object())
+        .map(|event| event["run"].to_string())
+        .collect();
+    let mut once = finished.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), finished.len(), "{finished:#?}");
+    assert!(files.is_free());
+}
+
+#[test]
+fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
+    let files = Files::new(
+        "strategy = \"matrix\"\nrepeats = 2",
+        "max-concurrency = [1, 8]",
+    );
+    let mut process = Process::start(&mut files.command(&[]));
+    process.until("an engine answers", |_| files.events("ready") > 0);
+    process.signal("INT");
+    let ended = process.end().with_code(130);
+    assert!(
+        ended.stderr.contains("run the same command to go on"),
+        "{ended:#?}"
+    );
+    assert!(files.is_free());
+    files.made().with_code(0);
+    assert!(files.page().contains("max-concurrency 8"));
+}
+
+#[test]
+fn an_occupied_port_is_refused_and_its_holder_lives() {
+    let files = Files::new("", "max-concurrency = [1, 8]");
+    let _holder = TcpListener::bind(("127.0.0.1", files.port)).unwrap();
+    let ended = files.made().with_code(3);
+    assert!(
+        ended.stderr.contains(&files.port.to_string()) && ended.stderr.contains("port is taken"),
+        "{ended:#?}"
+    );
+    assert_eq!(files.events("finished"), 0);
+}
+
+#[test]
+fn mistakes_of_a_lab_file_are_told_at_once() {
+    let files = Files::new("repeets = 2", "max-concurrency = []");
+    let ended = files.made().with_code(3);
+    for part in ["repeets", "repeats", "max-concurrency", "lab.toml"] {
+        assert!(ended.stderr.contains(part), "{part}\n{ended:#?}");
+    }
+}
+
+/// The labs that ship expand, with scenarios that ship.
+#[test]
+fn labs_that_ship_can_be_planned() {
+    for lab in [
+        "scenarios/labs/gpustack.toml",
+        "scenarios/labs/lmdeploy.toml",
+    ] {
+        let folder = TempDir::new().unwrap();
+        let mut command = runner();
+        command
+            .args(["lab", lab, "--dry-run", "--folder", "out"])
+            .current_dir(folder.path());
+        let ended = run_patiently(&mut command);
+        assert!(
+            ended.code == Some(0) || ended.stderr.contains("dataset"),
+            "{lab}: {ended:#?}"
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Searches and sweeps against the mock engine.
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
+
+/// Four slots, each taken for 40 ms: at most 100 requests a second.
+const ENGINE: [&str; 6] = ["--ttft", "20ms", "--itl", "2ms", "--max-concurrency", "4"];
+const ASKED: &str =
+    "--backend vllm --random-input-len 16 --random-output-len 11 --warmup-requests 1 --no-progress";
+
+fn command(what: &str, mock: &Mock, folder: &TempDir, flags: &str) -> std::process::Command {
+    let mut command = runner();
+    command
+        .arg(what)
+        .args(words(ASKED))
+        .args(["--port", mock.port(), "--host", "127.0.0.1"])
+        .args(words(flags))
+        .current_dir(folder.path());
+    command
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:#?}"))
+}
+
+const SEARCH: &str = "--slo ttft.p90<400ms --start 16 --width 0.5 --run-for 1s --requests-each 800 --no-confirm --json";
+
+#[test]
+fn the_highest_rate_lies_below_what_the_engine_can_do() {
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
+    let ended = run_patiently(&mut command("search", &mock, &folder, SEARCH));
+    let answer = json(&ended.with_code(0));
+    let found = &answer["tiers"][0];
+    let passed = found["passed"].as_f64().unwrap();
+    assert!((8.0..=100.0).contains(&passed), "{answer:#}");
+    if let Some(failed) = found["failed"].as_f64() {
+        assert!(failed > passed, "{answer:#}");
+    }
+    assert!(answer["probes"].as_u64().unwrap() >= 2, "{answer:#}");
+}
+
+#[test]
+fn a_search_that_is_interrupted_goes_on() {
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
+    let mut process = Process::start(&mut command("search", &mock, &folder, SEARCH));
+    process.until("a load is measured", |process| {
+        process.stderr().contains("== run 2")
+    });
+    process.signal("INT");
+    process.signal("INT");
+    let ended = process.end().with_code(130);
+    let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
+    let kept = kept.lines().next().unwrap_or_default();
+    let flags = format!("{SEARCH} --resume {kept}");
+    let ended = run_patiently(&mut command("search", &mock, &folder, &flags)).with_code(0);
+    assert!(!ended.stderr.contains("== run 1:"), "{ended:#?}");
+    json(&ended);
+    let flags = flags.replace("400ms", "300ms");
+    let ended = run_patiently(&mut command("search", &mock, &folder, &flags)).with_code(2);
+    assert!(ended.stderr.contains("other objectives"), "{ended:#?}");
+}
+
+#[test]
+fn what_an_objective_is_is_said_where_it_is_wrong() {
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
+    let flags = "--slo ttft.p99>5ms --slo nonsense.p99<5ms";
+    let ended = run_patiently(&mut command("search", &mock, &folder, flags)).with_code(2);
+    for part in ["ttft.p99>5ms", "nonsense"] {
+        assert!(ended.stderr.contains(part), "{part}: {ended:#?}");
+    }
+}
+
+const SWEEP: &str = "--concurrencies 1..8x2 --num-prompts 40";
+
+#[test]
+fn a_sweep_measures_every_load_in_order() {
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
+    let flags = format!("{SWEEP} --json");
+    let ended = run_patiently(&mut command("sweep", &mock, &folder, &flags)).with_code(0);
+    let swept = json(&ended);
+    let loads: Vec<f64> = (swept["runs"].as_array().unwrap().iter())
+        .map(|run| run["at"].as_f64().unwrap())
+        .collect();
+    assert_eq!(loads, [1.0, 2.0, 4.0, 8.0], "{swept:#}");
+    let places = swept["curve"]["places"].as_array().unwrap();
+    let speed = |place: usize| places[place]["throughput"]["mean"].as_f64().unwrap();
+    // Four slots: no more than that are answered at a time.
+    assert!(speed(2) > 2.0 * speed(0), "{swept:#}");
+    assert!(speed(3) < 1.5 * speed(2), "{swept:#}");
+}
+
+#[test]
+fn a_sweep_that_is_interrupted_goes_on() {
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
+    let mut process = Process::start(&mut command("sweep", &mock, &folder, SWEEP));
+    process.until("a load is measured", |process| {
+        process.stderr().contains("== run 2 of 4")
+    });
+    process.signal("INT");
+    process.signal("INT");
+    let ended = process.end().with_code(130);
+    let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
+    let kept = kept.lines().next().unwrap_or_default();
+    let flags = format!("{SWEEP} --resume {kept}");
+    let ended = run_patiently(&mut command("sweep", &mock, &folder, &flags)).with_code(0);
+    assert!(!ended.stderr.contains("== run 1 of 4"), "{ended:#?}");
+    assert!(ended.stdout.contains("Pareto front"), "{ended:#?}");
+}
