@@ -242,7 +242,7 @@ pub fn plan(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Vec<Planned
             trial: trial.id.clone(),
             model: lab.models[trial.model].name.clone(),
             label: lab.label(trial),
-            command: crate::findings::command(lab, trial),
+            command: trial.recorded(&lab.engines[trial.engine]),
             left: left(&own.cloned().collect::<Vec<_>>(), &timing),
         }
     });

@@ -240,43 +240,6 @@ impl Lab {
     }
 }
 
-impl Trial {
-    /// The command line as it is started.
-    pub fn command(&self, engine: &Engine) -> Option<Vec<String>> {
-        let port = engine.port.to_string();
-        let value = |name: &str| match name {
-            "port" => Some(port.clone()),
-            "host" => Some(engine.host.clone()),
-            _ => None,
-        };
-        let finish = |word: &String| template::finished(word, value);
-        Some(self.launch.as_ref()?.iter().map(finish).collect())
-    }
-
-    /// The variables as the engine gets them; `ours` has the values of our environment.
-    ///
-    /// # Errors
-    /// A variable of ours that is not set, by name.
-    pub fn environment(
-        &self,
-        engine: &Engine,
-        ours: impl Fn(&str) -> Option<String>,
-    ) -> Result<Vec<(String, String)>, String> {
-        let port = engine.port.to_string();
-        let value = |name: &str| match name {
-            "port" => Some(port.clone()),
-            "host" => Some(engine.host.clone()),
-            _ => None,
-        };
-        let finish = |(name, text): &(String, String)| {
-            // First the placeholders, so that a secret's braces are text.
-            let text = template::finished(text, value);
-            template::with_variables(&text, &ours).map(|value| (name.clone(), value))
-        };
-        self.env.iter().map(finish).collect()
-    }
-}
-
 /// Where every placeholder but the port and the host is known.
 fn placeholder(engine: &Engine, model: &Model, name: &str) -> Option<String> {
     match name.strip_prefix("model.") {

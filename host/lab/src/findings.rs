@@ -18,9 +18,10 @@ use crate::journal::{Facts, Finished, Outcome, Results, VERSION, ended};
 use crate::judge::{Row, ScenarioRow, StageReport};
 use crate::stat::{Drift, Gain, Spread};
 use crate::strategy::{self, Kind, Study};
-use crate::value::{quoted, shell, shown};
+use crate::value::shown;
 use crate::walk::{Ended, Next, Scenario};
 pub(crate) use conclusion::gain_words;
+use model::target::REDACTED;
 use result::finding::Verdict;
 
 /// What a lab found.
@@ -300,7 +301,7 @@ pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
                 content: scenario.content.clone(),
             })
             .collect(),
-        set: lab.set.to_json().into_iter().collect(),
+        set: without_secrets(lab.set.to_json()),
         incomplete,
         spent: Spent {
             seconds: results.seconds,
@@ -310,6 +311,18 @@ pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
         },
         left: progress.at_least,
         studies: studies.collect(),
+    }
+}
+
+/// Keys and values without secrets.
+fn without_secrets(
+    values: impl IntoIterator<Item = (String, serde_json::Value)>,
+) -> BTreeMap<String, serde_json::Value> {
+    let mut all = serde_json::Value::Object(values.into_iter().collect());
+    model::redact::fields(&mut all, &|_| REDACTED.to_owned());
+    match all {
+        serde_json::Value::Object(keys) => keys.into_iter().collect(),
+        _ => BTreeMap::new(),
     }
 }
 
@@ -334,23 +347,6 @@ fn report(lab: &Lab, scenarios: &[Scenario], results: &Results, study: &Study) -
     }
 }
 
-/// A trial's command with its variables, as a shell reads it.
-pub(crate) fn command(lab: &Lab, trial: &Trial) -> String {
-    let engine = &lab.engines[trial.engine];
-    let Some(words) = trial.command(engine) else {
-        return format!("# runs already at {}", engine.base_url);
-    };
-    let variables = trial.env.iter().map(|(name, value)| {
-        // What refers to a variable of ours is for the shell to fill in.
-        let value = match value.contains("${") {
-            true => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
-            false => quoted(value),
-        };
-        format!("{name}={value} ")
-    });
-    variables.collect::<String>() + &shell(&words)
-}
-
 fn trial_report(
     lab: &Lab,
     scenarios: &[Scenario],
@@ -368,8 +364,8 @@ fn trial_report(
         id: trial.id.clone(),
         label: lab.label(trial),
         engine: lab.engines[trial.engine].name.clone(),
-        settings: trial.settings.iter().cloned().collect(),
-        command: command(lab, trial),
+        settings: without_secrets(trial.settings.iter().cloned()),
+        command: trial.recorded(&lab.engines[trial.engine]),
         facts: results.facts.get(&trial.id).cloned(),
         figures: tables::figures(&runs),
         runs: runs

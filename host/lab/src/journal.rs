@@ -9,7 +9,7 @@
 //! interrupted: it is made again. An attempt that is invalid, or whose engine died, is made again as often as the lab file's
 //! `retries` says. An engine that does not start fails its trial alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,12 +91,8 @@ pub struct Starting {
     pub round: u32,
     /// What the trial is called.
     pub label: String,
-    /// The command line; none for an engine that runs already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<Vec<String>>,
-    /// Environment variables; references to ours stand as they are written, never their values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
+    /// Its command with its variables, as [`Trial::recorded`](crate::Trial::recorded) gives it: without secrets.
+    pub command: String,
 }
 
 /// An engine answers.
@@ -457,14 +453,6 @@ impl Results {
         let failures = self.failures.get(trial)?;
         let last = failures.last()?;
         (failures.len() > retries as usize).then(|| ended(&last.end))
-    }
-
-    /// The folders of all runs that were measured.
-    pub fn folders(&self) -> BTreeSet<&str> {
-        self.runs
-            .values()
-            .map(|finished| finished.folder.as_str())
-            .collect()
     }
 }
 

@@ -32,6 +32,7 @@ mod read;
 pub mod stat;
 pub mod strategy;
 pub mod template;
+mod trial;
 pub mod value;
 pub mod walk;
 

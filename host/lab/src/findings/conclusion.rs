@@ -1,6 +1,6 @@
 //! What a study came to, in words.
 
-use super::{Conclusion, command};
+use super::Conclusion;
 use crate::expand::TrialId;
 use crate::file::Lab;
 use crate::stat::Gain;
@@ -41,7 +41,7 @@ pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
         kind: decision.kind,
         words: words(lab, decision, &labels(&decision.ties)),
         trial: recommended.map(|trial| trial.id.clone()),
-        command: recommended.map(|trial| command(lab, trial)),
+        command: recommended.map(|trial| trial.recorded(&lab.engines[trial.engine])),
         gain: row.and_then(|row| row.gain),
         scenarios: row.map(|row| row.scenarios.clone()).unwrap_or_default(),
         ties: labels(&decision.ties),

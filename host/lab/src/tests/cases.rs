@@ -126,7 +126,7 @@ fn the_labs_that_ship_need_only_their_gpus() {
     let starts = forecast(&lab, &profiles, &Results::default(), 0.0);
     let mut lines: Vec<String> = starts
         .iter()
-        .map(|start| crate::findings::command(&lab, &start.trial))
+        .map(|start| start.trial.recorded(&lab.engines[start.trial.engine]))
         .collect();
     lines.sort();
     lines.dedup();
@@ -159,7 +159,7 @@ fn the_labs_that_ship_need_only_their_gpus() {
         starts.iter().map(|start| start.runs.len()).sum::<usize>(),
         4 * 4 * 3
     );
-    let last = crate::findings::command(&lab, &starts.last().unwrap().trial);
+    let last = starts.last().unwrap().trial.recorded(&lab.engines[0]);
     assert_eq!(
         last,
         "lmdeploy serve api_server Qwen/Qwen3-235B-A22B-FP8 --server-name 127.0.0.1 --server-port 23333 \

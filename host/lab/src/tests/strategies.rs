@@ -147,7 +147,7 @@ fn halving_takes_less() {
 fn what_is_chance_is_not_a_gain() {
     for strategy in ["matrix", "one-at-a-time", "halving", "descent"] {
         let mut wrong = 0;
-        for seed in 0..60 {
+        for seed in 0..30 {
             let mut world = World::new(&text(strategy, ""), |_, _| Fate::Tokens(1000.0));
             world.varies = 0.02;
             world.seed = seed;
@@ -160,8 +160,8 @@ fn what_is_chance_is_not_a_gain() {
             ));
             wrong += usize::from(decision.kind == Kind::Better);
         }
-        // 5 % of 60 are 3; where there is a confirmation, it would have to err as well.
-        assert!(wrong <= 5, "{strategy}: {wrong} of 60");
+        // 5 % of 30 are 1.5; where there is a confirmation, it would have to err as well.
+        assert!(wrong <= 3, "{strategy}: {wrong} of 30");
     }
 }
 

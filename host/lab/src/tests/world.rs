@@ -134,8 +134,7 @@ impl World {
             trial: trial.clone(),
             round,
             label: self.lab.label(&start.trial),
-            command: start.trial.command(engine),
-            env: start.trial.env.iter().cloned().collect(),
+            command: start.trial.recorded(engine),
         })];
         if let Fate::Crashes = (self.truth)(&self.settings(&start.trial), "") {
             events.push(Event::Failed(Failed {
