@@ -4,6 +4,7 @@ use crate::expand::TrialId;
 use crate::file::Lab;
 use crate::journal::{Event, Facts, Finished, Outcome, Ready, Results};
 use crate::measured::{Measured, Number};
+use crate::objective::Constraint;
 use crate::strategy;
 use crate::walk::{Next, Scenario, Start, WHOLE};
 use result::finding::Verdict;
@@ -161,7 +162,7 @@ fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
             let pairs = baseline.choice.iter().zip(&start.trial.choice);
             pairs.filter(|(a, b)| a != b).count()
         });
-    let mut value = 100.0;
+    let mut value = 1.0;
     for _ in 0..differs {
         value *= 1.0 + better;
     }
@@ -172,14 +173,20 @@ fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
         findings: Vec::new(),
     };
     if let Some(objective) = &lab.objective {
+        let met = objective.constraints.iter().filter_map(Constraint::met_by);
+        let met: BTreeMap<String, Number> = met
+            .map(|(measure, value)| (measure.to_string(), Number(value)))
+            .collect();
+        // What meets the constraints, by as much more as the options help.
+        let name = objective.measure.to_string();
+        let base = met.get(&name).map_or(100.0, |met| met.0);
         let value = if objective.is_maximized {
-            value
+            base * value
         } else {
-            1.0 / value
+            base / value
         };
-        measured
-            .figures
-            .insert(objective.measure.to_string(), Number(value));
+        measured.figures.extend(met);
+        measured.figures.insert(name, Number(value));
     }
     let ready = Event::Ready(Ready {
         trial: start.trial.id.clone(),

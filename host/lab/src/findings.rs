@@ -24,6 +24,9 @@ pub(crate) use conclusion::gain_words;
 use model::target::REDACTED;
 use result::finding::Verdict;
 
+/// The most lines of a log that are shown.
+const MOST_LINES: usize = 40;
+
 /// What a lab found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -433,11 +436,16 @@ fn failed(study: &Study, results: &Results) -> Vec<FailedTrial> {
             why: why.clone(),
             log: start
                 .or(death)
-                .map(|end| end.log.clone())
+                .map(|end| last(&end.log))
                 .unwrap_or_default(),
         });
     }
     failed
+}
+
+/// The last lines of a log, and no more than a page can show.
+fn last(log: &[String]) -> Vec<String> {
+    log[log.len().saturating_sub(MOST_LINES)..].to_vec()
 }
 
 /// A trial's settings in words, for tables.

@@ -163,6 +163,21 @@ impl Constraint {
         }
     }
 
+    /// A figure that meets it, for forecasts; none for the verdict.
+    pub(crate) fn met_by(&self) -> Option<(Measure, f64)> {
+        let (relation, limit) = match self {
+            Constraint::Threshold(Threshold::Verdict(_)) => return None,
+            Constraint::Threshold(Threshold::Figure(_, relation, limit)) => (relation, limit),
+            Constraint::Score(_, relation, limit) => (relation, limit),
+        };
+        let well = (limit.abs() / 2.0).max(1e-9);
+        let value = match relation {
+            Relation::AtMost | Relation::Below => limit - well,
+            Relation::AtLeast | Relation::Above => limit + well,
+        };
+        Some((self.measure()?, value))
+    }
+
     /// Why a run breaks it, if it does. What was not measured breaks it.
     fn broken(&self, run: &Measured) -> Option<String> {
         let (relation, limit) = match self {

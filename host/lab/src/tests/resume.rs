@@ -24,14 +24,17 @@ fn truth(settings: &Settings, scenario: &str) -> Fate {
     }
 }
 
-fn world(strategy: &str) -> World {
-    let text = format!(
+fn text(strategy: &str) -> String {
+    format!(
         "name = \"A lab\"\nstrategy = \"{strategy}\"\nrepeats = 2\nscenarios = [\"chat.toml\", \"long.toml\"]\n\
          [objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
          [[engines]]\nname = \"vllm\"\nlaunch = [\"vllm\", \"serve\", \"m\"]\n\
          [engines.options]\nseqs = [64, 128, 256, 512]\nmode = [\"plain\", \"odd\"]\n"
-    );
-    World::new(&text, truth)
+    )
+}
+
+fn world(strategy: &str) -> World {
+    World::new(&text(strategy), truth)
 }
 
 const STRATEGIES: [&str; 4] = ["matrix", "one-at-a-time", "halving", "descent"];
@@ -137,6 +140,24 @@ fn a_changed_scenario_runs_again_alone() {
     assert!(long.len() > 4 && others.len() < long.len());
     let is_new = |run: &&RunKey| !results.runs.contains_key(*run);
     assert!(others.iter().all(is_new), "{others:?}");
+}
+
+/// A value more in the lab file runs what has that value, and nothing else.
+#[test]
+fn a_changed_lab_file_runs_what_changed_alone() {
+    let (world, events, _) = &uninterrupted()[1];
+    let results = Results::of(events);
+    let text = text("one-at-a-time").replace("512]", "512, 100]");
+    let lab = crate::Lab::parse("lab.toml", &text).unwrap();
+    let Next::Run(starts) = next(&lab, &world.scenarios, &results) else {
+        panic!("it has nothing to do");
+    };
+    assert_eq!(starts.len(), 2);
+    assert!(
+        starts
+            .iter()
+            .all(|start| lab.label(&start.trial) == "seqs 100" && start.runs.len() == 2)
+    );
 }
 
 #[test]
