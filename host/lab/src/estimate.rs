@@ -66,8 +66,8 @@ impl Timing {
         }
     }
 
-    /// How long a start of an engine and its runs take, in seconds; nothing if a run's time is not known. A start of which
-    /// nothing is known counts as no time.
+    /// How long a start of an engine and its runs take, in seconds; nothing if a run's time is not known. A start of
+    /// which nothing is known counts as no time.
     pub fn start(&self, start: &Start) -> Option<f64> {
         let runs = start.runs.iter().map(|run| {
             let share = f64::from(run.share) / f64::from(WHOLE);

@@ -1,8 +1,8 @@
 //! From a lab to its trials: an engine, a model and values of the engine's options, as a command line.
 //!
-//! **A trial's name is what it runs.** Its id is a digest of the command line, the variables, the backend and the keys laid
-//! over scenarios; neither names of engines and models nor ports are in it. So a lab file can be changed, and only what
-//! changed runs again; two combinations that run the same are one trial. Secrets are in it as references.
+//! **A trial's name is what it runs.** Its id is a digest of the command line, the variables, the backend and the keys
+//! laid over scenarios; neither names of engines and models nor ports are in it. So a lab file can be changed, and only
+//! what changed runs again; two combinations that run the same are one trial. Secrets are in it as references.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::expr::Expr;
 use crate::file::{Dimension, Engine, Flags, Lab, Model, OptionKind, Strategy};
 use crate::template;
 use crate::value::{is_same, shown, words};
@@ -71,16 +72,12 @@ pub fn digest<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
 impl Lab {
     /// A trial; none if it is excluded.
     pub fn trial(&self, engine: usize, model: usize, choice: &[usize]) -> Option<Trial> {
-        let [of, with] = [&self.engines[engine], &self.engines[engine]];
-        let model_of = &self.models[model];
+        let of = &self.engines[engine];
         let choice = normal(of, choice);
         let settings = settings(of, &choice);
-        let named = names(of, model_of, &settings);
-        if with
-            .exclude
-            .iter()
-            .any(|expr| expr.value.holds(&|name| named.get(name)))
-        {
+        let named = names(of, &self.models[model], &settings);
+        let is_excluded = |expr: &Located<Expr>| expr.value.holds(&|name| named.get(name));
+        if of.exclude.iter().any(is_excluded) {
             return None;
         }
         Some(self.made(engine, model, choice, settings))
@@ -207,7 +204,8 @@ impl Lab {
         engines.filter(move |(_, engine)| engine.models.contains(&model))
     }
 
-    /// How a trial is called in tables: the engine where there are several, and how it differs from the engine's baseline.
+    /// How a trial is called in tables: the engine where there are several, and how it differs from the engine's
+    /// baseline.
     pub fn label(&self, trial: &Trial) -> String {
         let engine = &self.engines[trial.engine];
         let mut parts = Vec::new();

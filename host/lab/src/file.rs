@@ -1,6 +1,7 @@
 //! The lab file as it is read: engines and their options, models, scenarios, the objective and the budget.
 //!
-//! What is here is checked in itself. [`read`](crate::read) makes it of a text, [`expand`](crate::expand) makes trials of it.
+//! What is here is checked in itself. [`read`](crate::read) makes it of a text, [`expand`](crate::expand) makes trials
+//! of it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -75,8 +76,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Keys that are laid over the scenario of that file's name, such as `sharegpt`, after those for all. They are a part of
-    /// what the scenario consists of, so they belong into its digest.
+    /// Keys that are laid over the scenario of that file's name, such as `sharegpt`, after those for all. They are a
+    /// part of what the scenario consists of, so they belong into its digest.
     pub fn set_for(&self, scenario: &str) -> Option<Value> {
         let entry = self.set_for.get(scenario)?;
         Some(entry.value.value.to_json())

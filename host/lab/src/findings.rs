@@ -1,7 +1,7 @@
 //! What a lab found, for its page: the conclusion, every experiment, what failed and why, and how to do it again.
 //!
-//! It follows from the lab file, the scenarios and the journal alone, so it can be made again at any time. It is written as
-//! `lab-report.json`.
+//! It follows from the lab file, the scenarios and the journal alone, so it can be made again at any time. It is
+//! written as `lab-report.json`.
 
 mod conclusion;
 mod tables;

@@ -1,13 +1,13 @@
 //! The journal of a lab: one line of JSON for each thing that happened, appended as it happens.
 //!
 //! Everything a lab has done is in it: which engines were started, how they failed, which runs were made and what they
-//! measured. Strategies decide from [`Results`] alone, and results do not depend on the order of lines that are of different
-//! runs; so a lab that was stopped anywhere goes on as if it had not been.
+//! measured. Strategies decide from [`Results`] alone, and results do not depend on the order of lines that are of
+//! different runs; so a lab that was stopped anywhere goes on as if it had not been.
 //!
-//! **What counts.** The first finished attempt of a run that was measured and is not invalid counts. An attempt that began and
-//! never finished does not; nor does one that failed because of the machine (a port that is taken, a full disk) or that was
-//! interrupted: it is made again. An attempt that is invalid, or whose engine died, is made again as often as the lab file's
-//! `retries` says. An engine that does not start fails its trial alone.
+//! **What counts.** The first finished attempt of a run that was measured and is not invalid counts. An attempt that
+//! began and never finished does not; nor does one that failed because of the machine (a port that is taken, a full
+//! disk) or that was interrupted: it is made again. An attempt that is invalid, or whose engine died, is made again as
+//! often as the lab file's `retries` says. An engine that does not start fails its trial alone.
 
 use std::collections::BTreeMap;
 
@@ -283,8 +283,8 @@ impl Event {
 }
 
 impl Journal {
-    /// Reads a journal. A last line that is not whole was being written when the program or the machine stopped: it is left
-    /// out with a note, and what it was about is done again.
+    /// Reads a journal. A last line that is not whole was being written when the program or the machine stopped: it is
+    /// left out with a note, and what it was about is done again.
     ///
     /// # Errors
     /// A line that is no event, by its number; or a journal of another version.
@@ -307,7 +307,8 @@ impl Journal {
                         began.version
                     ));
                 }
-                // A line without its end may be whole by chance; it is taken, and the next one is appended after an end.
+                // A line without its end may be whole by chance; it is taken, and the next one is appended after an
+                // end.
                 Ok(event) => journal.events.push(event),
                 Err(_) if is_last => journal.notes.push(format!(
                     "line {} was cut off while it was written, and is left out",
@@ -319,8 +320,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What must be written before the next line is appended to a journal's text: nothing, or what makes a torn line end.
-    /// The torn line itself must be cut off first: [`whole`].
+    /// What must be written before the next line is appended to a journal's text: nothing, or what makes a torn line
+    /// end. The torn line itself must be cut off first: [`whole`].
     pub fn before_next(text: &str) -> &'static str {
         if text.is_empty() || text.ends_with('\n') {
             ""

@@ -1,7 +1,7 @@
 //! Which trials of a stage are better than its first one, beyond chance.
 //!
-//! A trial is better, or worse, where the test of [`stat`](crate::stat) shows it among all comparisons of the stage. What is
-//! not shown is a tie, however large the difference of the means is. A trial that is ruled out is never better.
+//! A trial is better, or worse, where the test of [`stat`](crate::stat) shows it among all comparisons of the stage.
+//! What is not shown is a tie, however large the difference of the means is. A trial that is ruled out is never better.
 
 use std::ops::RangeInclusive;
 
@@ -264,8 +264,8 @@ impl StageReport {
         self.rows.iter().find(|row| row.trial == *trial)
     }
 
-    /// The best of these trials, if one is better than the first beyond chance. If the first is ruled out itself, the best
-    /// that is not, whether it is better or not.
+    /// The best of these trials, if one is better than the first beyond chance. If the first is ruled out itself, the
+    /// best that is not, whether it is better or not.
     pub fn best_of(&self, among: impl Fn(&TrialId) -> bool, is_maximized: bool) -> Option<&Row> {
         let reference = self.rows.first()?;
         let is_free = !reference.is_eligible();

@@ -1,9 +1,9 @@
 //! What the best trial is the best in: a figure to maximize or minimize, and constraints that every run must meet.
 //!
-//! A figure is one of a result's (`throughput.output-tokens-per-s`) or a scorer's mean (`score.exact-match`). The objective is
-//! taken over the requests that were answered; constraints count those that failed or were not sent as infinitely slow, as
-//! thresholds do. So a trial cannot win by losing requests: the success share has a constraint, whether the file says so or
-//! not.
+//! A figure is one of a result's (`throughput.output-tokens-per-s`) or a scorer's mean (`score.exact-match`). The
+//! objective is taken over the requests that were answered; constraints count those that failed or were not sent as
+//! infinitely slow, as thresholds do. So a trial cannot win by losing requests: the success share has a constraint,
+//! whether the file says so or not.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -112,8 +112,8 @@ impl Objective {
             .collect()
     }
 
-    /// How good a run is: the logarithm of its figure, greater the better, so that differences are ratios. Nothing if the figure
-    /// was not measured, or is not above zero.
+    /// How good a run is: the logarithm of its figure, greater the better, so that differences are ratios. Nothing if
+    /// the figure was not measured, or is not above zero.
     pub fn score(&self, run: &Measured) -> Option<f64> {
         let value = run
             .value(&self.measure)

@@ -21,8 +21,8 @@ const MOST: usize = 100;
 impl Lab {
     /// Reads a lab file's text. `name` is its name in messages: its path.
     ///
-    /// # Errors
-    /// Everything that is wrong within it: syntax, keys, types, values, names that do not exist, and trials that cannot be.
+    /// # Errors Everything that is wrong within it: syntax, keys, types, values, names that do not exist, and trials
+    /// that cannot be.
     pub fn parse(name: &str, text: &str) -> Result<Lab, ScenarioError> {
         let (lab, mut problems) = parse_table(name, text, &[], |t, _| lab(t));
         let Some(Some(lab)) = lab else {

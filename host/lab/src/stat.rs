@@ -1,13 +1,13 @@
 //! Differences between trials: ratios with intervals, and which of several are shown.
 //!
-//! A run's figure is taken as its logarithm, so a difference is a ratio, and a mean over scenarios is a geometric mean. The
-//! unit is a start of the engine: what several scenarios of one start have in common (where memory was placed, how warm the
-//! machine was) varies from start to start. Of each start there is one value, the mean over its scenarios.
+//! A run's figure is taken as its logarithm, so a difference is a ratio, and a mean over scenarios is a geometric mean.
+//! The unit is a start of the engine: what several scenarios of one start have in common (where memory was placed, how
+//! warm the machine was) varies from start to start. Of each start there is one value, the mean over its scenarios.
 //!
 //! Differences are tested as `compare` tests repeats: Student's test over one value per start, Welch's where sides have
 //! different numbers of them. A side of one start is assumed to vary as the other does. Of several differences, Holm's
-//! procedure decides which are shown: the probability of showing any that is not there is at most 5 %, whichever the others
-//! are (Holm 1979, "A simple sequentially rejective multiple test procedure").
+//! procedure decides which are shown: the probability of showing any that is not there is at most 5 %, whichever the
+//! others are (Holm 1979, "A simple sequentially rejective multiple test procedure").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,8 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Gain {
-    /// By how many percent it is better; negative if it is worse. For a figure to minimize, 25 % better is 1/1.25 of it.
+    /// By how many percent it is better; negative if it is worse. For a figure to minimize, 25 % better is 1/1.25 of
+    /// it.
     pub percent: f64,
     /// The ends of the 95 % interval; absent if neither side has more than one repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,8 +144,8 @@ pub struct Drift {
     pub probability: f64,
 }
 
-/// Whether the machine changed during a lab: the trend over rounds that trials have in common. Each group is a trial's rounds
-/// and logarithms. Nothing where nothing is left to estimate an error from.
+/// Whether the machine changed during a lab: the trend over rounds that trials have in common. Each group is a trial's
+/// rounds and logarithms. Nothing where nothing is left to estimate an error from.
 pub fn drift(groups: &[Vec<(f64, f64)>]) -> Option<Drift> {
     let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
     let (mut values, mut trials) = (0.0, 0.0);

@@ -1,22 +1,23 @@
 //! Strategies: which trials are run, in which stages, and which one is recommended.
 //!
-//! Each is a function of the lab and of what was measured so far ([`study`]), without memory of its own; [`next`] asks them
-//! what to run. They are deterministic.
+//! Each is a function of the lab and of what was measured so far ([`study`]), without memory of its own; [`next`] asks
+//! them what to run. They are deterministic.
 //!
 //! - **Matrix**: every combination of values in one stage, against the baseline.
-//! - **One at a time**: each value of each option alone, from the baseline; of each option the best value is kept, if it is
-//!   shown to be better. What is kept is then run together, against the baseline and the best one alone. Options whose
-//!   conditions hold only then follow in a stage of their own. Combinations that are only good together are not found.
+//! - **One at a time**: each value of each option alone, from the baseline; of each option the best value is kept, if
+//!   it is shown to be better. What is kept is then run together, against the baseline and the best one alone. Options
+//!   whose conditions hold only then follow in a stage of their own. Combinations that are only good together are not
+//!   found.
 //! - **Descent**: one option after another, from the best so far, as often as `passes` says or until nothing changes.
-//! - **Halving**: every combination with one repeat; the best third (`eta`) again with three times as many repeats or requests,
-//!   and so on; what is left last has all repeats. Those that are dropped are dropped by their means, which one repeat does
-//!   not show to differ: close ones may be dropped by chance. The baseline stays to the end.
+//! - **Halving**: every combination with one repeat; the best third (`eta`) again with three times as many repeats or
+//!   requests, and so on; what is left last has all repeats. Those that are dropped are dropped by their means, which
+//!   one repeat does not show to differ: close ones may be dropped by chance. The baseline stays to the end.
 //!
-//! **Several engines** are first held against each other at their baselines by `one-at-a-time` and `descent`, and the best one
-//! is tuned; the first of the file, if no difference is shown. A matrix and halving take all engines.
+//! **Several engines** are first held against each other at their baselines by `one-at-a-time` and `descent`, and the
+//! best one is tuned; the first of the file, if no difference is shown. A matrix and halving take all engines.
 //!
-//! **Confirmation.** What was chosen as the best of many was in part lucky. So the gain that is reported comes from fresh runs
-//! of it and the baseline; if they do not show it, the baseline stays. Each model is a study of its own.
+//! **Confirmation.** What was chosen as the best of many was in part lucky. So the gain that is reported comes from
+//! fresh runs of it and the baseline; if they do not show it, the baseline stays. Each model is a study of its own.
 
 mod searches;
 
@@ -81,7 +82,7 @@ model::words! {
     }
 }
 
-/// What to do next. `timing` is what the journal and the scenarios say of times.
+/// What to do next, given the lab, its scenarios and what was measured so far.
 pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
     let timing = Timing::of(scenarios, results);
     for model in 0..lab.models.len() {

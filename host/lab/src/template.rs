@@ -1,7 +1,7 @@
 //! Placeholders in launch lines, `{port}` and `{model.path}`, and references to variables, `${KEY}`.
 //!
-//! A placeholder is a name in braces: lower-case letters, digits, `-`, `_` and dots. Other braces are text, so JSON stands in
-//! an argument as it is. `{{port}}` is the text `{port}`.
+//! A placeholder is a name in braces: lower-case letters, digits, `-`, `_` and dots. Other braces are text, so JSON
+//! stands in an argument as it is. `{{port}}` is the text `{port}`.
 
 /// A text and what stands between its placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! What a trial starts: its command line and its variables, with their secrets for the engine and without them for files.
+//! What a trial starts: its command line and its variables, with their secrets for the engine and without them for
+//! files.
 
 use crate::expand::Trial;
 use crate::file::Engine;
@@ -30,8 +31,9 @@ impl Trial {
         self.env.iter().map(finish).collect()
     }
 
-    /// The command with its variables as a shell reads it, for journals and pages: references to our variables stay references,
-    /// and what looks like a secret is left out. For an engine that runs already, a comment that says where.
+    /// The command with its variables as a shell reads it, for journals and pages: references to our variables stay
+    /// references, and what looks like a secret is left out. For an engine that runs already, a comment that says
+    /// where.
     pub fn recorded(&self, engine: &Engine) -> String {
         let Some(words) = self.command(engine) else {
             return redact::command(&format!("# runs already at {}", engine.base_url));

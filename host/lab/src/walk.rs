@@ -1,17 +1,18 @@
 //! Stages: trials that are run against each other in interleaved rounds, and judged together.
 //!
-//! **The order.** A round runs each trial of the stage once: one start of its engine, and one run of each scenario while it is
-//! up. Rounds follow one another, so the order is A B C, A B C, never A A A: a machine that gets warmer or slower over hours
-//! does so for all. Each round begins at another trial, so that none is always the first; the first trial of a stage is what
-//! the others are held against, and the baseline is part of every stage. Starting an engine takes minutes, so a start serves
-//! all scenarios; but no start serves two rounds, because what varies from start to start would then be taken for a
-//! difference between trials.
+//! **The order.** A round runs each trial of the stage once: one start of its engine, and one run of each scenario
+//! while it is up. Rounds follow one another, so the order is A B C, A B C, never A A A: a machine that gets warmer or
+//! slower over hours does so for all. Each round begins at another trial, so that none is always the first; the first
+//! trial of a stage is what the others are held against, and the baseline is part of every stage. Starting an engine
+//! takes minutes, so a start serves all scenarios; but no start serves two rounds, because what varies from start to
+//! start would then be taken for a difference between trials.
 //!
-//! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that breaks a constraint is not run
-//! in further rounds: it cannot win. The first trial of a stage is run on though it breaks constraints, because the others need it.
+//! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that breaks a constraint is
+//! not run in further rounds: it cannot win. The first trial of a stage is run on though it breaks constraints, because
+//! the others need it.
 //!
-//! **No memory.** What to do next is computed from the results every time. Strategies are written as straight lines of stages
-//! and stop at the first that is not done.
+//! **No memory.** What to do next is computed from the results every time. Strategies are written as straight lines of
+//! stages and stop at the first that is not done.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,8 +39,8 @@ pub struct Scenario {
     pub seconds: Option<f64>,
 }
 
-/// What a lab's folder holds beside its journal, as `lab.json`, so that its page can be drawn again and it can go on wherever
-/// the folder is.
+/// What a lab's folder holds beside its journal, as `lab.json`, so that its page can be drawn again and it can go on
+/// wherever the folder is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Kept {
@@ -210,9 +211,9 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// The runs that one start of a trial's engine serves in a round, given since when it is ruled out. What they are does not
-    /// depend on where a start is cut off: the first attempts at all scenarios are made, whatever the first of them shows;
-    /// then those that failed again, one in a start, as long as nothing rules the trial out.
+    /// The runs that one start of a trial's engine serves in a round, given since when it is ruled out. What they are
+    /// does not depend on where a start is cut off: the first attempts at all scenarios are made, whatever the first of
+    /// them shows; then those that failed again, one in a start, as long as nothing rules the trial out.
     fn missing(&self, trial: &TrialId, round: u32, share: u32, since: Option<u32>) -> Vec<RunKey> {
         if since.is_some_and(|since| since < round) {
             return Vec::new();
