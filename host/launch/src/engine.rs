@@ -273,7 +273,7 @@ impl Engine {
             };
             match found {
                 // What answered may be a stranger.
-                Check::Ready if self.leader.exit().is_some() => break,
+                Check::Ready if self.leader.has_ended() => break,
                 Check::Ready => {
                     self.record.ready_after_s = Some(self.clock.now().as_secs_f64());
                     self.record.listener = Some(self.listener());

@@ -57,6 +57,13 @@ impl Leader {
         *self.exit.borrow()
     }
 
+    /// Whether it has ended, also where how is not known yet.
+    pub fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG | WaitIdOptions::EXITED;
+        let asked = raw(self.pid).map(|pid| waitid(WaitId::Pid(pid), options));
+        self.exit().is_some() || matches!(asked, Some(Ok(Some(_))))
+    }
+
     /// Waits until it has ended.
     pub async fn ended(&self) -> Exit {
         ended(self.exit.clone()).await

@@ -14,11 +14,10 @@ fn the_engine_of_a_killed_runner_is_found_and_ended() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
-        let mut owner = players::owner(&folder, port);
-        let mut owner = owner.spawn().unwrap();
+        let mut owner = Ends(players::owner(&folder, port).spawn().unwrap());
         let ready = folder.path().join("ready");
         while !fs::read_to_string(&ready).is_ok_and(|pid| !pid.is_empty()) {
-            assert_eq!(owner.try_wait().unwrap(), None, "it plays on");
+            assert_eq!(owner.0.try_wait().unwrap(), None, "it plays on");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let engine = process_in(&ready);
@@ -27,11 +26,16 @@ fn the_engine_of_a_killed_runner_is_found_and_ended() {
         let markers_at = folder.path().join("markers");
         let found = clean_up(&markers_at).await.unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].state, State::InUse { owner: owner.id() });
+        assert_eq!(
+            found[0].state,
+            State::InUse {
+                owner: owner.0.id()
+            }
+        );
         assert!(lives(engine) && lives(worker), "their runner lives");
 
-        owner.kill().unwrap();
-        owner.wait().unwrap();
+        owner.0.kill().unwrap();
+        owner.0.wait().unwrap();
         assert!(lives(engine) && lives(worker), "nobody told them");
         assert_eq!(answers(port), Check::Ready);
         let found = clean_up(&markers_at).await.unwrap();
@@ -53,19 +57,15 @@ fn the_engine_of_a_killed_runner_is_found_and_ended() {
     });
 }
 
-/// A process that no engine has anything to do with.
-struct Stranger(Child);
+/// A process that ends with the test.
+struct Ends(Child);
 
-impl Stranger {
-    fn start() -> Self {
+impl Ends {
+    /// One that no engine has anything to do with.
+    fn stranger() -> Self {
         use std::os::unix::process::CommandExt;
-        Stranger(
-            Command::new("sleep")
-                .arg("1000")
-                .process_group(0)
-                .spawn()
-                .unwrap(),
-        )
+        let mut sleep = Command::new("sleep");
+        Ends(sleep.arg("1000").process_group(0).spawn().unwrap())
     }
 
     fn id(&self) -> Id {
@@ -73,7 +73,7 @@ impl Stranger {
     }
 }
 
-impl Drop for Stranger {
+impl Drop for Ends {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -116,7 +116,7 @@ async fn cleaned(folder: &TempDir, marker: &Marker) -> State {
 fn a_process_that_has_the_identifier_of_an_engine_is_not_killed() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let stranger = Stranger::start();
+        let stranger = Ends::stranger();
         let id = stranger.id();
         let earlier = Id {
             start: id.start - 1,
