@@ -360,17 +360,3 @@ pub const KEYS: [Key; 48] = [
         "The models, by name, that the engine is tried with.",
     ),
 ];
-
-/// The keys as a table in Markdown, for a reference page.
-pub fn reference() -> String {
-    let mut text = String::from("| key | takes | without it | |\n| --- | --- | --- | --- |\n");
-    for key in KEYS.iter().chain(&OPTION) {
-        let name = match key.table {
-            "" => key.name.to_owned(),
-            table => format!("{table}.{}", key.name),
-        };
-        let cells = [key.takes, key.otherwise, key.about].map(|cell| cell.replace('|', "\\|"));
-        text.push_str(&format!("| `{name}` | {} |\n", cells.join(" | ")));
-    }
-    text
-}

@@ -26,6 +26,8 @@ use model::clean;
 
 /// The page, as Markdown.
 const PAGE: &str = "lab.md";
+/// The lab file and its scenarios.
+const KEPT: &str = "lab.json";
 /// What the page is made of, as JSON.
 const REPORT: &str = "lab-report.json";
 
@@ -107,6 +109,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         watching: &watching,
         interrupt: &interrupt,
     };
+    keep(&folder, &args.lab, &text, &scenarios)?;
     let bench = Bench::new(&lab, &scenarios, room)?;
     bench.clean_up()?;
     let ended = loop {
@@ -225,6 +228,19 @@ fn progress(lab: &Lab, scenarios: &Scenarios, results: &Results) -> String {
         of(&progress.at_least),
         of(&progress.if_all_help)
     )
+}
+
+/// Writes what the lab is made of, so that its folder tells it wherever it is.
+fn keep(folder: &Path, path: &str, text: &str, scenarios: &Scenarios) -> Result<(), Failure> {
+    let kept = lab::walk::Kept {
+        version: lab::journal::VERSION,
+        path: path.to_owned(),
+        text: text.to_owned(),
+        scenarios: scenarios.all().to_vec(),
+    };
+    let json = serde_json::to_string_pretty(&kept)
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
+    replace(&folder.join(KEPT), json.as_bytes())
 }
 
 /// Writes the page and what it is made of.

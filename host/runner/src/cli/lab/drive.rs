@@ -1,6 +1,5 @@
 //! One start of a lab: the engine, its runs one after another, and what each came to in the journal.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tokio::runtime::Runtime;
@@ -143,8 +142,7 @@ impl<'b> Bench<'b> {
                 trial: trial.id.clone(),
                 round,
                 label: label.clone(),
-                command: trial.command(described),
-                env: trial.env.iter().cloned().collect::<BTreeMap<_, _>>(),
+                command: trial.recorded(described),
             }),
             results,
         )?;
