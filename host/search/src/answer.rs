@@ -37,9 +37,8 @@ pub struct Found {
     /// The lowest load that failed; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<f64>,
-    /// Where the share of bad requests is what is allowed, by a line through the shares that were seen: the best guess,
-    /// which no test stands behind. It lies within the interval; absent without both ends, and where hardly any of the
-    /// loads has a share near what is allowed.
+    /// Where the share of bad requests is what is allowed, by the shares that were seen: the best guess, which no test
+    /// stands behind. It lies within the interval; absent without both ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<f64>,
     /// Whether runs of its own showed again that the highest passed load holds; absent if none were asked for.
@@ -88,91 +87,79 @@ impl Found {
     }
 }
 
-/// What was seen at a load of an objective.
+/// What was seen at a load of an objective, in independent requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub at: f64,
-    /// The share of bad requests.
-    pub share: f64,
-    /// How many independent bad requests it rests on.
-    pub worth: f64,
+    pub bad: f64,
+    pub requests: f64,
 }
 
-/// Shares that are up to so many times what is allowed, or as small a part of it, are near enough for a line. The
-/// smallest of these is taken that has shares on both sides, so that the line is short; if none has, the smallest that
-/// has two shares.
-const NEAR: [f64; 5] = [4.0, 8.0, 16.0, 32.0, 64.0];
-
-/// The load at which the share of bad requests is what is allowed: where a line through the shares crosses it, the
-/// logit of the share over the logarithm of the load. Each counts as much as the independent bad requests it rests on,
-/// because that is the inverse of its variance. `None` if fewer than two loads are near, or the share does not grow.
+/// The load at which the share of bad requests is what is allowed: between the two neighbouring loads that have less and
+/// more, by the logit of the share over the logarithm of the load. Where the shares fall with the load, they are pooled
+/// until they do not (isotonic regression; Ayer et al. 1955, "An empirical distribution function for sampling with
+/// incomplete information"). No shape is assumed beyond that: close to capacity, shares bend sharply. `None` if all
+/// shares are on one side.
 pub(crate) fn crossing(seen: &[Seen], allowed: f64) -> Option<f64> {
-    let of = |sides| {
-        NEAR.into_iter()
-            .find_map(|near| line(seen, allowed, near, sides))
-    };
-    of(2).or_else(|| of(1))
-}
-
-fn line(seen: &[Seen], allowed: f64, near: f64, sides: usize) -> Option<f64> {
-    let logit = |share: f64| (share / (1.0 - share)).ln();
-    let most = (allowed * near).min(f64::midpoint(1.0, allowed));
-    let is_near = |own: &&Seen| own.worth > 0.0 && own.share > allowed / near && own.share < most;
-    let near: Vec<&Seen> = seen.iter().filter(is_near).collect();
-    let above = near.iter().filter(|own| own.share > allowed).count();
-    if near.len() < 2 || above.min(near.len() - above) + 1 < sides {
-        return None;
+    let mut seen = seen.to_vec();
+    seen.retain(|own| own.requests > 0.0);
+    seen.sort_by(|a, b| a.at.total_cmp(&b.at));
+    // The logarithm of the load, weighted, and the counts.
+    let mut pools: Vec<[f64; 3]> = Vec::new();
+    for own in seen {
+        let mut pool = [own.at.ln() * own.requests, own.bad, own.requests];
+        while let Some(before) = pools
+            .last()
+            .filter(|before| before[1] / before[2] >= pool[1] / pool[2])
+        {
+            pool = [0, 1, 2].map(|place| pool[place] + before[place]);
+            pools.pop();
+        }
+        pools.push(pool);
     }
-    let weight: f64 = near.iter().map(|own| own.worth).sum();
-    let mean = |of: &dyn Fn(&Seen) -> f64| {
-        near.iter().map(|own| own.worth * of(own)).sum::<f64>() / weight
-    };
-    let (x, y) = (mean(&|own| own.at.ln()), mean(&|own| logit(own.share)));
-    let squares = mean(&|own| (own.at.ln() - x).powi(2));
-    let products = mean(&|own| (own.at.ln() - x) * (logit(own.share) - y));
-    if squares <= 0.0 || products <= 0.0 {
-        return None;
-    }
-    Some((x + (logit(allowed) - y) * squares / products).exp())
+    let first = pools.iter().position(|own| own[1] / own[2] > allowed)?;
+    let (below, above) = (pools.get(first.checked_sub(1)?)?, &pools[first]);
+    // Half a request more of either kind, because the logit of nothing is infinite.
+    let logit = |own: &[f64; 3]| ((own[1] + 0.5) / (own[2] - own[1] + 0.5)).ln();
+    let x = |own: &[f64; 3]| own[0] / own[2];
+    let wanted = (allowed / (1.0 - allowed)).ln();
+    let share = ((wanted - logit(below)) / (logit(above) - logit(below))).clamp(0.0, 1.0);
+    Some((x(below) + share * (x(above) - x(below))).exp())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn seen(at: f64, bad: f64, requests: f64) -> Seen {
+        Seen { at, bad, requests }
+    }
+
     #[test]
-    fn the_crossing_is_where_the_line_is() {
-        // A share of load^8 / 1e6 or so: 1 % at 3.16.
-        let seen = |at: f64, worth: f64| {
-            let odds = 0.01 / 0.99 * (at / 3.0_f64).powi(8);
-            Seen {
-                at,
-                share: odds / (1.0 + odds),
-                worth,
-            }
+    fn the_crossing_lies_between_the_neighbours() {
+        // The odds grow with the eighth power of the load, and are 1 to 99 at 3.
+        let exact = |at: f64| {
+            let odds = (at / 3.0_f64).powi(8) / 99.0;
+            seen(at, 1e9 * odds / (1.0 + odds), 1e9)
         };
-        let mut all = vec![seen(2.5, 3.0), seen(2.9, 40.0), seen(3.3, 10.0)];
-        assert!((crossing(&all, 0.01).unwrap() - 3.0).abs() < 1e-9);
-        // What is far from the allowed share counts for nothing.
-        all.push(Seen {
-            at: 6.0,
-            share: 0.9,
-            worth: 1e6,
-        });
-        assert!((crossing(&all, 0.01).unwrap() - 3.0).abs() < 1e-9);
-        assert_eq!(crossing(&all[..1], 0.01), None);
+        let all = [exact(3.6), exact(2.9), exact(1.0), exact(3.2)];
+        assert!((crossing(&all, 0.01).unwrap() - 3.0).abs() < 1e-6);
+        assert_eq!(crossing(&all[1..3], 0.01), None, "all are below");
         assert_eq!(crossing(&[], 0.01), None);
-        assert!(
-            (crossing(&all[..2], 0.01).unwrap() - 3.0).abs() < 1e-9,
-            "both are below"
-        );
-        let falls = [
-            seen(2.9, 5.0),
-            Seen {
-                at: 3.1,
-                ..seen(2.8, 5.0)
-            },
+        // None are bad below, and all above.
+        let step = crossing(&[seen(2.0, 0.0, 500.0), seen(4.0, 500.0, 500.0)], 0.01).unwrap();
+        assert!((2.0..3.0).contains(&step), "{step}");
+    }
+
+    #[test]
+    fn shares_that_fall_are_pooled() {
+        let all = [
+            seen(1.0, 1.0, 1000.0),
+            seen(2.0, 30.0, 1000.0),
+            seen(2.1, 2.0, 9000.0),
+            seen(4.0, 300.0, 1000.0),
         ];
-        assert_eq!(crossing(&falls, 0.01), None);
+        let found = crossing(&all, 0.01).unwrap();
+        assert!((2.1..3.0).contains(&found), "{found}");
     }
 }

@@ -60,7 +60,7 @@ pub struct Config {
     pub looks: u32,
     /// How many loads are tried, at most, confirmations included.
     pub loads: u32,
-    /// Requests of one load, at most.
+    /// Requests of one load, at most; see also [`Config::requests_at`].
     pub requests_each: u64,
     /// Requests of the whole search, at most; absent for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +106,22 @@ impl Config {
     /// together keep it (Bonferroni), however they depend on each other.
     pub fn alpha_each(&self) -> f64 {
         self.alpha / (f64::from(self.looks.max(1)) * f64::from(self.loads.max(1)))
+    }
+
+    /// Requests of one load, at most: more than `requests_each` where so many are due before a run may end, so that a load
+    /// can be looked at several times.
+    pub fn requests_at(&self, at: f64) -> u64 {
+        self.requests_each.max(4 * self.requests_least_at(at))
+    }
+
+    /// Requests of one run, at least, by its length: those due in `seconds_least` at a rate, and twenty batches of what
+    /// is in flight in a closed loop.
+    pub(crate) fn requests_least_at(&self, at: f64) -> u64 {
+        let steady = match self.load {
+            Load::Rate => at * self.seconds_least,
+            Load::Concurrency | Load::Sessions => 20.0 * at,
+        };
+        (steady.ceil() as u64).max(self.requests_least)
     }
 
     /// What is wrong with it, in words; nothing if a search can begin.

@@ -6,6 +6,10 @@
 //! each of its objectives is at most what it allows, and the backlog did not grow. It fails when the lower bound of one
 //! of them is above that, or when the backlog grew. Anything else is undecided, and undecided is never a pass.
 //!
+//! **A queue that has not built up yet shows nothing.** Close to capacity it takes long until a queue is as long as it
+//! will be, and a run that is shorter looks healthy throughout. How often the load itself changed shows in the number of
+//! requests in flight: a pass in an open loop takes runs that hold [`LOADS`] independent ones together.
+//!
 //! The bounds are one-sided, at the level that one look has ([`Config::alpha_each`](crate::Config::alpha_each)). That
 //! every objective has to pass makes a pass harder and not easier, so it needs no correction; that any objective can
 //! fail a tier does, so the level of failures is divided by their number. The design effect is itself estimated from
@@ -17,12 +21,16 @@ use result::summary::Backlog;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{fewest, lower, upper};
+use crate::decision::{Decided, Decision, Doubt, Failure, Stated};
 use crate::gather::Counted;
 use crate::slo::Limit;
-use crate::watch::Alarm;
 
 /// Requests beyond which none are predicted.
 const FAR: u64 = 1 << 40;
+
+/// Independent loads that a pass takes in an open loop. The first of them, in which the queue builds up, is then a small
+/// part.
+pub const LOADS: f64 = 40.0;
 
 /// What the runs at one load show of one objective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,116 +76,21 @@ impl Pooled {
     }
 }
 
-/// What is decided of an objective, and the figures it rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Stated {
-    /// The objective.
-    pub limit: Limit,
-    /// The share of the requests that it allows to be bad.
-    pub allowed: f64,
-    /// Requests that were due.
-    pub requests: u64,
-    /// Those of them that were bad.
-    pub bad: u64,
-    /// Those of the bad ones that were answered, and whose metric is not known. They can fail no tier.
-    pub unknown: u64,
-    /// By what factor dependence multiplies the variance of the number of bad requests.
-    pub effect: f64,
-    /// The lower bound of the share of bad requests.
-    pub low: f64,
-    /// The upper bound.
-    pub high: f64,
-}
-
-/// Why a tier does not hold at a load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Failure {
-    /// More requests are bad than the objective at this place of the tier allows.
-    Misses(usize),
-    /// The backlog grew while requests were due: the server does not keep up.
-    Growth(Backlog),
-    /// The run was stopped because the backlog grew.
-    Stopped(Alarm),
-    /// It held once, and a second set of runs at the same load showed that it does not.
-    Contradicted,
-}
-
-/// Why it is too early to say, or why it cannot be said.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Doubt {
-    /// No run counts yet.
-    NoRun,
-    /// The requests are worth fewer independent ones than a pass takes even if none is bad.
-    TooFew,
-    /// The share of bad requests is too close to what is allowed.
-    Close,
-    /// The metric is not known of some answered requests, and it depends on those.
-    Unknown,
-    /// The runs were not valid, twice in a row.
-    Invalid(String),
-}
-
-/// What the runs at one load show of a tier.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Decision {
-    /// It holds.
-    Pass,
-    /// It does not hold.
-    Fail {
-        /// Why not.
-        why: Failure,
-    },
-    /// It is not shown either way.
-    Undecided {
-        /// Why not.
-        why: Doubt,
-        /// How many further requests would decide, if they are as those seen; absent if no number of them would.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        more: Option<u64>,
-    },
-}
-
-impl Decision {
-    /// Whether it is a pass.
-    pub fn is_pass(&self) -> bool {
-        *self == Decision::Pass
-    }
-
-    /// Whether it is a failure.
-    pub fn is_fail(&self) -> bool {
-        matches!(self, Decision::Fail { .. })
-    }
-
-    /// Whether it is neither.
-    pub fn is_undecided(&self) -> bool {
-        matches!(self, Decision::Undecided { .. })
-    }
-}
-
-/// A decision with the figures it rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Decided {
-    /// What is shown.
-    pub decision: Decision,
-    /// Of each objective of the tier.
-    pub limits: Vec<Stated>,
-}
-
 /// Decides on a tier from what the runs at one load show of its objectives, at the level of one look. `grown` is the
-/// backlog of a run in which it grew.
-pub fn decide(limits: &[(Limit, Pooled)], grown: Option<Backlog>, level: f64) -> Decided {
+/// backlog of a run in which it grew, and `loads` the number of independent loads in an open loop.
+pub fn decide(
+    limits: &[(Limit, Pooled)],
+    grown: Option<Backlog>,
+    loads: Option<f64>,
+    level: f64,
+) -> Decided {
     let of_failures = level / limits.len().max(1) as f64;
     let stated: Vec<Stated> = limits
         .iter()
         .map(|(limit, pooled)| {
             let effect = pooled.effect(level);
             let worth = pooled.requests as f64 / effect;
-            let known = pooled.bad - pooled.unknown;
+            let known = pooled.bad.saturating_sub(pooled.unknown);
             let (low, high) = match pooled.requests {
                 0 => (0.0, 1.0),
                 _ => (
@@ -198,12 +111,18 @@ pub fn decide(limits: &[(Limit, Pooled)], grown: Option<Backlog>, level: f64) ->
         })
         .collect();
     Decided {
-        decision: decision(&stated, grown, level, of_failures),
+        decision: decision(&stated, grown, loads, level, of_failures),
         limits: stated,
     }
 }
 
-fn decision(stated: &[Stated], grown: Option<Backlog>, level: f64, of_failures: f64) -> Decision {
+fn decision(
+    stated: &[Stated],
+    grown: Option<Backlog>,
+    loads: Option<f64>,
+    level: f64,
+    of_failures: f64,
+) -> Decision {
     if let Some(backlog) = grown {
         let why = Failure::Growth(backlog);
         return Decision::Fail { why };
@@ -213,10 +132,16 @@ fn decision(stated: &[Stated], grown: Option<Backlog>, level: f64, of_failures: 
         return Decision::Fail { why };
     }
     let open = || stated.iter().filter(|own| own.high > own.allowed);
-    if open().next().is_none() && !stated.is_empty() {
-        return Decision::Pass;
-    }
     let requests = stated.iter().map(|own| own.requests).max().unwrap_or(0);
+    if open().next().is_none() && !stated.is_empty() {
+        return match loads.filter(|loads| *loads < LOADS) {
+            None => Decision::Pass,
+            Some(loads) => Decision::Undecided {
+                why: Doubt::FewLoads(loads),
+                more: Some((requests as f64 * (LOADS / loads.max(1.0) - 1.0)).ceil() as u64),
+            },
+        };
+    }
     if requests == 0 {
         let why = Doubt::NoRun;
         return Decision::Undecided { why, more: None };
@@ -252,7 +177,7 @@ enum Side {
 fn needed(own: &Stated, side: Side, level: f64) -> Option<u64> {
     let bad = match side {
         Side::Pass => own.bad,
-        Side::Fail => own.bad - own.unknown,
+        Side::Fail => own.bad.saturating_sub(own.unknown),
     };
     let share = bad as f64 / own.requests as f64;
     let decides = |requests: u64| {
@@ -307,7 +232,13 @@ mod tests {
     fn decided(runs: &[Counted]) -> Decision {
         let mut pooled = Pooled::default();
         runs.iter().for_each(|run| pooled.add(run));
-        decide(&[("ttft.p99 < 1s".parse().unwrap(), pooled)], None, 0.001).decision
+        decide(
+            &[("ttft.p99 < 1s".parse().unwrap(), pooled)],
+            None,
+            None,
+            0.001,
+        )
+        .decision
     }
 
     #[test]
@@ -368,7 +299,7 @@ mod tests {
                     (text.parse().unwrap(), pooled)
                 })
                 .collect();
-            decide(&limits, None, 0.001).decision
+            decide(&limits, None, None, 0.001).decision
         };
         assert!(of([2, 100]).is_pass());
         assert!(of([18, 100]).is_undecided());
@@ -393,11 +324,41 @@ mod tests {
         let decided = decide(
             &[("ttft.p99 < 1s".parse().unwrap(), pooled)],
             Some(grown),
+            None,
             0.001,
         );
         assert!(decided.decision.is_fail());
         let json = serde_json::to_string(&decided).unwrap();
         assert_eq!(serde_json::from_str::<Decided>(&json).unwrap(), decided);
+    }
+
+    #[test]
+    fn decisions_are_told_with_their_figures() {
+        let told = |bad: u64, requests: u64| {
+            let mut pooled = Pooled::default();
+            pooled.add(&counted(requests, bad, 1.0));
+            decide(
+                &[("ttft.p99 < 1s".parse().unwrap(), pooled)],
+                None,
+                None,
+                0.001,
+            )
+            .to_string()
+        };
+        assert_eq!(
+            told(100, 1000),
+            "failed: ttft.p99 < 1000 ms: 100 of 1000 requests are bad, so at least 7.272 % are; 1.000 % may be"
+        );
+        assert!(
+            told(0, 1000).starts_with(
+                "passed: ttft.p99 < 1000 ms: 0 of 1000 requests are bad, so at most 0."
+            )
+        );
+        let few = told(0, 100);
+        assert!(
+            few.starts_with("undecided, too few requests: ")
+                && few.ends_with(" more requests would decide")
+        );
     }
 
     #[test]
@@ -408,7 +369,12 @@ mod tests {
             ..counted(2000, 2000, 1.0)
         };
         pooled.add(&all);
-        let decided = decide(&[("tpot.p99 < 1s".parse().unwrap(), pooled)], None, 0.001);
+        let decided = decide(
+            &[("tpot.p99 < 1s".parse().unwrap(), pooled)],
+            None,
+            None,
+            0.001,
+        );
         assert!(
             matches!(
                 decided.decision,
@@ -432,8 +398,13 @@ mod tests {
                 let bad = (0..2000).filter(|_| random.uniform() < share).count() as u64;
                 let mut pooled = Pooled::default();
                 pooled.add(&counted(2000, bad, 1.0));
-                let decision =
-                    decide(&[("e2e.p99 < 1s".parse().unwrap(), pooled)], None, level).decision;
+                let decision = decide(
+                    &[("e2e.p99 < 1s".parse().unwrap(), pooled)],
+                    None,
+                    None,
+                    level,
+                )
+                .decision;
                 wrong[side] += u32::from(match side {
                     0 => decision.is_pass(),
                     _ => decision.is_fail(),

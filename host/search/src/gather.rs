@@ -9,6 +9,7 @@
 use model::exchange::{Class, Phase};
 use model::units::Nanos;
 use result::metric::Reading;
+use result::stats::blocks::design_effect_of;
 use result::stats::dependence::{correlation, inflation};
 use result::summary::Backlog;
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,9 @@ impl Little {
 pub struct Measured {
     /// Requests that were due.
     pub requests: u64,
+    /// How many independent loads the run holds, by the number of unanswered requests when each was due: of all
+    /// requests, each counts by the design effect of that number. As many as requests where it does not vary.
+    pub loads: f64,
     /// For each tier, what is shown of each of its objectives, in their order.
     pub tiers: Vec<Vec<Counted>>,
     /// How the number of unanswered requests grew, as the run's summary has it; a run at one rate must have it.
@@ -193,6 +197,7 @@ impl Gather {
         Measured {
             requests: self.requests.len() as u64,
             tiers,
+            loads: loads(&order, &self.requests),
             backlog,
             little: little(&self.requests),
         }
@@ -262,6 +267,25 @@ fn shares(shown: &[bool], batches: usize) -> Vec<f64> {
         .collect()
 }
 
+/// How many independent loads requests met, given their order by when they were due.
+fn loads(order: &[usize], requests: &[Request]) -> f64 {
+    let mut ends: Vec<Nanos> = requests.iter().filter_map(|own| own.ended).collect();
+    ends.sort_unstable();
+    let (mut begun, mut ended) = (0, 0);
+    let in_flight: Vec<u32> = (order.iter())
+        .map(|place| {
+            let Request { due, ended: end } = &requests[*place];
+            while ends.get(ended).is_some_and(|end| end <= due) {
+                ended += 1;
+            }
+            let before = begun - ended.min(begun);
+            begun += usize::from(end.is_some());
+            before as u32
+        })
+        .collect();
+    requests.len() as f64 / design_effect_of(&in_flight, FEWEST)
+}
+
 fn little(requests: &[Request]) -> Option<Little> {
     let from = requests.iter().map(|own| own.due).min()?;
     let to = requests.iter().map(|own| own.due).max()?;
@@ -286,114 +310,4 @@ fn little(requests: &[Request]) -> Option<Little> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::slo::tiers;
-    use simulator::Random;
-
-    fn effect_of(shown: impl FnMut(usize) -> bool, many: usize) -> (f64, u32) {
-        design_effect(&(0..many).map(shown).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn independent_requests_are_worth_what_they_are() {
-        let mut random = Random::new(5);
-        let effects: Vec<f64> = (0..200)
-            .map(|_| effect_of(|_| random.uniform() < 0.1, 4000).0)
-            .collect();
-        let mean = effects.iter().sum::<f64>() / 200.0;
-        assert!((1.0..1.2).contains(&mean), "{mean}");
-    }
-
-    /// Clusters of fifty: as many independent requests as there are clusters.
-    #[test]
-    fn clusters_are_worth_one_request_each() {
-        let mut random = Random::new(6);
-        let mut effects = Vec::new();
-        for _ in 0..50 {
-            let mut bad = false;
-            let drawn = effect_of(
-                |place| {
-                    if place % 50 == 0 {
-                        bad = random.uniform() < 0.1;
-                    }
-                    bad
-                },
-                20_000,
-            );
-            effects.push(drawn.0);
-        }
-        let mean = effects.iter().sum::<f64>() / 50.0;
-        assert!((45.0..65.0).contains(&mean), "{mean}");
-    }
-
-    #[test]
-    fn short_runs_and_events_that_never_come_show_little() {
-        assert_eq!(effect_of(|_| true, 39), (39.0, 20));
-        assert_eq!(effect_of(|_| false, 4000), (1.0, 320));
-        // A run that turns bad half way is hardly more than one request.
-        let (effect, batches) = effect_of(|place| place > 500, 1000);
-        assert!(effect > 200.0 && batches == 20, "{effect} {batches}");
-    }
-
-    #[test]
-    fn requests_are_counted_for_each_objective_in_any_order() {
-        let tiers = tiers([
-            "ttft.p99 < 10ms",
-            "tpot.p90 <= 5ms",
-            "loose: ttft.p50 < 20ms",
-        ])
-        .unwrap();
-        let measured = |turned: bool| {
-            let mut gather = Gather::new(&tiers);
-            let mut places: Vec<u64> = (0..100).collect();
-            if turned {
-                places.reverse();
-            }
-            for place in places {
-                let due = Nanos(place * 1_000_000);
-                let seen = [
-                    Seen::Took(if place % 10 == 0 { 15.0 } else { 5.0 }),
-                    if place < 3 {
-                        Seen::Unknown
-                    } else {
-                        Seen::Took(5.0)
-                    },
-                ];
-                let answered = place % 25 != 24;
-                let ended = Nanos(due.0 + 2_000_000);
-                gather.add_seen(due, answered.then_some(ended), answered.then_some(&seen));
-            }
-            gather.finish(None)
-        };
-        let straight = measured(false);
-        let bad: Vec<Vec<(u64, u64)>> = (straight.tiers.iter())
-            .map(|tier| tier.iter().map(|own| (own.bad, own.unknown)).collect())
-            .collect();
-        assert_eq!(bad, [vec![(14, 0), (7, 3)], vec![(4, 0)]]);
-        assert_eq!(measured(true), straight);
-        // Two milliseconds each, one a millisecond.
-        let little = straight.little.unwrap();
-        assert!(
-            (little.latency_s - 0.002).abs() < 1e-9 && little.agrees(),
-            "{little:?}"
-        );
-        let json = serde_json::to_string(&straight).unwrap();
-        assert_eq!(serde_json::from_str::<Measured>(&json).unwrap(), straight);
-    }
-
-    #[test]
-    fn littles_law_is_broken_where_the_backlog_grows() {
-        let mut gather = Gather::new(&tiers(["ttft.p99 < 10ms"]).unwrap());
-        for place in 0..100_u64 {
-            let due = Nanos(place * 1_000_000);
-            let ended = Some(Nanos(due.0 * 3 + 1));
-            gather.add_seen(due, ended, Some(&[Seen::Took(1.0)]));
-        }
-        let little = gather.finish(None).little.unwrap();
-        assert!(
-            !little.agrees() && little.ratio().unwrap() < 0.8,
-            "{little:?}"
-        );
-    }
-}
+mod tests;

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::answer::Seen;
 use crate::bounds::fewest;
 use crate::config::{Config, Load};
-use crate::decide::{Decided, Decision, Doubt, Failure, Pooled, decide};
+use crate::decide::{Pooled, decide};
+use crate::decision::{Decided, Decision, Doubt, Failure};
 use crate::gather::Little;
 use crate::machine::{Outcome, Probe};
 use crate::slo::Limit;
@@ -34,12 +35,15 @@ pub struct Level {
     pub confirms: bool,
     /// The numbers of its probes, valid or not.
     pub probes: Vec<u32>,
-    /// Requests of its valid runs.
+    /// Requests that were due in its valid runs, those of a stopped one included.
     pub requests: u64,
     /// How often it was looked at: its runs that count.
     pub looks: u32,
     /// What is decided of each tier.
     pub tiers: Vec<Decided>,
+    /// How many independent loads its runs hold together. The largest design effect of any of them counts: a short run
+    /// does not show how slowly the load changes.
+    pub loads: f64,
     /// The check by Little's law of each valid run that has one.
     pub little: Vec<Little>,
     /// Why runs were not valid.
@@ -48,6 +52,8 @@ pub struct Level {
     /// Whether no further run is made at this load.
     pub closed: bool,
     invalid_in_a_row: u32,
+    /// Requests for each independent load.
+    pace: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopped: Option<Alarm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +84,8 @@ impl Level {
             requests: 0,
             looks: 0,
             tiers: Vec::new(),
+            loads: 0.0,
+            pace: 1.0,
             little: Vec::new(),
             invalid: Vec::new(),
             closed: false,
@@ -110,7 +118,7 @@ impl Level {
         };
         if let Some(why) = invalid {
             self.invalid_in_a_row += 1;
-            self.closed |= self.invalid_in_a_row >= INVALID;
+            self.closed |= self.is_given_up();
             self.invalid.push(why);
         } else {
             self.invalid_in_a_row = 0;
@@ -118,6 +126,10 @@ impl Level {
             match outcome {
                 Outcome::Measured(measured) => {
                     self.requests += measured.requests;
+                    self.pace = self
+                        .pace
+                        .max(measured.requests as f64 / measured.loads.max(1.0));
+                    self.loads = self.requests as f64 / self.pace;
                     self.little.extend(measured.little);
                     if let Some(backlog) = measured.backlog.filter(Backlog::grew) {
                         self.grown.get_or_insert(backlog);
@@ -126,7 +138,10 @@ impl Level {
                         all.iter_mut().zip(own).for_each(|(all, own)| all.add(own));
                     }
                 }
-                Outcome::Stopped(alarm) => self.stopped = Some(*alarm),
+                Outcome::Stopped(alarm) => {
+                    self.requests += alarm.progress.due;
+                    self.stopped = Some(*alarm);
+                }
                 Outcome::Invalid { .. } => {}
             }
         }
@@ -137,13 +152,14 @@ impl Level {
                 *before = now;
             }
         }
-        self.closed |= self.looks >= config.looks || self.requests * 5 / 4 >= config.requests_each;
-        self.closed |= self.requests >= config.requests_each / 2 && self.is_hopeless(config);
+        self.closed |=
+            self.looks >= config.looks || self.requests * 5 / 4 >= config.requests_at(self.at);
+        self.closed |= self.requests >= config.requests_at(self.at) / 2 && self.is_hopeless(config);
     }
 
     /// Whether no tier that is undecided here can be expected to be decided with the requests that a load may have.
     fn is_hopeless(&self, config: &Config) -> bool {
-        let most = HOPE * config.requests_each;
+        let most = HOPE * config.requests_at(self.at);
         self.tiers.iter().all(|own| match &own.decision {
             Decision::Undecided { more, .. } => more.is_none_or(|more| self.requests + more > most),
             Decision::Pass | Decision::Fail { .. } => true,
@@ -155,17 +171,23 @@ impl Level {
             let limits: Vec<(Limit, Pooled)> = (tier.limits.iter().cloned())
                 .zip(pooled.iter().copied())
                 .collect();
-            let mut decided = decide(&limits, self.grown, config.alpha_each());
+            let loads = (config.load == Load::Rate).then_some(self.loads);
+            let mut decided = decide(&limits, self.grown, loads, config.alpha_each());
             if let Some(alarm) = self.stopped {
                 let why = Failure::Stopped(alarm);
                 decided.decision = Decision::Fail { why };
-            } else if self.invalid_in_a_row >= INVALID && decided.decision.is_undecided() {
+            } else if self.is_given_up() && decided.decision.is_undecided() {
                 let why = Doubt::Invalid(self.invalid.last().cloned().unwrap_or_default());
                 decided.decision = Decision::Undecided { why, more: None };
             }
             decided
         };
         config.tiers.iter().zip(&self.pooled).map(of).collect()
+    }
+
+    /// Whether it was given up because its runs were not valid.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.invalid_in_a_row >= INVALID
     }
 
     pub(crate) fn standing(&self, tier: usize) -> Standing {
@@ -201,8 +223,8 @@ impl Level {
         let is_steady = pooled.requests > 0 && self.grown.is_none() && self.stopped.is_none();
         is_steady.then(|| Seen {
             at: self.at,
-            share: pooled.bad as f64 / pooled.requests as f64,
-            worth: pooled.bad as f64 / own.effect,
+            bad: pooled.bad as f64 / own.effect,
+            requests: pooled.requests as f64 / own.effect,
         })
     }
 
@@ -221,8 +243,8 @@ impl Level {
                 self.requests.saturating_mul(2),
                 self.requests.saturating_mul(4),
             )
-            .min(config.requests_each);
-        total - self.requests
+            .min(config.requests_at(self.at));
+        (total - self.requests).max(config.requests_least_at(self.at))
     }
 }
 
@@ -234,12 +256,7 @@ pub(crate) fn first_requests(config: &Config, at: f64, effect: f64) -> u64 {
         .map(|limit| fewest(limit.allowed(), level))
         .fold(1.0, f64::max);
     // A few bad requests are to be expected even where a tier holds.
-    let wanted = (1.2 * clean * effect).min(config.requests_each as f64 / 4.0);
-    let steady = match config.load {
-        Load::Rate => at * config.seconds_least,
-        // Twenty batches, each as long as what is in flight at a time.
-        Load::Concurrency | Load::Sessions => 20.0 * at,
-    };
-    let wanted = wanted.max(steady).max(clean).ceil();
-    (wanted as u64).clamp(config.requests_least.max(1), config.requests_each)
+    let wanted = (1.2 * clean * effect).min(config.requests_at(at) as f64 / 4.0);
+    let wanted = wanted.max(clean).ceil() as u64;
+    (wanted.max(config.requests_least_at(at)).max(1)).min(config.requests_at(at))
 }

@@ -17,6 +17,7 @@ pub mod answer;
 pub mod bounds;
 pub mod config;
 pub mod decide;
+pub mod decision;
 pub mod gather;
 pub mod level;
 mod machine;

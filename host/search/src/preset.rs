@@ -257,8 +257,7 @@ impl Preset {
         let requests_least = self.requests_least.unwrap_or(usual.requests_least);
         (!usual.tiers.is_empty()).then(|| Config {
             requests_least,
-            // Each look takes the data set as a whole, and there should be room for several.
-            requests_each: usual.requests_each.max(16 * requests_least),
+            requests_each: usual.requests_each.max(requests_least),
             seconds_least: self.seconds_least,
             ..usual
         })

@@ -119,12 +119,18 @@ impl FromStr for Limit {
             }
         };
         Objective::new(metric, milliseconds).map_err(|cause| format!("`{text}`: {cause}"))?;
-        Ok(Limit {
+        let limit = Limit {
             metric: metric.to_owned(),
             percent,
             strict,
             milliseconds,
-        })
+        };
+        match limit.allowed() > 0.0 {
+            true => Ok(limit),
+            false => Err(format!(
+                "`{text}`: no number of requests shows that; the highest percentile is p99.9999999"
+            )),
+        }
     }
 }
 
@@ -346,6 +352,7 @@ mod tests {
             "itl.p99 < 3ms",
             "tfft.p99 < 3ms",
             "ttft.p99 < 0ms",
+            "ttft.p99.99999999999 < 1ms",
             "a b: ttft.p99 < 3ms",
             "empty: ;",
             "twice: ttft.p99 < 3ms; ttft.p99 < 5ms",
@@ -361,6 +368,7 @@ mod tests {
             "a request has many values of `itl`",
             "did you mean `ttft.p99`?",
             "a time above zero",
+            "no number of requests shows that",
             "a tier's name has",
             "`empty: ;`: expected an objective",
             "`twice` is given twice",
@@ -374,6 +382,33 @@ mod tests {
         let many: Vec<String> = (0..9).map(|n| format!("t{n}: ttft.p99 < 1s")).collect();
         let error = tiers(many.iter().map(String::as_str)).unwrap_err();
         assert!(error[0].contains("there are 9 tiers"), "{error:?}");
+    }
+
+    #[test]
+    fn whatever_is_written_is_read_or_refused() {
+        let mut random = simulator::Random::new(1);
+        let parts: [&[&str]; 6] = [
+            &["", "", "a:", "-: ", ":"],
+            &["ttft", "e2e", "itl-max", "itl", ""],
+            &[".p99", ".p9", ".median", ".p", ".max", ".p99.9"],
+            &["<", " <= ", ">", ""],
+            &["9", "0", "-1", "1e3", "9.5"],
+            &["ms", "s", "", "h", ";", "ms;"],
+        ];
+        let mut read = 0;
+        for round in 0..5000 {
+            let text: String = (parts.iter().chain(&parts[1..]))
+                .take(if round % 2 == 0 { 6 } else { 11 })
+                .map(|part| part[(random.uniform() * 1e6) as usize % part.len()])
+                .collect();
+            if let Ok(tiers) = tiers([text.as_str()]) {
+                let written: Vec<String> = tiers.iter().map(Tier::to_string).collect();
+                let again = super::tiers(written.iter().map(String::as_str));
+                assert_eq!(again, Ok(tiers), "{text}");
+                read += 1;
+            }
+        }
+        assert!(read > 100, "{read}");
     }
 
     /// What begins when a request is sent is what the list says, by the definitions of the catalogue.

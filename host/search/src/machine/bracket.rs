@@ -86,6 +86,9 @@ impl Search {
             _ => [lower, upper],
         };
         for gap in gaps {
+            if gap.1.is_none() && self.is_top_given_up() {
+                continue;
+            }
             if let Some(at) = self.within(gap, open) {
                 let purpose = match (passed, failed) {
                     (Some(_), Some(_)) => Purpose::Bisect,
@@ -109,6 +112,17 @@ impl Search {
             (_, None) => Ended::Highest,
             (None, Some(_)) => Ended::Lowest,
         })
+    }
+
+    /// Whether the two highest loads could not be run, as where this client is too slow for them: then it is for any
+    /// higher one.
+    fn is_top_given_up(&self) -> bool {
+        let mut tried: Vec<(f64, bool)> = (self.levels.iter())
+            .filter(|level| !level.confirms)
+            .map(|level| (level.at, level.is_given_up()))
+            .collect();
+        tried.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        tried.len() >= 2 && tried[..2].iter().all(|own| own.1)
     }
 
     /// The load to try between two, of which either may be missing: one that is under way already, or a new one. `None`

@@ -3,7 +3,7 @@
 use super::Search;
 use super::bracket::{Bracket, Goal};
 use crate::answer::{Answer, Ended, Found, Violation, crossing};
-use crate::decide::{Decision, Failure};
+use crate::decision::{Decision, Failure};
 use crate::level::{Level, Standing};
 
 impl Search {

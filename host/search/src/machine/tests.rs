@@ -5,7 +5,7 @@ mod queues;
 use super::*;
 use crate::answer::Ended;
 use crate::config::Config;
-use crate::decide::{Decision, Failure};
+use crate::decision::{Decision, Failure};
 use crate::gather::Counted;
 use crate::laboratory::{Queue, Service, drive, measured};
 use crate::slo::tiers;
@@ -32,6 +32,7 @@ fn shares(probe: &Probe, shares: &[f64]) -> Outcome {
     Outcome::Measured(Measured {
         requests: probe.requests,
         tiers: shares.iter().map(counted).collect(),
+        loads: 100.0,
         backlog: Some(Backlog {
             second_quarter: 1.0,
             fourth_quarter: 1.0,
@@ -135,6 +136,41 @@ fn a_run_that_is_not_valid_is_made_once_more() {
     let at_8 = answer.levels.iter().find(|level| level.at == 8.0).unwrap();
     assert!(at_8.closed && at_8.invalid.len() == 2 && at_8.requests == 0);
     assert!(at_8.tiers[0].decision.is_undecided());
+}
+
+#[test]
+fn loads_that_cannot_be_offered_end_the_way_up() {
+    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
+    let answer = drive(&mut search, |probe| match probe.at > 10.0 {
+        true => Outcome::Invalid {
+            why: "send-lag".into(),
+        },
+        false => shares(probe, &[0.0]),
+    });
+    let found = &answer.tiers[0];
+    assert!(found.failed.is_none() && found.ended == Ended::Undecided);
+    assert!((9.8..=10.0).contains(&found.passed.unwrap()), "{found:?}");
+    let highest = answer.levels.last().unwrap();
+    assert!(highest.at <= 32.0 && highest.is_given_up(), "{highest:?}");
+}
+
+#[test]
+fn runs_are_as_long_as_they_must_be() {
+    let long = Config {
+        seconds_least: 600.0,
+        requests_least: 5000,
+        ..config(Load::Rate, 4.0)
+    };
+    let mut search = Search::new(long).unwrap();
+    drive(&mut search, |probe| {
+        assert!(probe.requests >= 5000 && probe.requests as f64 >= 600.0 * probe.at);
+        step(900.0)(probe)
+    });
+    let mut search = Search::new(config(Load::Concurrency, 64.0)).unwrap();
+    drive(&mut search, |probe| {
+        assert!(probe.requests as f64 >= 20.0 * probe.at);
+        step(900.0)(probe)
+    });
 }
 
 #[test]

@@ -1,0 +1,188 @@
+//! What the runs at one load show of a tier, with the figures it rests on.
+
+use std::fmt;
+
+use result::summary::Backlog;
+use serde::{Deserialize, Serialize};
+
+use crate::slo::Limit;
+use crate::watch::Alarm;
+
+/// What is decided of an objective, and the figures it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Stated {
+    /// The objective.
+    pub limit: Limit,
+    /// The share of the requests that it allows to be bad.
+    pub allowed: f64,
+    /// Requests that were due.
+    pub requests: u64,
+    /// Those of them that were bad.
+    pub bad: u64,
+    /// Those of the bad ones that were answered, and whose metric is not known. They can fail no tier.
+    pub unknown: u64,
+    /// By what factor dependence multiplies the variance of the number of bad requests.
+    pub effect: f64,
+    /// The lower bound of the share of bad requests.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+}
+
+/// Why a tier does not hold at a load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// More requests are bad than the objective at this place of the tier allows.
+    Misses(usize),
+    /// The backlog grew while requests were due: the server does not keep up.
+    Growth(Backlog),
+    /// The run was stopped because the backlog grew.
+    Stopped(Alarm),
+    /// It held once, and a second set of runs at the same load showed that it does not.
+    Contradicted,
+}
+
+/// Why it is too early to say, or why it cannot be said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doubt {
+    /// No run counts yet.
+    NoRun,
+    /// The requests are worth fewer independent ones than a pass takes even if none is bad.
+    TooFew,
+    /// The runs hold so few independent loads that the queue may not have built up.
+    FewLoads(f64),
+    /// The share of bad requests is too close to what is allowed.
+    Close,
+    /// The metric is not known of some answered requests, and it depends on those.
+    Unknown,
+    /// The runs were not valid, twice in a row.
+    Invalid(String),
+}
+
+/// What the runs at one load show of a tier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// It holds.
+    Pass,
+    /// It does not hold.
+    Fail {
+        /// Why not.
+        why: Failure,
+    },
+    /// It is not shown either way.
+    Undecided {
+        /// Why not.
+        why: Doubt,
+        /// How many further requests would decide, if they are as those seen; absent if no number of them would.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        more: Option<u64>,
+    },
+}
+
+impl Decision {
+    /// Whether it is a pass.
+    pub fn is_pass(&self) -> bool {
+        *self == Decision::Pass
+    }
+
+    /// Whether it is a failure.
+    pub fn is_fail(&self) -> bool {
+        matches!(self, Decision::Fail { .. })
+    }
+
+    /// Whether it is neither.
+    pub fn is_undecided(&self) -> bool {
+        matches!(self, Decision::Undecided { .. })
+    }
+}
+
+/// A decision with the figures it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Decided {
+    /// What is shown.
+    pub decision: Decision,
+    /// Of each objective of the tier.
+    pub limits: Vec<Stated>,
+}
+
+/// In words, with the figures: `failed: ttft.p99 < 500 ms: 120 of 4000 requests are bad, so at least 2.1 % are; 1 % may
+/// be`.
+impl fmt::Display for Decided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| format!("{:.3} %", share * 100.0);
+        let seen = |own: &Stated| {
+            format!(
+                "{}: {} of {} requests are bad",
+                own.limit, own.bad, own.requests
+            )
+        };
+        match &self.decision {
+            Decision::Pass => {
+                let each = self.limits.iter().map(|own| {
+                    let (high, allowed) = (percent(own.high), percent(own.allowed));
+                    format!("{}, so at most {high} are; {allowed} may be", seen(own))
+                });
+                write!(f, "passed: {}", each.collect::<Vec<_>>().join("; "))
+            }
+            Decision::Fail { why } => match why {
+                Failure::Misses(place) => {
+                    let Some(own) = self.limits.get(*place) else {
+                        return f.write_str("failed");
+                    };
+                    let (low, allowed) = (percent(own.low), percent(own.allowed));
+                    write!(
+                        f,
+                        "failed: {}, so at least {low} are; {allowed} may be",
+                        seen(own)
+                    )
+                }
+                Failure::Growth(backlog) => write!(
+                    f,
+                    "failed: unanswered requests grew from {:.1} to {:.1}, and chance explains {:.1}",
+                    backlog.second_quarter, backlog.fourth_quarter, backlog.chance
+                ),
+                Failure::Stopped(alarm) => write!(
+                    f,
+                    "failed: stopped after {:.0} s, because unanswered requests grew from {:.1} to {:.1}, and chance explains {:.1}",
+                    alarm.progress.at.as_secs_f64(),
+                    alarm.second_quarter,
+                    alarm.fourth_quarter,
+                    alarm.chance
+                ),
+                Failure::Contradicted => {
+                    f.write_str("failed: it passed, and further runs at the same load failed")
+                }
+            },
+            Decision::Undecided { why, more } => {
+                let few_loads = matches!(why, Doubt::FewLoads(_));
+                let open = (self.limits.iter()).filter(|own| few_loads || own.high > own.allowed);
+                let each: Vec<String> = open
+                    .map(|own| {
+                        let [low, high, allowed] = [own.low, own.high, own.allowed].map(percent);
+                        format!("{}, so {low} to {high} are; {allowed} may be", seen(own))
+                    })
+                    .collect();
+                let because = match why {
+                    Doubt::NoRun => return f.write_str("undecided: no run counts yet"),
+                    Doubt::Invalid(why) => {
+                        return write!(f, "undecided: its runs are not valid: {why}");
+                    }
+                    Doubt::FewLoads(_) => "the queue may not have built up yet",
+                    Doubt::TooFew => "too few requests",
+                    Doubt::Close => "too close",
+                    Doubt::Unknown => "the metric is not known of all answers",
+                };
+                write!(f, "undecided, {because}: {}", each.join("; "))?;
+                match more {
+                    Some(more) => write!(f, "; about {more} more requests would decide"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
