@@ -7,10 +7,11 @@ Runs the runner several times, and looks at its records:
 - the text of streamed answers is the text of whole ones;
 - a model that the server does not have is refused before the run;
 - prompts longer than its context fail with that reason, and nothing of them is in the throughput;
+- with --overload, more requests are sent at once than the server takes: those that it turned away are overloads;
 - with --pid, the server is stopped in the middle of a run: answers that were cut are failures.
 
 The server must be idle otherwise, and generate greedily what it generated before, as vLLM does without a batch: requests
-are sent one at a time. Exits with 1 if anything is not so.
+are sent one at a time. What follows `--` is given to the runner in every run. Exits with 1 if anything is not so.
 """
 
 import argparse
@@ -46,6 +47,7 @@ class Runs:
             command += ["--set", f"backend.config.{key}"]
         if self.asked.tokenizer:
             command += ["--tokenizer", self.asked.tokenizer]
+        command += [flag for flag in self.asked.runner_flags if flag != "--"]
         ran = subprocess.run([*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         return ran, folder
 
@@ -73,7 +75,10 @@ def main():
     options.add_argument("--tokenizer", help="the model's tokenizer")
     options.add_argument("--context", type=int, default=2048, help="the server's longest context")
     options.add_argument("--no-metrics", action="store_true", help="the server or the backend has no metrics")
+    options.add_argument("--overload", type=int, metavar="N", help="requests at once that are more than the server takes")
     options.add_argument("--pid", type=int, help="the server's process, which is killed at the end")
+    options.add_argument("--kill-after", type=float, default=6, metavar="SECONDS", help="when in the last run it is killed")
+    options.add_argument("runner_flags", nargs=argparse.REMAINDER, metavar="-- FLAG ...", help="further flags of the runner")
     asked = options.parse_args()
     runs, faults = Runs(asked), []
 
@@ -105,20 +110,34 @@ def main():
     ran, _ = runs.start("--model", "no-such-model")
     check(ran.returncode == 3 and "no-such-model" in ran.stderr, "a model that is not there is refused before the run")
     refused("a prompt beyond the context", "too-long", "--set", f"dataset.config.input-len={2 * asked.context}")
+
+
+    def only_whole_answers(what, summary, records):
+        whole = [record for record in records if record["outcome"]["class"] == "complete"]
+        counted = sum((record.get("usage") or {}).get("output-tokens") or 0 for record in whole)
+        total = summary["tokens"]["output"].get("total") or 0
+        check(total == counted, f"{what}: {total} tokens are counted, {counted} are of {len(whole)} whole answers")
+
+    if asked.overload:
+        several = ["--set", f"load.requests={4 * asked.overload}", "--set", f"load.concurrency={asked.overload}"]
+        summary, records = runs.run(*several)
+        failed = [record["outcome"] for record in records if record["outcome"]["class"] != "complete"]
+        ways = sorted({f"{outcome['class']}, {outcome.get('reason')}" for outcome in failed})
+        reasons = {outcome.get("reason") for outcome in failed}
+        check(reasons == {"overloaded"}, f"overload: {len(failed)} of {len(records)} failed, as {ways}")
+        only_whole_answers("overload", summary, records)
     if asked.pid:
         def kill():
-            time.sleep(4)
+            time.sleep(asked.kill_after)
             os.kill(asked.pid, signal.SIGKILL)
 
         threading.Thread(target=kill, daemon=True).start()
-        summary, records = runs.run("--set", "load.requests=2000", "--set", "dataset.config.output-len=400", "--set", "load.concurrency=8",
+        summary, records = runs.run("--set", "load.requests=2000", "--set", "dataset.config.output-len=24", "--set", "load.concurrency=8",
                                     "--request-timeout", "30s")
-        failed = [record for record in records if record["outcome"]["result"] == "failed"]
-        classes = sorted({record["outcome"]["class"] for record in failed})
+        failed = [record["outcome"] for record in records if record["outcome"]["class"] != "complete"]
+        classes = sorted({outcome["class"] for outcome in failed})
         check(len(failed) > 0, f"the server was killed: {len(failed)} of {len(records)} failed, as {classes}")
-        counted = sum((record.get("usage") or {}).get("output-tokens") or 0 for record in records if record not in failed)
-        total = summary["tokens"]["output"]["total"] or 0
-        check(total == counted, f"the server was killed: {total} tokens are counted, {counted} are of whole answers")
+        only_whole_answers("the server was killed", summary, records)
     for fault in faults:
         print("FAULT", fault)
     sys.exit(1 if faults else 0)
