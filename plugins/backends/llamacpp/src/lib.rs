@@ -44,13 +44,18 @@ pub struct State {
 }
 
 /// llama.cpp's names of server metrics (`tools/server/README.md`); older servers report the share of the KV cache.
-const METRICS: [(&str, ServerMetric); 5] = [
+const METRICS: [(&str, ServerMetric); 6] = [
     (
         "llamacpp:requests_processing",
         ServerMetric::RunningRequests,
     ),
     ("llamacpp:requests_deferred", ServerMetric::WaitingRequests),
+    // Without those that were in the cache, which newer servers count beside it.
     ("llamacpp:prompt_tokens_total", ServerMetric::InputTokens),
+    (
+        "llamacpp:prompt_tokens_cached_total",
+        ServerMetric::PrefixCacheHits,
+    ),
     (
         "llamacpp:tokens_predicted_total",
         ServerMetric::OutputTokens,
@@ -121,7 +126,15 @@ impl Backend for LlamaCpp {
     }
 
     fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
-        Ok(prometheus::readings(body, &METRICS))
+        let mut readings = prometheus::readings(body, &METRICS);
+        let figure = |of: ServerMetric| readings.iter().find(|reading| reading.metric == of);
+        let cached = figure(ServerMetric::PrefixCacheHits).map_or(0.0, |reading| reading.value);
+        for reading in &mut readings {
+            if reading.metric == ServerMetric::InputTokens {
+                reading.value += cached;
+            }
+        }
+        Ok(readings)
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
