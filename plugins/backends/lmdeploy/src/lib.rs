@@ -43,9 +43,14 @@ pub struct State {
 }
 
 /// LMDeploy's names of server metrics (`lmdeploy/metrics/loggers.py`).
-const METRICS: [(&str, ServerMetric); 6] = [
+const METRICS: [(&str, ServerMetric); 7] = [
+    // The name in older releases.
     (
         "lmdeploy:num_requests_finished",
+        ServerMetric::FinishedRequests,
+    ),
+    (
+        "lmdeploy:num_requests_succeeded",
         ServerMetric::FinishedRequests,
     ),
     (
