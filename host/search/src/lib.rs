@@ -7,6 +7,12 @@
 //! benchmarks ([`preset`]). It is pure: values in, values out, and every value can be written to a journal. It leaves
 //! making the runs, clocks, files and pages to others, and the definitions of metrics and the statistics of a single
 //! run to `result`.
+//!
+//! **How a search is used.** [`Search::next`] gives a [`Probe`]: make a run of that load with that many requests and that
+//! seed, and give its progress to a [`watch::Watch`] if it is at a rate. Judge its records with a [`gather::Gather`],
+//! which takes the backlog of the run's summary. Report it as measured, as stopped, or as invalid if its findings say
+//! so, write the [`Report`] to the journal, and ask again until there is an [`Answer`]. [`Search::resume`] takes the
+//! reports of a journal.
 #![forbid(unsafe_code)]
 
 // The benchmark shares `laboratory.rs`, which names this crate from outside.

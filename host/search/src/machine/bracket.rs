@@ -1,9 +1,11 @@
 //! Where a tier's answer lies, and which load narrows it down.
 
+use std::cmp::Ordering;
+
 use super::{Purpose, Search};
 use crate::answer::Ended;
 use crate::config::Config;
-use crate::level::Standing;
+use crate::level::{Level, Standing};
 
 /// What a tier needs next.
 pub(super) enum Goal {
@@ -86,7 +88,12 @@ impl Search {
             _ => [lower, upper],
         };
         for gap in gaps {
-            if gap.1.is_none() && self.is_top_given_up() {
+            let is_end = match gap {
+                (_, None) => self.is_given_up(|a, b| b.total_cmp(a)),
+                (None, Some(_)) => self.is_given_up(|a, b| a.total_cmp(b)),
+                (Some(_), Some(_)) => false,
+            };
+            if is_end {
                 continue;
             }
             if let Some(at) = self.within(gap, open) {
@@ -114,15 +121,12 @@ impl Search {
         })
     }
 
-    /// Whether the two highest loads could not be run, as where this client is too slow for them: then it is for any
-    /// higher one.
-    fn is_top_given_up(&self) -> bool {
-        let mut tried: Vec<(f64, bool)> = (self.levels.iter())
-            .filter(|level| !level.confirms)
-            .map(|level| (level.at, level.is_given_up()))
-            .collect();
-        tried.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        tried.len() >= 2 && tried[..2].iter().all(|own| own.1)
+    /// Whether the first two loads in an order could not be run, as the two highest where this client is too slow for
+    /// them: then no load beyond them can be.
+    fn is_given_up(&self, order: fn(&f64, &f64) -> Ordering) -> bool {
+        let mut tried: Vec<&Level> = self.levels.iter().filter(|own| !own.confirms).collect();
+        tried.sort_unstable_by(|a, b| order(&a.at, &b.at));
+        tried.len() >= 2 && tried[..2].iter().all(|own| own.is_given_up())
     }
 
     /// The load to try between two, of which either may be missing: one that is under way already, or a new one. `None`

@@ -152,6 +152,17 @@ fn loads_that_cannot_be_offered_end_the_way_up() {
     assert!((9.8..=10.0).contains(&found.passed.unwrap()), "{found:?}");
     let highest = answer.levels.last().unwrap();
     assert!(highest.at <= 32.0 && highest.is_given_up(), "{highest:?}");
+    // Nor is the way down long where nothing can be run at all.
+    let answer = drive(&mut Search::new(config(Load::Rate, 4.0)).unwrap(), |_| {
+        Outcome::Invalid {
+            why: "no server".into(),
+        }
+    });
+    assert_eq!((answer.probes, answer.levels.len()), (4, 2));
+    assert_eq!(
+        (answer.tiers[0].passed, answer.tiers[0].failed),
+        (None, None)
+    );
 }
 
 #[test]
