@@ -106,7 +106,7 @@ const OF_AGENTX: &[Rule] = &[
     rule(
         "idle-most-s",
         Value::Number(10),
-        "a gap between recorded requests of a session is at most 10 s; longer ones are shortened",
+        "a gap between recorded requests of a session is at most 10 s, longer ones are shortened; later versions of the tutorial state this of the whole system",
     ),
     rule(
         "salt",
