@@ -5,7 +5,7 @@ pub mod progress;
 use std::fmt::Write as _;
 
 use search::answer::{Ended, Found};
-use search::decide::{Decided, Decision, Doubt, Failure};
+use search::decision::Decided;
 use search::level::Level;
 use search::{Answer, Load};
 
@@ -19,11 +19,10 @@ pub fn text(answer: &Answer) -> String {
         }
         let _ = writeln!(
             text,
-            "  {:>12} {:>9} {:>5}  {:<26} result",
+            "  {:>12} {:>9} {:>5}  result",
             unit(answer.load),
             "requests",
-            "runs",
-            "misses (of those allowed)"
+            "runs"
         );
         for level in &answer.levels {
             if let Some(decided) = level.tiers.get(number) {
@@ -62,6 +61,12 @@ fn conclusion(load: Load, found: &Found) -> Vec<String> {
         }
         (None, None) => "nothing was shown either way".to_owned(),
     });
+    if let Some(estimate) = found.estimate {
+        lines.push(format!(
+            "best guess: {}, which no test stands behind",
+            holds(estimate)
+        ));
+    }
     match found.confirmed {
         Some(true) => lines.push("confirmed by runs of its own".to_owned()),
         Some(false) => {
@@ -94,68 +99,13 @@ fn conclusion(load: Load, found: &Found) -> Vec<String> {
 }
 
 fn row(level: &Level, decided: &Decided) -> String {
-    // The objective that is closest to what it allows, or furthest beyond it.
-    let worst = (decided.limits.iter())
-        .filter(|stated| stated.requests > 0)
-        .max_by(|a, b| (a.high / a.allowed).total_cmp(&(b.high / b.allowed)));
-    let misses = worst.map_or(String::new(), |stated| {
-        let share = stated.bad as f64 / stated.requests as f64;
-        format!(
-            "{} % in {}..{} (≤ {} %)",
-            short(100.0 * share),
-            short(100.0 * stated.low),
-            short(100.0 * stated.high),
-            short(100.0 * stated.allowed)
-        )
-    });
-    let confirms = if level.confirms { ", confirms" } else { "" };
+    let confirms = if level.confirms { " (confirming)" } else { "" };
     format!(
-        "{:>12} {:>9} {:>5}  {misses:<26} {}{confirms}",
+        "{:>12} {:>9} {:>5}  {decided}{confirms}",
         short(level.at),
         level.requests,
         level.looks,
-        decision(decided)
     )
-}
-
-/// A decision in words.
-pub(crate) fn decision(decided: &Decided) -> String {
-    match &decided.decision {
-        Decision::Pass => "holds".to_owned(),
-        Decision::Fail { why } => match why {
-            Failure::Misses(limit) => {
-                let limit = decided
-                    .limits
-                    .get(*limit)
-                    .map(|stated| stated.limit.to_string());
-                format!("does not hold: {}", limit.unwrap_or_default())
-            }
-            Failure::Growth(backlog) => format!(
-                "does not hold: the backlog grew from {} to {} requests",
-                short(backlog.second_quarter),
-                short(backlog.fourth_quarter)
-            ),
-            Failure::Stopped(alarm) => format!(
-                "does not hold: stopped after {} s, when the backlog had grown from {} to {} requests",
-                short(alarm.progress.at.as_secs_f64()),
-                short(alarm.second_quarter),
-                short(alarm.fourth_quarter)
-            ),
-            Failure::Contradicted => "does not hold: further runs contradict the first".to_owned(),
-        },
-        Decision::Undecided { why, more } => {
-            let more = more.map_or(String::new(), |more| {
-                format!(" (some {more} more would decide)")
-            });
-            match why {
-                Doubt::NoRun => "not measured".to_owned(),
-                Doubt::TooFew => format!("undecided: too few requests{more}"),
-                Doubt::Close => format!("undecided: too close to call{more}"),
-                Doubt::Unknown => "undecided: some answers do not show the metric".to_owned(),
-                Doubt::Invalid(why) => format!("undecided: the runs are not valid: {why}"),
-            }
-        }
-    }
 }
 
 /// A load with its unit.

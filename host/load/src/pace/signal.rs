@@ -28,6 +28,9 @@ struct SignalState {
     /// Whether it matters which slots come free, and when.
     watched: AtomicBool,
     freed: (Sender<Freed>, Receiver<Freed>),
+    /// Whether the pacer's thread was woken since it last waited. The thread's own token is not enough: whatever else it
+    /// blocks on, such as a queue of items, may use that up.
+    woken: AtomicBool,
     wake: Wake,
 }
 
@@ -69,6 +72,7 @@ impl Signal {
             broken: AtomicBool::new(false),
             watched: AtomicBool::new(false),
             freed: crossbeam_channel::unbounded(),
+            woken: AtomicBool::new(false),
             wake,
         }))
     }
@@ -151,6 +155,7 @@ impl Signal {
     pub fn wake(&self) {
         match &self.0.wake {
             Wake::Thread(thread) => {
+                self.0.woken.store(true, Ordering::Release);
                 if let Some(thread) = thread.get() {
                     thread.unpark();
                 }
@@ -161,6 +166,9 @@ impl Signal {
 
     /// Waits until woken, or until `until`. May return early.
     pub async fn wait(&self, clock: &Clock, until: Option<Nanos>) {
+        if self.0.woken.swap(false, Ordering::AcqRel) {
+            return;
+        }
         match (&self.0.wake, until) {
             (Wake::Thread(_), Some(until)) => match until.since(clock.now()) {
                 left if left > WATCH => std::thread::park_timeout(left.since(WATCH).into()),
@@ -176,5 +184,35 @@ impl Signal {
             }
             (Wake::Task(notify), None) => notify.notified().await,
         }
+        // Whoever waits looks for what is new afterwards, and so sees what it was woken for.
+        self.0.woken.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue that is received from parks the thread too, and takes the token that was meant for the pacer.
+    #[test]
+    fn a_wake_while_the_thread_blocks_on_something_else_is_not_lost() {
+        let signal = Signal::for_thread();
+        let (items, queue) = crossbeam_channel::bounded::<u32>(0);
+        let waker = signal.clone();
+        let pacer = std::thread::spawn(move || {
+            let clock = Clock::start();
+            signal.attach();
+            items.send(0).unwrap();
+            // What an unlucky receive leaves behind: the wake has come, its token is gone.
+            while !signal.0.woken.load(Ordering::Acquire) {
+                std::hint::spin_loop();
+            }
+            std::thread::park();
+            pollster::block_on(signal.wait(&clock, None));
+            signal.is_stopped()
+        });
+        queue.recv().unwrap();
+        waker.stop();
+        assert!(pacer.join().unwrap());
     }
 }

@@ -1,6 +1,6 @@
 //! What is said while a search goes on: a line before each run and one after it.
 
-use super::{amount, decision};
+use super::amount;
 use search::level::Level;
 use search::{Config, Probe, Purpose};
 
@@ -28,7 +28,7 @@ pub fn begins(probe: &Probe) -> String {
 pub fn ended(config: &Config, level: &Level) -> String {
     let tiers = config.tiers.iter().zip(&level.tiers);
     let tiers: Vec<String> = tiers
-        .map(|(tier, decided)| format!("{}: {}", tier.name, decision(decided)))
+        .map(|(tier, decided)| format!("{}: {decided}", tier.name))
         .collect();
     format!("{}: {}", amount(config.load, level.at), tiers.join("; "))
 }

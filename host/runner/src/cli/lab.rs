@@ -78,25 +78,20 @@ pub struct Args {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let (text, home) = read(&args.lab)?;
-    let lab = Lab::parse(&args.lab, &text).map_err(|error| {
-        let mut faults = session::Faults::default();
-        faults.scenario.extend(error.problems().iter().cloned());
-        Failure::from(faults)
-    })?;
-    let scenarios = Scenarios::of(&lab, &home, &args.flags)?;
+    let lab = parsed(&args.lab, &text)?;
     let folder = args
         .folder
         .clone()
         .unwrap_or_else(|| Path::new("runs").join(format!("{}-lab", slug(&lab.name))));
     if args.dry_run {
+        let scenarios = Scenarios::of(&lab, &home, &args.flags, true)?;
         let results = Book::peek(&folder)?;
-        return write_stdout(&plan(&lab, &scenarios, &results)).map(|()| ExitCode::SUCCESS);
+        return write_stdout(&plan(&lab, scenarios.all(), &results)).map(|()| ExitCode::SUCCESS);
     }
     if args.page_only {
-        let results = Book::peek(&folder)?;
-        write_page(&folder, &lab, &scenarios, &results)?;
-        return Ok(ExitCode::SUCCESS);
+        return draw_again(&folder);
     }
+    let scenarios = Scenarios::of(&lab, &home, &args.flags, false)?;
     let interrupt = listen()?;
     let watching = args.watch.begin()?;
     let (mut book, mut results) = Book::open(&folder, &lab, &text)?;
@@ -120,14 +115,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let Some(start) = starts.first() else {
             break None;
         };
-        tell(progress(&lab, &scenarios, &results));
+        tell(progress(&lab, scenarios.all(), &results));
         bench.start(start, &mut book, &mut results)?;
-        write_page(&folder, &lab, &scenarios, &results)?;
+        write_page(&folder, &lab, scenarios.all(), &results)?;
         if interrupt.came() {
             break None;
         }
     };
-    write_page(&folder, &lab, &scenarios, &results)?;
+    write_page(&folder, &lab, scenarios.all(), &results)?;
     match ended {
         None => {
             tell(format_args!(
@@ -195,9 +190,9 @@ fn slug(name: &str) -> String {
 }
 
 /// What comes next, for `--dry-run`.
-fn plan(lab: &Lab, scenarios: &Scenarios, results: &Results) -> String {
+fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let mut text = format!("{}\n\n", progress(lab, scenarios, results));
-    for planned in lab::estimate::plan(lab, scenarios.all(), results) {
+    for planned in lab::estimate::plan(lab, scenarios, results) {
         let lab::estimate::Planned {
             model, label, left, ..
         } = &planned;
@@ -214,8 +209,8 @@ fn plan(lab: &Lab, scenarios: &Scenarios, results: &Results) -> String {
     clean::text(&text).into_owned()
 }
 
-fn progress(lab: &Lab, scenarios: &Scenarios, results: &Results) -> String {
-    let progress = lab::progress(lab, scenarios.all(), results);
+fn progress(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
+    let progress = lab::progress(lab, scenarios, results);
     let of = |left: &lab::estimate::Left| match left.seconds {
         Some(seconds) => format!("{} runs, some {}", left.runs, in_words(seconds)),
         None => format!("{} runs", left.runs),
@@ -228,6 +223,33 @@ fn progress(lab: &Lab, scenarios: &Scenarios, results: &Results) -> String {
         of(&progress.at_least),
         of(&progress.if_all_help)
     )
+}
+
+fn parsed(path: &str, text: &str) -> Result<Lab, Failure> {
+    Lab::parse(path, text).map_err(|error| {
+        let mut faults = session::Faults::default();
+        faults.scenario.extend(error.problems().iter().cloned());
+        Failure::from(faults)
+    })
+}
+
+/// Writes the page from what the lab's folder holds: the lab file as it was, its scenarios, and the journal.
+fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
+    let path = folder.join(KEPT);
+    let wrong = |cause: String| {
+        let words = format!(
+            "cannot read `{}`: {cause}; run the lab first, or name its --folder",
+            path.display()
+        );
+        Failure::new(Exit::Input, words)
+    };
+    let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
+    let kept: lab::walk::Kept =
+        serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    let lab = parsed(&kept.path, &kept.text)?;
+    write_page(folder, &lab, &kept.scenarios, &Book::peek(folder)?)?;
+    tell(format_args!("page: {}", folder.join(PAGE).display()));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes what the lab is made of, so that its folder tells it wherever it is.
@@ -247,10 +269,10 @@ fn keep(folder: &Path, path: &str, text: &str, scenarios: &Scenarios) -> Result<
 fn write_page(
     folder: &Path,
     lab: &Lab,
-    scenarios: &Scenarios,
+    scenarios: &[lab::Scenario],
     results: &Results,
 ) -> Result<(), Failure> {
-    let report = lab::findings::of(lab, scenarios.all(), results);
+    let report = lab::findings::of(lab, scenarios, results);
     let json = serde_json::to_string_pretty(&report)
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
     replace(&folder.join(REPORT), json.as_bytes())?;

@@ -11,6 +11,7 @@ use session::{Draft, Source, resolve};
 
 use super::super::failure::{Exit, Failure};
 use super::super::flags::Flags;
+use super::super::print::tell;
 use super::super::scenario::show;
 use super::super::sources::sources;
 use lab::walk::WHOLE;
@@ -27,11 +28,17 @@ pub(super) struct Scenarios {
 }
 
 impl Scenarios {
-    /// Reads them, and makes sure that each can be run with the first trial of each engine.
+    /// Reads them, and makes sure that each can be run. For a plan alone, what a run lacks, such as a file that is not here
+    /// yet, is only told.
     ///
     /// # Errors
     /// Every mistake of every scenario.
-    pub(super) fn of(lab: &Lab, home: &Home, flags: &Flags) -> Result<Self, Failure> {
+    pub(super) fn of(
+        lab: &Lab,
+        home: &Home,
+        flags: &Flags,
+        for_plan: bool,
+    ) -> Result<Self, Failure> {
         let named = lab.scenarios.iter();
         let names: Vec<String> = named.map(|named| home.scenario(&named.value)).collect();
         let sources = sources(&names, flags)?;
@@ -59,7 +66,18 @@ impl Scenarios {
             scenarios.sources.push(source);
         }
         for place in 0..scenarios.all.len() {
-            scenarios.all[place].content = scenarios.content(lab, place)?;
+            scenarios.all[place].content = match scenarios.content(lab, place) {
+                Ok(content) => content,
+                Err(lacking) if for_plan => {
+                    let name = &scenarios.all[place].name;
+                    tell(format_args!(
+                        "note: {name} cannot be run yet: {}",
+                        lacking.words()
+                    ));
+                    String::new()
+                }
+                Err(lacking) => return Err(lacking),
+            };
         }
         Ok(scenarios)
     }
