@@ -49,6 +49,7 @@ const GRAPH: [(&str, &[&str]); 22] = [
         &[
             "audit",
             "componentize",
+            "devices",
             "hub",
             "lab",
             "launch",

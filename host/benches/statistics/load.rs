@@ -28,6 +28,7 @@ pub fn summary(case: &Case, exchanges: &[Exchange]) -> Summary {
 
 fn run() -> Run {
     Run {
+        failures_as_infinite: false,
         backend: "simulator".into(),
         arrival: "simulated".into(),
         r#loop: Loop::Open,

@@ -3,6 +3,7 @@
 mod drive;
 mod engine;
 mod journal;
+mod machine;
 mod overlay;
 
 use std::path::{Path, PathBuf};

@@ -11,6 +11,7 @@ use super::super::run::{Place, measured};
 use super::super::watch::Watching;
 use super::engine::{Running, Starter, is_of_machine};
 use super::journal::Book;
+use super::machine::Devices;
 use super::overlay::Scenarios;
 use lab::journal::{
     End, Facts, Failed, Finished, Outcome, Ready, Running as Begins, Starting, Stopped,
@@ -48,6 +49,7 @@ pub(super) struct Bench<'b> {
     runtime: Runtime,
     markers: PathBuf,
     home: Option<PathBuf>,
+    devices: Devices,
 }
 
 impl<'b> Bench<'b> {
@@ -90,6 +92,7 @@ impl<'b> Bench<'b> {
             runtime,
             markers,
             home: home.map(Path::to_owned),
+            devices: Devices::here(),
         })
     }
 
@@ -99,6 +102,7 @@ impl<'b> Bench<'b> {
             logs: self.folder.join(LOGS),
             markers: self.markers.clone(),
             home: self.home.clone(),
+            devices: self.devices.clone(),
             interrupt: self.interrupt,
         }
     }
@@ -153,8 +157,11 @@ impl<'b> Bench<'b> {
             Ok(running) => running,
             Err(end) => return self.failed(start, end, clock.now().as_secs_f64(), book, results),
         };
+        let (devices, driver) = self.devices.facts();
         let facts = Facts {
             version: starter.version(described),
+            devices,
+            driver,
             ..Facts::default()
         };
         let seconds = clock.now().as_secs_f64();

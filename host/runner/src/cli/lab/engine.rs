@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use launch::{Check, Class, Death, Memory, NotReady, Spec, StartError};
+use launch::{Check, Class, Death, NotReady, Spec, StartError};
 use load::transport::Dial;
 use model::exchange::Phase;
 use report::environment::Environment;
@@ -15,7 +15,9 @@ use tokio::sync::oneshot;
 
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
+use super::super::print::tell;
 use super::super::run::Overseer;
+use super::machine::{Before, Devices};
 use lab::journal::{End, Ending};
 use lab::{Engine as Described, Trial};
 
@@ -27,6 +29,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(60);
 /// An engine that answers.
 pub(super) struct Running {
     started: Option<launch::Engine>,
+    before: Before,
     death: Arc<OnceLock<Death>>,
     /// While it is there, a thread waits for the engine's death.
     _waits: Option<oneshot::Sender<()>>,
@@ -42,6 +45,8 @@ pub(super) struct Starter<'s> {
     pub markers: PathBuf,
     /// The folder that a lab file's paths start from.
     pub home: Option<PathBuf>,
+    /// The machine's devices.
+    pub devices: Devices,
     /// What stops the wait.
     pub interrupt: &'s Interrupt,
 }
@@ -95,6 +100,7 @@ impl Starter<'_> {
         });
         spec.ready_timeout = described.ready_timeout;
         spec.stop_timeout = described.stop_timeout;
+        let before = self.devices.look();
         let _entered = self.runtime.enter();
         let mut engine = launch::Engine::start(spec).map_err(|error| End {
             class: match &error {
@@ -119,6 +125,7 @@ impl Starter<'_> {
                     wait(engine.death(), &death).map_err(|cause| machine(cause.to_string()))?;
                 return Ok(Running {
                     started: Some(engine),
+                    before,
                     death,
                     _waits: Some(waits),
                 });
@@ -130,9 +137,11 @@ impl Starter<'_> {
                 log: Vec::new(),
             },
         };
-        let stopped = self.runtime.block_on(engine.stop(async || Memory::Unknown));
+        let stopped = self
+            .runtime
+            .block_on(engine.stop(async || self.devices.memory(&before)));
         if let Some(left) = stopped.left() {
-            super::super::print::tell(format_args!(
+            tell(format_args!(
                 "warning: of {} there is left: {left}",
                 described.name
             ));
@@ -165,6 +174,7 @@ impl Starter<'_> {
         match self.runtime.block_on(waiting) {
             Some(Ok(())) => Ok(Running {
                 started: None,
+                before: self.devices.look(),
                 death: Arc::default(),
                 _waits: None,
             }),
@@ -188,7 +198,7 @@ impl Starter<'_> {
         match self.runtime.block_on(asked) {
             Ok(version) => Some(version),
             Err(why) => {
-                super::super::print::tell(format_args!(
+                tell(format_args!(
                     "note: the version of {} is not known: {why}",
                     described.name
                 ));
@@ -217,9 +227,9 @@ impl Running {
         };
         let stopped = starter
             .runtime
-            .block_on(engine.stop(async || Memory::Unknown));
+            .block_on(engine.stop(async || starter.devices.memory(&self.before)));
         if let Some(left) = stopped.left() {
-            super::super::print::tell(format_args!("warning: of {name} there is left: {left}"));
+            tell(format_args!("warning: of {name} there is left: {left}"));
         }
         let end = ended.unwrap_or_else(|| End {
             class: Ending::Stopped,

@@ -1,0 +1,60 @@
+//! The devices of the machine that a lab runs on: which there are, and whether an engine has given their memory back.
+
+use std::sync::{Arc, Mutex};
+
+use devices::nvml::Nvml;
+use devices::{Choice, Reading, Source, held};
+use launch::Memory;
+
+/// The devices, if their driver is here.
+#[derive(Clone, Default)]
+pub(super) struct Devices(Option<Arc<Mutex<Nvml>>>);
+
+/// What the devices said before an engine was started.
+pub(super) struct Before(Option<Vec<Option<Reading>>>);
+
+impl Devices {
+    /// Those that NVML knows; none without it.
+    pub(super) fn here() -> Self {
+        let nvml = Nvml::open(&Choice::All).ok();
+        Devices(nvml.map(|nvml| Arc::new(Mutex::new(nvml))))
+    }
+
+    /// Their names, one for each, and their driver's version.
+    pub(super) fn facts(&self) -> (Vec<String>, Option<String>) {
+        self.with(|nvml| {
+            let facts = nvml.facts();
+            let names = facts.devices.iter().enumerate();
+            let names = names.map(|(place, device)| {
+                let label = device.label(place);
+                device.name.clone().unwrap_or(label)
+            });
+            (names.collect(), facts.driver.clone())
+        })
+        .unwrap_or_default()
+    }
+
+    /// What they say now.
+    pub(super) fn look(&self) -> Before {
+        Before(self.with(|nvml| nvml.read().ok()).flatten())
+    }
+
+    /// Whether their memory is as free as it was before an engine was started.
+    pub(super) fn memory(&self, before: &Before) -> Memory {
+        let now = self.with(|nvml| Some((nvml.facts().clone(), nvml.read().ok()?)));
+        let (Some(before), Some(Some((facts, now)))) = (&before.0, now) else {
+            return Memory::Unknown;
+        };
+        match held(&facts, before, &now) {
+            None => Memory::Unknown,
+            Some(held) if held.is_empty() => Memory::Free,
+            Some(held) => Memory::Held(held.join("; ")),
+        }
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&mut Nvml) -> T) -> Option<T> {
+        let nvml = self.0.as_ref()?;
+        let mut nvml = nvml.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Some(ask(&mut nvml))
+    }
+}
