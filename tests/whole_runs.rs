@@ -6,6 +6,7 @@ mod aside;
 mod batching;
 mod comparisons;
 mod connections;
+mod counts;
 mod dialects;
 mod engines;
 mod faults;

@@ -48,7 +48,7 @@ use tokio::time::Instant;
 pub use dialect::ScriptedRoute;
 pub use fault::{Breakdown, Fault, On, What};
 pub use script::{
-    Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
+    Counts, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
 };
 pub use serve::{listen, serve, serve_connection, serve_tls};
 pub use simulator::Parameters;

@@ -57,6 +57,8 @@ pub struct Script {
     pub role_chunk: RoleChunk,
     /// Where the OpenAI routes report token counts.
     pub usage: UsageIn,
+    /// Further token counts, which every answer reports.
+    pub counts: Counts,
     /// Which engine's `/generate` to serve.
     pub generate: Generate,
     /// Whether SGLang's `/generate` streams only new text instead of all text so far.
@@ -156,6 +158,23 @@ model::names! {
     default AtOnce
 }
 
+/// Token counts that only some engines report. One that is absent is not reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Tokens that speculative decoding proposed.
+    pub draft_tokens: Option<u32>,
+    /// Of these, tokens that were accepted.
+    pub accepted_draft_tokens: Option<u32>,
+    /// Tokens of the prompt that are those of images.
+    pub input_image_tokens: Option<u32>,
+    /// Tokens of the prompt that are those of videos.
+    pub input_video_tokens: Option<u32>,
+    /// Tokens of the prompt that are those of audio.
+    pub input_audio_tokens: Option<u32>,
+    /// Tokens of the answer that are those of audio.
+    pub output_audio_tokens: Option<u32>,
+}
+
 impl Default for Script {
     fn default() -> Self {
         Script {
@@ -172,6 +191,7 @@ impl Default for Script {
             reasoning_field: ReasoningField::default(),
             role_chunk: RoleChunk::default(),
             usage: UsageIn::default(),
+            counts: Counts::default(),
             generate: Generate::default(),
             incremental: false,
             api_key: None,

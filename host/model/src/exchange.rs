@@ -246,6 +246,24 @@ pub struct Usage {
     /// Of these, tokens of reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u32>,
+    /// Tokens that speculative decoding proposed for the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_tokens: Option<u32>,
+    /// Of these, tokens that the model accepted, which are part of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_draft_tokens: Option<u32>,
+    /// Of the tokens of the prompt, those of images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_image_tokens: Option<u32>,
+    /// Of the tokens of the prompt, those of videos, without their sound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_video_tokens: Option<u32>,
+    /// Of the tokens of the prompt, those of audio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_audio_tokens: Option<u32>,
+    /// Of the tokens of the answer, those of audio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_audio_tokens: Option<u32>,
 }
 
 /// The kind of an event.

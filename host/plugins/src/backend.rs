@@ -1,6 +1,7 @@
 //! Calling a backend: one [`Dialect`] per thread, each with its own instance.
 
 mod path;
+mod usage;
 mod world;
 
 use wasmtime::Store;

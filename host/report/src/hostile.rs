@@ -96,6 +96,12 @@ fn any_record() -> impl Strategy<Value = Exchange> {
                 cached_input_tokens: cached,
                 output_tokens: output,
                 reasoning_tokens: reasoning,
+                draft_tokens: turn,
+                accepted_draft_tokens: asked,
+                input_image_tokens: input,
+                input_video_tokens: cached,
+                input_audio_tokens: reasoning,
+                output_audio_tokens: output,
             });
             exchange.sample.input_tokens = cached;
             exchange.sample.output_tokens = asked;

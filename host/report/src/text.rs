@@ -206,6 +206,20 @@ fn tokens(block: &mut Block, summary: &Summary) {
         "Reasoning text, answers:",
         reasoning.map(|reasoning| reasoning.words()),
     );
+    let count = |tokens: u64| tokens.to_string();
+    let drafts = tokens.drafts.as_ref();
+    block.line(
+        "Draft tokens accepted:",
+        drafts.map(|drafts| drafts.words(count)),
+    );
+    for (label, kind) in [
+        ("Image tokens, of the input:", tokens.input_image),
+        ("Video tokens, of the input:", tokens.input_video),
+        ("Audio tokens, of the input:", tokens.input_audio),
+        ("Audio tokens, of the output:", tokens.output_audio),
+    ] {
+        block.line(label, kind.map(|kind| kind.words(count)));
+    }
     block.figure("Output tokens per event:", tokens.per_event);
     if let Some(tokenizer) = &summary.run.tokenizer {
         block.line("Tokenizer:", Some(tokenizer.words()));

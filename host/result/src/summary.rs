@@ -22,6 +22,7 @@ mod failing;
 mod gather;
 mod goodput;
 mod groups;
+mod kinds;
 mod load;
 mod messages;
 mod reasoning;
@@ -53,6 +54,7 @@ pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use goodput::{Attainment, Goodput};
 pub use groups::{Group, Groups};
+pub use kinds::{Drafts, Reported};
 pub use load::Arrivals;
 pub use messages::Message;
 pub use reasoning::Reasoning;
@@ -60,9 +62,10 @@ pub use requests::{Failures, Requests};
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
+pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 
 use crate::finding::{self, Finding, Verdict};
-use crate::metric::{Measure, Metric, Of, Reading, Source};
+use crate::metric::{Measure, Metric, Of, Reading};
 use crate::stats::blocks::Blocks;
 use crate::stats::{Figures, Ranked, Spread};
 use crate::threshold::Checked;
@@ -142,91 +145,6 @@ fn infinity() -> f64 {
 
 fn is_infinite(figure: &f64) -> bool {
     figure.is_infinite()
-}
-
-/// Tokens of the answered requests, and the sources of the counts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Tokens {
-    /// Tokens of the prompts.
-    pub input: Counted,
-    /// Tokens of the answers.
-    pub output: Counted,
-    /// What came of answers that are not complete, which no other figure includes; absent if nothing did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<LeftOut>,
-    /// Sum of the requested output lengths, if every request had one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_requested: Option<u64>,
-    /// Sum of the answers' tokens as retokenized by the client, if every answer was retokenized.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_retokenized: Option<u64>,
-    /// Sum of the prompt tokens found in the server's prefix cache, over the answers that report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_cached: Option<u64>,
-    /// Sum of the reasoning tokens, over the answers that report them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_reasoning: Option<u64>,
-    /// How much of the reasoning the server shows; absent if no answer has any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<Reasoning>,
-    /// Output tokens per output event that carries bytes; absent if replies were not streamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per_event: Option<f64>,
-    /// The server's input tokens against the dataset's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_against_dataset: Option<Comparison>,
-    /// Output tokens by the source above against those requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_against_requested: Option<Comparison>,
-    /// The server's total of output tokens against the sum of those it states for each event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_against_events: Option<Comparison>,
-    /// Output tokens by the source above against the retokenized count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_against_retokenized: Option<Comparison>,
-}
-
-/// A sum of token counts by their sources.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Counted {
-    /// The sum over the exchanges whose count is known; absent if none is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<u64>,
-    /// How many exchanges were counted by each source.
-    pub exchanges_by_source: BTreeMap<Source, u64>,
-    /// Exchanges whose count is unknown. The sum does not include them.
-    pub unknown: u64,
-}
-
-/// Output of answers that are not complete: short, cut off, cancelled, or with another failure after their first output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct LeftOut {
-    /// How many such answers there were.
-    pub answers: u64,
-    /// Their output tokens, as far as known: by the server's usage, or by what it stated in each event.
-    pub output: u64,
-    /// How many of them have no known count.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unknown: u64,
-}
-
-/// Two counts of the same tokens, over the exchanges that have both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Comparison {
-    /// Exchanges that have both.
-    pub exchanges: u64,
-    /// Of these, those counted lower than the reference, beyond tolerance.
-    pub lower: u64,
-    /// Of these, those counted higher than the reference, beyond tolerance.
-    pub higher: u64,
-    /// Sum of the counts.
-    pub counted: u64,
-    /// Sum of the references.
-    pub reference: u64,
 }
 
 /// Throughput. Only answered requests and their tokens count.

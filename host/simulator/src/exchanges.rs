@@ -65,9 +65,8 @@ fn exchange(index: u64, served: &Served) -> Exchange {
         finish: None,
         usage: Some(Usage {
             input_tokens: Some(served.work.prompt_tokens),
-            cached_input_tokens: None,
             output_tokens: Some(served.work.output_tokens),
-            reasoning_tokens: None,
+            ..Usage::default()
         }),
         outcome: Outcome::Ok,
     }

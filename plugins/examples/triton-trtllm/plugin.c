@@ -284,8 +284,9 @@ static bool read_frame(slice frame, uint32_t *tokens, events *events, types_erro
   if (last.len && !is(last, "0") && !is(last, "null")) {
     buffer total = {0};
     put_count(&total, *tokens);
-    slice nothing = {0};
-    add_usage(events, get(reply, "num_input_tokens"), nothing, has_count ? slice_of_buffer(&total) : nothing, nothing);
+    counts counted = {.input = get(reply, "num_input_tokens")};
+    if (has_count) counted.output = slice_of_buffer(&total);
+    add_usage(events, counted);
     discard(&total);
     add(events, EXPORTS_BACKEND_MEANING_END);
   }

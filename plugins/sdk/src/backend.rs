@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::bindings::backend as wit;
 use crate::dialect::{explain, openai};
 use crate::{Authentication, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
-use crate::{Reading, Refusal, Request, Sample, ServedModel, Settings, config, export};
+use crate::{Reading, Refusal, Request, Sample, ServedModel, Settings, Usage, config, export};
 
 /// One unit of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,24 @@ pub struct Frame<'f> {
     pub name: Option<&'f str>,
     /// Its bytes.
     pub data: &'f [u8],
+}
+
+/// Nothing counted: a backend names the counts that its server reports, and `..Usage::default()`.
+impl Default for Usage {
+    fn default() -> Self {
+        Usage {
+            input_tokens: None,
+            cached_input_tokens: None,
+            output_tokens: None,
+            reasoning_tokens: None,
+            draft_tokens: None,
+            accepted_draft_tokens: None,
+            input_image_tokens: None,
+            input_video_tokens: None,
+            input_audio_tokens: None,
+            output_audio_tokens: None,
+        }
+    }
 }
 
 /// The API of an engine: how to write requests and read replies. It never sees the time; the host has

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;
 
-use super::{CONTEXT_LIMIT, CONTRADICTS_BATCHING, Script, possible_span, possible_spread};
+use super::{CONTEXT_LIMIT, CONTRADICTS_BATCHING, Counts, Script, possible_span, possible_spread};
 use crate::dialect;
 use crate::fault::Fault;
 use model::duration::{self, Span};
@@ -39,6 +39,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         reasoning_field: word!("reasoning-field", reasoning_field),
         role_chunk: word!("role-chunk", role_chunk),
         usage: word!("usage", usage),
+        counts: t.table("counts", counts),
         generate: word!("generate", generate),
         incremental: flag(t, "incremental"),
         api_key: t.string("api-key").map(|said| said.value),
@@ -75,6 +76,31 @@ fn without_batching(t: &Reader<'_, '_>, key: &str, place: &Place) {
         let message = format!("`{key}`: {CONTRADICTS_BATCHING}");
         let help = format!("leave out `{key}` or `batching`");
         t.report(Problem::new(message).at(place.clone(), "here").help(help));
+    }
+}
+
+fn counts(t: &mut Reader<'_, '_>) -> Counts {
+    let all = 0..=u32::MAX;
+    let draft_tokens = number(t, "draft-tokens", all.clone());
+    let accepted = t.integer("accepted-draft-tokens");
+    if let (Some(draft), Some(accepted)) = (draft_tokens, &accepted)
+        && accepted.value > u64::from(draft)
+    {
+        let message = format!(
+            "`counts.accepted-draft-tokens`: {} of {draft} draft tokens cannot be accepted",
+            accepted.value
+        );
+        let problem = Problem::new(message).at(accepted.place.clone(), format!("at most {draft}"));
+        t.report(problem);
+    }
+    Counts {
+        draft_tokens,
+        accepted_draft_tokens: accepted
+            .and_then(|said| ranged(t, "accepted-draft-tokens", said, all.clone())),
+        input_image_tokens: number(t, "input-image-tokens", all.clone()),
+        input_video_tokens: number(t, "input-video-tokens", all.clone()),
+        input_audio_tokens: number(t, "input-audio-tokens", all.clone()),
+        output_audio_tokens: number(t, "output-audio-tokens", all),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What things look like: compared with captured replies of vLLM 0.32, and with the published
 //! schemas of SGLang's and LMDeploy's `/generate`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -259,6 +259,63 @@ async fn reasoning_has_its_own_field() {
         assert_eq!(message[field].as_str().unwrap().len(), 3);
         assert_eq!(message["content"].as_str().unwrap().len(), 5);
     }
+}
+
+const COUNTS: &str = "[counts]\ndraft-tokens = 8\naccepted-draft-tokens = 6\ninput-image-tokens = 576\n\
+    input-video-tokens = 48\ninput-audio-tokens = 0\noutput-audio-tokens = 2\n";
+
+#[tokio::test(start_paused = true)]
+async fn further_counts_are_those_of_the_whole_answer() {
+    let of_prompt = json!({"image_tokens": 576, "video_tokens": 48, "audio_tokens": 0});
+    let of_answer = json!({
+        "accepted_prediction_tokens": 6, "rejected_prediction_tokens": 2, "audio_tokens": 2,
+    });
+    for mode in ["final", "always", "continuous", "last-chunk"] {
+        let engine = engine(&format!("usage = '{mode}'\n{COUNTS}"));
+        for got in [chat(&engine, USAGE).await, completion(&engine, USAGE).await] {
+            let usages = usages(&got);
+            let (last, before) = usages.split_last().unwrap();
+            assert_eq!(last["prompt_tokens_details"], of_prompt, "{mode}");
+            assert_eq!(last["completion_tokens_details"], of_answer, "{mode}");
+            let in_the_last_chunk = usize::from(mode == "continuous");
+            for usage in &before[..before.len() - in_the_last_chunk] {
+                assert!(usage["prompt_tokens_details"].is_null(), "{mode}");
+            }
+        }
+        let whole: Value = serde_json::from_str(&chat(&engine, "").await.body()).unwrap();
+        let usage = &whole["usage"];
+        assert_eq!(usage["prompt_tokens_details"], of_prompt, "{mode}");
+        assert_eq!(usage["completion_tokens_details"], of_answer, "{mode}");
+    }
+    let got = post(&engine(COUNTS), "/generate", SGLANG).await;
+    let events: Vec<Value> = got
+        .data()
+        .iter()
+        .filter_map(|data| serde_json::from_str(data).ok())
+        .collect();
+    let counts = |event: &Value| {
+        let meta = &event["meta_info"];
+        [
+            "spec_num_proposed_drafts",
+            "spec_num_correct_drafts",
+            "image_tokens",
+            "video_tokens",
+            "audio_tokens",
+        ]
+        .map(|name| meta.get(name).and_then(Value::as_u64))
+    };
+    assert_eq!(counts(&events[0]), [None; 5]);
+    assert_eq!(counts(events.last().unwrap()), [8, 6, 576, 48, 0].map(Some));
+}
+
+#[test]
+fn more_drafts_than_there_are_cannot_be_accepted() {
+    let text = COUNTS.replace("= 6", "= 9");
+    let error = text.parse::<Script>().unwrap_err().to_string();
+    assert!(
+        error.contains("`counts.accepted-draft-tokens`: 9 of 8 draft tokens cannot be accepted"),
+        "{error}"
+    );
 }
 
 const SGLANG: &str = r#"{"text":"hey","sampling_params":{"max_new_tokens":3},"stream":true}"#;

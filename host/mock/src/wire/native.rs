@@ -4,7 +4,7 @@
 use super::{Head, Piece, Wire, put, put_string};
 use crate::answer::{Answer, Finish};
 use crate::ask::Ask;
-use crate::script::Script;
+use crate::script::{Counts, Script};
 
 /// The id that stands for the end of a text.
 const END_OF_TEXT: u32 = 2;
@@ -15,6 +15,7 @@ pub(super) struct Sglang {
     prompt_tokens: u32,
     cached_tokens: u32,
     incremental: bool,
+    counts: Counts,
 }
 
 impl Sglang {
@@ -25,6 +26,7 @@ impl Sglang {
             prompt_tokens: ask.prompt_tokens,
             cached_tokens: head.cached_tokens,
             incremental,
+            counts: script.counts,
         }
     }
 
@@ -60,6 +62,18 @@ impl Sglang {
         out.extend_from_slice(br#","weight_version":"default""#);
         if piece.last {
             put(out, format_args!(r#","e2e_latency":{}"#, piece.seconds));
+            let counts = &self.counts;
+            for (name, count) in [
+                ("spec_num_proposed_drafts", counts.draft_tokens),
+                ("spec_num_correct_drafts", counts.accepted_draft_tokens),
+                ("image_tokens", counts.input_image_tokens),
+                ("video_tokens", counts.input_video_tokens),
+                ("audio_tokens", counts.input_audio_tokens),
+            ] {
+                if let Some(count) = count {
+                    put(out, format_args!(r#","{name}":{count}"#));
+                }
+            }
         }
         out.extend_from_slice(b"}}");
     }

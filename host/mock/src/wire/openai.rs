@@ -1,4 +1,5 @@
-//! OpenAI's completions and chat completions as vLLM 0.32 writes them.
+//! OpenAI's completions and chat completions as vLLM 0.32 writes them, but for counts of the script's own, which have the
+//! names of OpenAI and SGLang.
 
 use super::{FINGERPRINT, Head, Piece, Wire, put, put_string};
 use crate::answer::Answer;
@@ -9,8 +10,10 @@ use crate::script::{ReasoningField, Script, UsageIn};
 pub(super) struct OpenAi {
     chat: bool,
     prompt_tokens: u32,
-    /// Tokens of the prompt that were cached, where the script has a cache.
-    cached_tokens: Option<u32>,
+    /// Further counts of the prompt: those that were cached, where the script has a cache, and the script's own.
+    of_prompt: Vec<(&'static str, u32)>,
+    /// The script's own counts of the answer.
+    of_answer: Vec<(&'static str, u32)>,
     /// From `data: {` to the opening of `choices`.
     event_head: String,
     /// The same of a whole reply.
@@ -42,11 +45,27 @@ impl OpenAi {
             false => ("text_completion", "text_completion"),
         };
         let usage = script.usage;
+        let counts = &script.counts;
+        let both = counts.draft_tokens.zip(counts.accepted_draft_tokens);
+        let rejected = both.map(|(drafted, accepted)| drafted.saturating_sub(accepted));
         let asked = ask.include_usage && usage == UsageIn::Final;
         OpenAi {
             chat,
             prompt_tokens: ask.prompt_tokens,
-            cached_tokens: script.prefix_cache.then_some(head.cached_tokens),
+            of_prompt: known([
+                (
+                    "cached_tokens",
+                    script.prefix_cache.then_some(head.cached_tokens),
+                ),
+                ("image_tokens", counts.input_image_tokens),
+                ("video_tokens", counts.input_video_tokens),
+                ("audio_tokens", counts.input_audio_tokens),
+            ]),
+            of_answer: known([
+                ("accepted_prediction_tokens", counts.accepted_draft_tokens),
+                ("rejected_prediction_tokens", rejected),
+                ("audio_tokens", counts.output_audio_tokens),
+            ]),
             event_head: format!("data: {}", common(streamed)),
             whole_head: common(whole),
             reasoning_key: match script.reasoning_field {
@@ -72,24 +91,33 @@ impl OpenAi {
     }
 
     fn prompt_details(&self, out: &mut Vec<u8>) {
-        match self.cached_tokens {
-            None => out.extend_from_slice(br#","prompt_tokens_details":null"#),
-            Some(cached) => put(
-                out,
-                format_args!(r#","prompt_tokens_details":{{"cached_tokens":{cached}}}"#),
-            ),
-        }
+        out.extend_from_slice(br#","prompt_tokens_details":"#);
+        put_details(&self.of_prompt, out);
     }
 
     /// Usage as it stands beside a choice, with `tokens` sent so far.
-    fn running_usage(&self, answer: &Answer, tokens: u32, out: &mut Vec<u8>) {
+    fn running_usage(&self, answer: &Answer, tokens: u32, last: bool, out: &mut Vec<u8>) {
         out.push(b',');
         self.counts(tokens, out);
-        if self.chat {
+        if last && !self.of_prompt.is_empty() {
+            self.prompt_details(out);
+        }
+        if self.chat || (last && !self.of_answer.is_empty()) {
             out.extend_from_slice(br#","completion_tokens_details":"#);
-            details(answer, tokens, out);
+            self.answer_details(answer, tokens, last, out);
         }
         out.push(b'}');
+    }
+
+    /// `completion_tokens_details`: reasoning tokens among the first `tokens`, if there are any at all, and in the end the
+    /// script's own counts.
+    fn answer_details(&self, answer: &Answer, tokens: u32, last: bool, out: &mut Vec<u8>) {
+        let reasoning = (answer.reasoning > 0).then(|| answer.reasoning.min(tokens));
+        let mut details = known([("reasoning_tokens", reasoning)]);
+        if last {
+            details.extend(&self.of_answer);
+        }
+        put_details(&details, out);
     }
 
     fn put_finish(&self, answer: &Answer, last: bool, out: &mut Vec<u8>) {
@@ -102,15 +130,25 @@ impl OpenAi {
     }
 }
 
-/// `completion_tokens_details`: reasoning tokens among the first `tokens`, null where there are none at all.
-fn details(answer: &Answer, tokens: u32, out: &mut Vec<u8>) {
-    match answer.reasoning {
-        0 => out.extend_from_slice(b"null"),
-        reasoning => put(
-            out,
-            format_args!(r#"{{"reasoning_tokens":{}}}"#, reasoning.min(tokens)),
-        ),
+/// The counts that are known.
+fn known<const N: usize>(counts: [(&'static str, Option<u32>); N]) -> Vec<(&'static str, u32)> {
+    let known = counts.into_iter();
+    known
+        .filter_map(|(name, count)| Some((name, count?)))
+        .collect()
+}
+
+/// Counts as an object, null where there are none.
+fn put_details(counts: &[(&'static str, u32)], out: &mut Vec<u8>) {
+    if counts.is_empty() {
+        out.extend_from_slice(b"null");
+        return;
     }
+    for (place, (name, count)) in counts.iter().enumerate() {
+        let before = if place == 0 { '{' } else { ',' };
+        put(out, format_args!(r#"{before}"{name}":{count}"#));
+    }
+    out.push(b'}');
 }
 
 impl Wire for OpenAi {
@@ -157,7 +195,7 @@ impl Wire for OpenAi {
             }
         }
         if self.in_every || (self.in_last && piece.last) {
-            self.running_usage(answer, piece.to, out);
+            self.running_usage(answer, piece.to, piece.last, out);
         }
         if piece.last && !self.own_event {
             put(
@@ -175,12 +213,12 @@ impl Wire for OpenAi {
         out.extend_from_slice(self.event_head.as_bytes());
         out.extend_from_slice(b"],");
         self.counts(answer.tokens, out);
-        if self.cached_tokens.is_some() {
+        if !self.of_prompt.is_empty() {
             self.prompt_details(out);
         }
-        if answer.reasoning > 0 {
+        if answer.reasoning > 0 || !self.of_answer.is_empty() {
             out.extend_from_slice(br#","completion_tokens_details":"#);
-            details(answer, answer.tokens, out);
+            self.answer_details(answer, answer.tokens, true, out);
         }
         put(
             out,
@@ -222,7 +260,7 @@ impl Wire for OpenAi {
             self.counts(answer.tokens, out);
             self.prompt_details(out);
             out.extend_from_slice(br#","completion_tokens_details":"#);
-            details(answer, answer.tokens, out);
+            self.answer_details(answer, answer.tokens, true, out);
             out.push(b'}');
         }
         if self.chat {

@@ -109,6 +109,12 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
                 ("cached-input-tokens", usage.cached_input_tokens),
                 ("output-tokens", usage.output_tokens),
                 ("reasoning-tokens", usage.reasoning_tokens),
+                ("draft-tokens", usage.draft_tokens),
+                ("accepted-draft-tokens", usage.accepted_draft_tokens),
+                ("input-image-tokens", usage.input_image_tokens),
+                ("input-video-tokens", usage.input_video_tokens),
+                ("input-audio-tokens", usage.input_audio_tokens),
+                ("output-audio-tokens", usage.output_audio_tokens),
             ];
             for (key, count) in counts {
                 if let Some(count) = count {

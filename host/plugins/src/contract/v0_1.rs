@@ -283,6 +283,7 @@ impl From<backend::Meaning> for newest::Meaning {
                 cached_input_tokens: usage.cached_input_tokens,
                 output_tokens: usage.output_tokens,
                 reasoning_tokens: usage.reasoning_tokens,
+                ..newest::Usage::default()
             }),
             backend::Meaning::Finish(word) => newest::Meaning::Finish(word),
             backend::Meaning::Failure(message) => newest::Meaning::Failure(refusal(message)),

@@ -7,7 +7,7 @@ use super::{Pair, pairs};
 use crate::chart::number::{count, fixed, percent, significant};
 use result::metric;
 use result::summary::server::Figure as Counted;
-use result::summary::{SteadyState, Summary};
+use result::summary::{Reported, SteadyState, Summary};
 
 /// A few figures that belong together.
 #[derive(Serialize)]
@@ -221,6 +221,7 @@ fn tokens(summary: &Summary) -> Option<Part> {
         let parts: Vec<String> = known.chain(unknown).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     };
+    let kind = |kind: Option<Reported>| kind.map(|kind| kind.words(count));
     let tokenizer = summary.run.tokenizer.as_ref();
     let tokenizer = tokenizer.map(|tokenizer| match tokenizer.remark() {
         Some(remark) => format!("{}, {remark}", tokenizer.name),
@@ -248,6 +249,14 @@ fn tokens(summary: &Summary) -> Option<Part> {
                 "Reasoning text, in answers",
                 tokens.reasoning.as_ref().map(|reasoning| reasoning.words()),
             ),
+            (
+                "Draft tokens accepted",
+                tokens.drafts.as_ref().map(|drafts| drafts.words(count)),
+            ),
+            ("Image tokens, of the input", kind(tokens.input_image)),
+            ("Video tokens, of the input", kind(tokens.input_video)),
+            ("Audio tokens, of the input", kind(tokens.input_audio)),
+            ("Audio tokens, of the output", kind(tokens.output_audio)),
             (
                 "Output tokens per event",
                 tokens.per_event.map(|value| significant(value, 4)),

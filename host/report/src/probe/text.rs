@@ -80,6 +80,12 @@ fn usage(usage: Usage) -> String {
         ("cached input", usage.cached_input_tokens),
         ("output", usage.output_tokens),
         ("reasoning", usage.reasoning_tokens),
+        ("draft", usage.draft_tokens),
+        ("accepted draft", usage.accepted_draft_tokens),
+        ("input image", usage.input_image_tokens),
+        ("input video", usage.input_video_tokens),
+        ("input audio", usage.input_audio_tokens),
+        ("output audio", usage.output_audio_tokens),
     ];
     let counts = counts.iter().filter(|(_, count)| count.is_some());
     let counts: Vec<&str> = counts.map(|(name, _)| *name).collect();

@@ -1,6 +1,7 @@
 //! The formulas: each metric of the catalogue for one exchange that has been read.
 
 use super::reading::Reading;
+use model::exchange::Usage;
 use model::units::Nanos;
 
 impl Reading<'_> {
@@ -193,11 +194,23 @@ impl Reading<'_> {
     }
 
     pub(super) fn cached_input_length(&self) -> Option<f64> {
-        self.exchange.usage?.cached_input_tokens.map(f64::from)
+        self.usage(|usage| usage.cached_input_tokens)
     }
 
     pub(super) fn reasoning_length(&self) -> Option<f64> {
-        self.exchange.usage?.reasoning_tokens.map(f64::from)
+        self.usage(|usage| usage.reasoning_tokens)
+    }
+
+    /// The share of the proposed tokens that the model accepted.
+    pub(super) fn draft_acceptance(&self) -> Option<f64> {
+        let usage = self.exchange.usage?;
+        let (drafted, accepted) = (usage.draft_tokens?, usage.accepted_draft_tokens?);
+        (drafted > 0).then(|| f64::from(accepted) / f64::from(drafted))
+    }
+
+    /// One of the server's counts.
+    pub(super) fn usage(&self, count: fn(&Usage) -> Option<u32>) -> Option<f64> {
+        count(&self.exchange.usage?).map(f64::from)
     }
 
     /// Whether the answer is known to have no token after its first, and so has no time per further

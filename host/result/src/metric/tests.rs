@@ -65,7 +65,11 @@ fn chat() -> Exchange {
 
 #[test]
 fn every_definition_by_hand() {
-    let chat = chat();
+    let mut chat = chat();
+    let usage = chat.usage.as_mut().unwrap();
+    [usage.draft_tokens, usage.accepted_draft_tokens] = [12, 3].map(Some);
+    [usage.input_image_tokens, usage.input_video_tokens] = [576, 48].map(Some);
+    usage.input_audio_tokens = Some(0);
     let third = 40.0 / 3.0;
     let cases = [
         ("ttft", vec![120.0]),
@@ -110,6 +114,13 @@ fn every_definition_by_hand() {
         ("output-tokens", vec![8.0]),
         ("cached-input-tokens", vec![]),
         ("reasoning-tokens", vec![]),
+        ("draft-tokens", vec![12.0]),
+        ("accepted-draft-tokens", vec![3.0]),
+        ("draft-acceptance", vec![0.25]),
+        ("input-image-tokens", vec![576.0]),
+        ("input-video-tokens", vec![48.0]),
+        ("input-audio-tokens", vec![0.0]),
+        ("output-audio-tokens", vec![]),
         ("parent-wait", vec![5.0]),
     ];
     let of_sessions = CATALOGUE.iter().filter(|metric| metric.of == Of::Session);
@@ -373,16 +384,10 @@ fn tokens_are_dealt_by_bytes_where_the_server_does_not_state_them() {
 #[test]
 fn names_are_unique_and_everything_is_said() {
     for (i, metric) in CATALOGUE.iter().enumerate() {
-        assert!(
-            CATALOGUE[..i].iter().all(|other| other.name != metric.name),
-            "{}",
-            metric.name
-        );
-        assert!(
-            !metric.definition.is_empty() && !metric.equals.is_empty(),
-            "{}",
-            metric.name
-        );
+        let name = metric.name;
+        let mut before = CATALOGUE[..i].iter();
+        assert!(before.all(|other| other.name != name), "{name}");
+        assert!(![metric.definition, metric.equals].contains(&""), "{name}");
     }
 }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::fixture::{any_run, facts, failed, ms, output_usage, reply};
 use super::*;
+use crate::metric::Source;
 use model::exchange::Kind::{End, Text};
 use model::exchange::{Class, Phase, Usage};
 use model::units::Nanos;

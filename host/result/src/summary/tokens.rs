@@ -1,9 +1,115 @@
 //! Token counts summed over the answered exchanges, by source, and compared if an exchange has
 //! two of them.
 
-use super::{Comparison, Counted, LeftOut, Reasoning, Tokens};
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::kinds::{Drafts, Kinds, Reported};
+use super::{Reasoning, is_zero};
 use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
+
+/// Tokens of the answered requests, and the sources of the counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tokens {
+    /// Tokens of the prompts.
+    pub input: Counted,
+    /// Tokens of the answers.
+    pub output: Counted,
+    /// What came of answers that are not complete, which no other figure includes; absent if nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+    /// Sum of the requested output lengths, if every request had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_requested: Option<u64>,
+    /// Sum of the answers' tokens as retokenized by the client, if every answer was retokenized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_retokenized: Option<u64>,
+    /// Sum of the prompt tokens found in the server's prefix cache, over the answers that report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_cached: Option<u64>,
+    /// Sum of the reasoning tokens, over the answers that report them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_reasoning: Option<u64>,
+    /// What speculative decoding did, over the answers that report it; absent if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drafts: Option<Drafts>,
+    /// Prompt tokens of images; absent if no answer reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_image: Option<Reported>,
+    /// Prompt tokens of videos, without their sound; absent if no answer reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_video: Option<Reported>,
+    /// Prompt tokens of audio; absent if no answer reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_audio: Option<Reported>,
+    /// Answer tokens of audio; absent if no answer reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_audio: Option<Reported>,
+    /// How much of the reasoning the server shows; absent if no answer has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
+    /// Output tokens per output event that carries bytes; absent if replies were not streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_event: Option<f64>,
+    /// The server's input tokens against the dataset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_against_dataset: Option<Comparison>,
+    /// Output tokens by the source above against those requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_against_requested: Option<Comparison>,
+    /// The server's total of output tokens against the sum of those it states for each event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_against_events: Option<Comparison>,
+    /// Output tokens by the source above against the retokenized count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_against_retokenized: Option<Comparison>,
+}
+
+/// A sum of token counts by their sources.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Counted {
+    /// The sum over the exchanges whose count is known; absent if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// How many exchanges were counted by each source.
+    pub exchanges_by_source: BTreeMap<Source, u64>,
+    /// Exchanges whose count is unknown. The sum does not include them.
+    pub unknown: u64,
+}
+
+/// Output of answers that are not complete: short, cut off, cancelled, or with another failure after their first output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LeftOut {
+    /// How many such answers there were.
+    pub answers: u64,
+    /// Their output tokens, as far as known: by the server's usage, or by what it stated in each event.
+    pub output: u64,
+    /// How many of them have no known count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+}
+
+/// Two counts of the same tokens, over the exchanges that have both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Comparison {
+    /// Exchanges that have both.
+    pub exchanges: u64,
+    /// Of these, those counted lower than the reference, beyond tolerance.
+    pub lower: u64,
+    /// Of these, those counted higher than the reference, beyond tolerance.
+    pub higher: u64,
+    /// Sum of the counts.
+    pub counted: u64,
+    /// Sum of the references.
+    pub reference: u64,
+}
 
 /// Token counts of the answered exchanges seen so far.
 #[derive(Default)]
@@ -15,6 +121,7 @@ pub(super) struct TokenSums {
     cached: Partial,
     reasoning: Partial,
     shown: Reasoning,
+    kinds: Kinds,
     /// Output tokens of the exchanges that have pieces and a known count.
     of_pieces: u64,
     /// Their pieces.
@@ -58,6 +165,7 @@ impl TokenSums {
         let (input, output) = (reading.input_tokens, reading.output_tokens);
         self.tokens.input.add(input);
         self.cached.add(said.cached_input_tokens);
+        self.kinds.add_input(&said);
         let server_input = input.filter(|count| count.source == Source::Usage);
         compare(
             &mut self.tokens.input_against_dataset,
@@ -74,6 +182,7 @@ impl TokenSums {
         self.requested.add(requested);
         self.retokenized.add(retokenized);
         self.reasoning.add(said.reasoning_tokens);
+        self.kinds.add_output(&said);
         self.shown.add(reading, reasoning);
         if let (Some(output), 1..) = (output, reading.pieces) {
             self.of_pieces += u64::from(output.tokens);
@@ -128,7 +237,7 @@ impl TokenSums {
     }
 
     pub(super) fn finish(self, streamed: bool) -> Tokens {
-        Tokens {
+        let mut tokens = Tokens {
             output_requested: self.requested.with(self.answers),
             output_retokenized: self.retokenized.with(self.answers),
             input_cached: self.cached.with(1),
@@ -138,7 +247,9 @@ impl TokenSums {
                 .then(|| self.of_pieces as f64 / self.pieces as f64),
             left_out: Some(self.left_out).filter(|left_out| left_out.answers > 0),
             ..self.tokens
-        }
+        };
+        self.kinds.finish(&mut tokens);
+        tokens
     }
 }
 

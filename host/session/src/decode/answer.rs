@@ -151,12 +151,7 @@ impl Answer {
                 return None;
             }
             Meaning::Usage(usage) => {
-                self.usage = Some(Usage {
-                    input_tokens: usage.input_tokens,
-                    cached_input_tokens: usage.cached_input_tokens,
-                    output_tokens: usage.output_tokens,
-                    reasoning_tokens: usage.reasoning_tokens,
-                });
+                self.usage = Some(usage.into());
                 (Kind::Usage, None)
             }
             Meaning::Finish(word) => {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use model::exchange::Usage;
 use model::frame::Frames;
 use plugins::backend::Meaning;
 use report::probe::Shape;
@@ -41,12 +40,7 @@ pub(super) fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning
                 }
             }
             Meaning::Usage(usage) => {
-                shape.usage = Some(Usage {
-                    input_tokens: usage.input_tokens,
-                    cached_input_tokens: usage.cached_input_tokens,
-                    output_tokens: usage.output_tokens,
-                    reasoning_tokens: usage.reasoning_tokens,
-                });
+                shape.usage = Some((*usage).into());
             }
             Meaning::Finish(word) => shape.finish = Some(word.clone()),
             Meaning::End => shape.end_marker = true,
@@ -140,9 +134,8 @@ mod tests {
     fn usage(output: u32) -> Meaning {
         Meaning::Usage(backend::Usage {
             input_tokens: Some(5),
-            cached_input_tokens: None,
             output_tokens: Some(output),
-            reasoning_tokens: None,
+            ..backend::Usage::default()
         })
     }
 

@@ -235,6 +235,7 @@ impl Counts {
             reasoning_tokens: self
                 .output_tokens_details
                 .and_then(|details| details.thinking_tokens),
+            ..Usage::default()
         })
     }
 }

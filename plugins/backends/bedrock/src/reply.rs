@@ -260,7 +260,7 @@ impl Counts {
             input_tokens: input.map(|fresh| cached.fold(fresh, |sum, n| sum.saturating_add(*n))),
             cached_input_tokens: self.cache_read_input_tokens,
             output_tokens: self.output_tokens,
-            reasoning_tokens: None,
+            ..Usage::default()
         }
     }
 }

@@ -234,7 +234,7 @@ impl Counts {
             input_tokens: tokens.input_tokens.map(whole),
             cached_input_tokens: self.cached_tokens.map(whole),
             output_tokens: tokens.output_tokens.map(whole),
-            reasoning_tokens: None,
+            ..Usage::default()
         })
     }
 }
@@ -243,9 +243,7 @@ impl Tokens {
     fn of_input(self) -> Meaning {
         Meaning::Usage(Usage {
             input_tokens: self.input_tokens.map(whole),
-            cached_input_tokens: None,
-            output_tokens: None,
-            reasoning_tokens: None,
+            ..Usage::default()
         })
     }
 }

@@ -96,6 +96,47 @@ struct Counts {
     cached_content_token_count: Option<u32>,
     candidates_token_count: Option<u32>,
     thoughts_token_count: Option<u32>,
+    #[serde(default)]
+    prompt_tokens_details: Option<Modalities>,
+    #[serde(default)]
+    tool_use_prompt_tokens_details: Option<Modalities>,
+    #[serde(default)]
+    candidates_tokens_details: Option<Modalities>,
+}
+
+/// The counts of what is no text, out of a list by modality; a modality without an entry is absent.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(from = "Vec<OfModality>")]
+struct Modalities {
+    image: Option<u32>,
+    video: Option<u32>,
+    audio: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfModality {
+    #[serde(default)]
+    modality: String,
+    /// Left out where it is 0.
+    #[serde(default)]
+    token_count: u32,
+}
+
+impl From<Vec<OfModality>> for Modalities {
+    fn from(list: Vec<OfModality>) -> Self {
+        let mut modalities = Modalities::default();
+        for entry in list {
+            let of = match entry.modality.as_str() {
+                "IMAGE" => &mut modalities.image,
+                "VIDEO" => &mut modalities.video,
+                "AUDIO" => &mut modalities.audio,
+                _ => continue,
+            };
+            *of = sum(*of, Some(entry.token_count));
+        }
+        modalities
+    }
 }
 
 #[derive(Deserialize)]
@@ -223,16 +264,28 @@ impl Counting {
 impl Counts {
     /// Answers and thoughts are counted apart; what was found in the cache is part of the prompt.
     fn usage(self) -> Usage {
-        let sum = |one: Option<u32>, other: Option<u32>| match (one, other) {
-            (Some(one), Some(other)) => Some(one.saturating_add(other)),
-            (one, other) => one.or(other),
-        };
+        let prompt = self.prompt_tokens_details.unwrap_or_default();
+        let tools = self.tool_use_prompt_tokens_details.unwrap_or_default();
+        let answers = self.candidates_tokens_details.unwrap_or_default();
         Usage {
             input_tokens: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
             cached_input_tokens: self.cached_content_token_count,
             output_tokens: sum(self.candidates_token_count, self.thoughts_token_count),
             reasoning_tokens: self.thoughts_token_count,
+            input_image_tokens: sum(prompt.image, tools.image),
+            input_video_tokens: sum(prompt.video, tools.video),
+            input_audio_tokens: sum(prompt.audio, tools.audio),
+            output_audio_tokens: answers.audio,
+            ..Usage::default()
         }
+    }
+}
+
+/// The sum of two counts; of one, if the other is absent.
+fn sum(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (one, other) => one.or(other),
     }
 }
 

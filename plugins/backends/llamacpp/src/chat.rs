@@ -32,7 +32,7 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     Ok(Request::json("/v1/chat/completions", &body))
 }
 
-/// What counts the tokens of a prompt that were in the cache, on servers whose `usage` does not.
+/// What has the counts that `usage` lacks: of speculative decoding, and on older servers of the cache.
 #[derive(Deserialize)]
 struct Timed {
     timings: Option<Timings>,
@@ -43,6 +43,10 @@ struct Timed {
 pub struct Timings {
     cache_n: Option<u32>,
     prompt_n: Option<u32>,
+    /// Tokens that speculative decoding proposed, if it did.
+    pub draft_n: Option<u32>,
+    /// Of these, those that the model accepted.
+    pub draft_n_accepted: Option<u32>,
 }
 
 impl Timings {
@@ -66,11 +70,13 @@ pub fn decode(
     openai::decode(reply, frame, events)?;
     for event in &mut events[before..] {
         if let Meaning::Usage(usage) = event
-            && usage.cached_input_tokens.is_none()
             && let Ok(timed) = serde_json::from_slice::<Timed>(frame.data)
             && let Some(timings) = timed.timings
         {
-            usage.cached_input_tokens = timings.cached(usage.input_tokens);
+            let cached = usage.cached_input_tokens;
+            usage.cached_input_tokens = cached.or_else(|| timings.cached(usage.input_tokens));
+            usage.draft_tokens = timings.draft_n;
+            usage.accepted_draft_tokens = timings.draft_n_accepted;
         }
     }
     Ok(())

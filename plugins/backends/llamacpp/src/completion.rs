@@ -66,6 +66,9 @@ pub struct Reply {
     produced: Vec<u32>,
     /// How many of the answers are complete.
     complete: usize,
+    /// Tokens that speculative decoding proposed for these, and of them those that were accepted.
+    drafted: Option<u32>,
+    accepted: Option<u32>,
 }
 
 /// The state before the first frame. The host finds the end of a reply that is not streamed by itself.
@@ -158,12 +161,16 @@ impl Reply {
             .iter()
             .fold(0_u32, |sum, more| sum.saturating_add(*more));
         let timings = event.timings.unwrap_or_default();
+        sum(&mut self.drafted, timings.draft_n);
+        sum(&mut self.accepted, timings.draft_n_accepted);
         events.push(Meaning::Usage(Usage {
             input_tokens: event.tokens_evaluated,
             // `tokens_cached` is what the slot holds in the end, the answer included.
             cached_input_tokens: timings.cached(event.tokens_evaluated),
             output_tokens: counted.then_some(output),
-            reasoning_tokens: None,
+            draft_tokens: self.drafted,
+            accepted_draft_tokens: self.accepted,
+            ..Usage::default()
         }));
         let finish = match event.truncated {
             true => Some("truncated".to_owned()),
@@ -196,6 +203,13 @@ impl Reply {
         };
         *so_far = so_far.saturating_add(new);
         Some(new)
+    }
+}
+
+/// Adds what one of several answers counts; a count that none has stays absent.
+fn sum(one: &mut Option<u32>, more: Option<u32>) {
+    if let Some(more) = more {
+        *one = Some(one.unwrap_or(0).saturating_add(more));
     }
 }
 

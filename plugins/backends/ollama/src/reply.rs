@@ -124,9 +124,8 @@ pub fn decode(
 fn usage(input: Option<u32>, output: Option<u32>) -> Option<Meaning> {
     (input.is_some() || output.is_some()).then_some(Meaning::Usage(Usage {
         input_tokens: input,
-        cached_input_tokens: None,
         output_tokens: output,
-        reasoning_tokens: None,
+        ..Usage::default()
     }))
 }
 

@@ -278,6 +278,15 @@ fn events(config: &Config, mistakes: &mut Mistakes) {
         ("events.cached-input-tokens", &events.cached_input_tokens),
         ("events.output-tokens", &events.output_tokens),
         ("events.reasoning-tokens", &events.reasoning_tokens),
+        ("events.draft-tokens", &events.draft_tokens),
+        (
+            "events.accepted-draft-tokens",
+            &events.accepted_draft_tokens,
+        ),
+        ("events.input-image-tokens", &events.input_image_tokens),
+        ("events.input-video-tokens", &events.input_video_tokens),
+        ("events.input-audio-tokens", &events.input_audio_tokens),
+        ("events.output-audio-tokens", &events.output_audio_tokens),
         ("events.error", &events.error),
     ] {
         mistakes.places(key, places);

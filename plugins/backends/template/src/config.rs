@@ -45,8 +45,9 @@ pub struct Config {
     ///
     /// Places: `text`, `reasoning` and `tool-call` of a piece; `finish`, why the server stopped; `tokens` of the event (a
     /// number, or a list such as token ids) or `tokens-so-far`; the server's counts `input-tokens`,
-    /// `cached-input-tokens`, `output-tokens` and `reasoning-tokens`; `error` (default `/error`), the message of an
-    /// error. Null, `false` and an empty text are no finish reason and no error.
+    /// `cached-input-tokens`, `output-tokens`, `reasoning-tokens`, `draft-tokens`, `accepted-draft-tokens`,
+    /// `input-image-tokens`, `input-video-tokens`, `input-audio-tokens` and `output-audio-tokens`; `error` (default
+    /// `/error`), the message of an error. Null, `false` and an empty text are no finish reason and no error.
     ///
     /// `cumulative = true` says that text and reasoning are all there is so far. `done` says what ends a stream: an event
     /// that is only this text, such as `[DONE]`; `{ at = "/done", is = true }`, an event with this value; or
@@ -161,6 +162,18 @@ pub struct Events {
     pub output_tokens: Places,
     /// Of these, tokens of reasoning.
     pub reasoning_tokens: Places,
+    /// Tokens that speculative decoding proposed for the answer.
+    pub draft_tokens: Places,
+    /// Of these, tokens that the model accepted.
+    pub accepted_draft_tokens: Places,
+    /// Of the tokens of the prompt, those of images.
+    pub input_image_tokens: Places,
+    /// Of the tokens of the prompt, those of videos.
+    pub input_video_tokens: Places,
+    /// Of the tokens of the prompt, those of audio.
+    pub input_audio_tokens: Places,
+    /// Of the tokens of the answer, those of audio.
+    pub output_audio_tokens: Places,
     /// An error inside a reply with a success status, and the message in a reply with an error status. Null, `false`
     /// and an empty text mean that there is none.
     pub error: Places,
@@ -185,6 +198,12 @@ impl Default for Events {
             cached_input_tokens: Places::default(),
             output_tokens: Places::default(),
             reasoning_tokens: Places::default(),
+            draft_tokens: Places::default(),
+            accepted_draft_tokens: Places::default(),
+            input_image_tokens: Places::default(),
+            input_video_tokens: Places::default(),
+            input_audio_tokens: Places::default(),
+            output_audio_tokens: Places::default(),
             error: Places::One(Place::Pointer("/error".to_owned())),
             cumulative: false,
             done: None,

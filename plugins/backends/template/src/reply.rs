@@ -18,8 +18,8 @@ pub struct State {
     reasoning: Seen,
     /// Tokens so far, where events state that.
     produced: u32,
-    /// The last counts: input, cached, output, reasoning; and whether they are yet to be reported.
-    counts: [Option<u32>; 4],
+    /// The last counts, in the order of the contract's record; and whether they are yet to be reported.
+    counts: [Option<u32>; 10],
     unreported: bool,
 }
 
@@ -272,6 +272,12 @@ impl State {
             &places.cached_input_tokens,
             &places.output_tokens,
             &places.reasoning_tokens,
+            &places.draft_tokens,
+            &places.accepted_draft_tokens,
+            &places.input_image_tokens,
+            &places.input_video_tokens,
+            &places.input_audio_tokens,
+            &places.output_audio_tokens,
         ]) {
             if let Some(new) = count_at(event, places)? {
                 self.unreported |= *count != Some(new);
@@ -289,12 +295,24 @@ impl State {
                 cached_input_tokens,
                 output_tokens,
                 reasoning_tokens,
+                draft_tokens,
+                accepted_draft_tokens,
+                input_image_tokens,
+                input_video_tokens,
+                input_audio_tokens,
+                output_audio_tokens,
             ] = self.counts;
             events.push(Meaning::Usage(Usage {
                 input_tokens,
                 cached_input_tokens,
                 output_tokens,
                 reasoning_tokens,
+                draft_tokens,
+                accepted_draft_tokens,
+                input_image_tokens,
+                input_video_tokens,
+                input_audio_tokens,
+                output_audio_tokens,
             }));
         }
     }

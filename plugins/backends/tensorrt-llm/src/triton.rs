@@ -332,9 +332,8 @@ impl Reply {
         let output = (!self.uncounted).then_some(self.tokens);
         (input.is_some() || output.is_some()).then_some(Meaning::Usage(Usage {
             input_tokens: input,
-            cached_input_tokens: None,
             output_tokens: output,
-            reasoning_tokens: None,
+            ..Usage::default()
         }))
     }
 }

@@ -211,9 +211,8 @@ pub fn decode(
     if input.is_some() || output.is_some() {
         events.push(Meaning::Usage(Usage {
             input_tokens: input,
-            cached_input_tokens: None,
             output_tokens: output,
-            reasoning_tokens: None,
+            ..Usage::default()
         }));
     }
     let finish = details.finish_reason.map(Cow::into_owned);

@@ -167,12 +167,18 @@ export class Events {
   }
 
   /** The server's token counts. A value that is not a count, such as null, is treated as absent. */
-  usage({ inputTokens, cachedInputTokens, outputTokens, reasoningTokens }) {
+  usage(counts) {
     this.add("usage", {
-      inputTokens: count(inputTokens),
-      cachedInputTokens: count(cachedInputTokens),
-      outputTokens: count(outputTokens),
-      reasoningTokens: count(reasoningTokens),
+      inputTokens: count(counts.inputTokens),
+      cachedInputTokens: count(counts.cachedInputTokens),
+      outputTokens: count(counts.outputTokens),
+      reasoningTokens: count(counts.reasoningTokens),
+      draftTokens: count(counts.draftTokens),
+      acceptedDraftTokens: count(counts.acceptedDraftTokens),
+      inputImageTokens: count(counts.inputImageTokens),
+      inputVideoTokens: count(counts.inputVideoTokens),
+      inputAudioTokens: count(counts.inputAudioTokens),
+      outputAudioTokens: count(counts.outputAudioTokens),
     });
   }
 

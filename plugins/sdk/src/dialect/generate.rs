@@ -48,6 +48,8 @@ struct Totals {
     cached: Option<u32>,
     output: Option<u32>,
     reasoning: Option<u32>,
+    drafted: Option<u32>,
+    accepted: Option<u32>,
 }
 
 /// One answer.
@@ -94,6 +96,33 @@ struct MetaInfo<'a> {
     completion_tokens: Option<u32>,
     cached_tokens: Option<u32>,
     reasoning_tokens: Option<u32>,
+    image_tokens: Option<u32>,
+    video_tokens: Option<u32>,
+    audio_tokens: Option<u32>,
+    // What speculative decoding proposed, and of it what was accepted. SGLang has named it three times; some versions
+    // send two of the names.
+    spec_num_proposed_drafts: Option<u32>,
+    spec_num_correct_drafts: Option<u32>,
+    spec_proposed_drafts: Option<u32>,
+    spec_accepted_drafts: Option<u32>,
+    spec_draft_token_num: Option<u32>,
+    spec_accept_token_num: Option<u32>,
+}
+
+impl MetaInfo<'_> {
+    fn drafted(&self) -> Option<u32> {
+        let newest = self.spec_num_proposed_drafts;
+        newest
+            .or(self.spec_proposed_drafts)
+            .or(self.spec_draft_token_num)
+    }
+
+    fn accepted(&self) -> Option<u32> {
+        let newest = self.spec_num_correct_drafts;
+        newest
+            .or(self.spec_accepted_drafts)
+            .or(self.spec_accept_token_num)
+    }
 }
 
 /// Appends the events of one frame. `text` says what the texts of the chunks mean, if that is known beforehand.
@@ -194,6 +223,8 @@ impl Totals {
         };
         sum(&mut self.output, meta.completion_tokens);
         sum(&mut self.reasoning, meta.reasoning_tokens);
+        sum(&mut self.drafted, meta.drafted());
+        sum(&mut self.accepted, meta.accepted());
         // All answers share the prompt. What one put into the cache, the others find.
         let least = self.cached.into_iter().chain(meta.cached_tokens).min();
         self.cached = least;
@@ -202,6 +233,12 @@ impl Totals {
             cached_input_tokens: self.cached,
             output_tokens: self.output,
             reasoning_tokens: self.reasoning,
+            draft_tokens: self.drafted,
+            accepted_draft_tokens: self.accepted,
+            input_image_tokens: meta.image_tokens,
+            input_video_tokens: meta.video_tokens,
+            input_audio_tokens: meta.audio_tokens,
+            output_audio_tokens: None,
         }
     }
 }

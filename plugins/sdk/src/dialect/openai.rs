@@ -2,6 +2,7 @@
 //! `openai::reply` reads the replies; `openai::responses` has `/v1/responses`, and `openai::pooling` the routes whose
 //! replies are vectors and orders.
 
+mod counts;
 mod messages;
 mod pattern;
 mod pooling;

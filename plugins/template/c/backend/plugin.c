@@ -147,9 +147,16 @@ static bool read_frame(slice frame, events *events, types_error_t *error) {
   if (next(&choices, &choice) && is_object(choice)) read_choice(choice, events);
   slice usage = get(reply, "usage");
   if (is_object(usage)) {
-    add_usage(events, get(usage, "prompt_tokens"),
-              get(get(usage, "prompt_tokens_details"), "cached_tokens"), get(usage, "completion_tokens"),
-              get(get(usage, "completion_tokens_details"), "reasoning_tokens"));
+    slice of_prompt = get(usage, "prompt_tokens_details"), of_answer = get(usage, "completion_tokens_details");
+    add_usage(events, (counts){
+                          .input = get(usage, "prompt_tokens"),
+                          .cached_input = get(of_prompt, "cached_tokens"),
+                          .output = get(usage, "completion_tokens"),
+                          .reasoning = get(of_answer, "reasoning_tokens"),
+                          .accepted_draft = get(of_answer, "accepted_prediction_tokens"),
+                          .input_audio = get(of_prompt, "audio_tokens"),
+                          .output_audio = get(of_answer, "audio_tokens"),
+                      });
   }
   return true;
 }

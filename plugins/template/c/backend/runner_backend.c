@@ -42,12 +42,18 @@ void add_carry(events *events, slice bytes) {
 
 static void set_count(plugin_option_u32_t *count, slice value) { count->is_some = count_of(value, &count->val); }
 
-void add_usage(events *events, slice input, slice cached_input, slice output, slice reasoning) {
+void add_usage(events *events, counts counts) {
   exports_backend_usage_t *usage = &add(events, EXPORTS_BACKEND_MEANING_USAGE)->val.usage;
-  set_count(&usage->input_tokens, input);
-  set_count(&usage->cached_input_tokens, cached_input);
-  set_count(&usage->output_tokens, output);
-  set_count(&usage->reasoning_tokens, reasoning);
+  set_count(&usage->input_tokens, counts.input);
+  set_count(&usage->cached_input_tokens, counts.cached_input);
+  set_count(&usage->output_tokens, counts.output);
+  set_count(&usage->reasoning_tokens, counts.reasoning);
+  set_count(&usage->draft_tokens, counts.draft);
+  set_count(&usage->accepted_draft_tokens, counts.accepted_draft);
+  set_count(&usage->input_image_tokens, counts.input_image);
+  set_count(&usage->input_video_tokens, counts.input_video);
+  set_count(&usage->input_audio_tokens, counts.input_audio);
+  set_count(&usage->output_audio_tokens, counts.output_audio);
 }
 
 bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_backend_frames_t *frames,

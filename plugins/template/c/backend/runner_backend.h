@@ -24,8 +24,14 @@ exports_backend_meaning_t *add(events *events, uint8_t meaning);
 void add_piece(events *events, uint8_t meaning, slice string);
 // The finish reason, in the server's own word: the text of a JSON string.
 void add_finish(events *events, slice string);
-// The server's token counts; a value that is not a count is treated as absent.
-void add_usage(events *events, slice input, slice cached_input, slice output, slice reasoning);
+// The server's token counts, such as `(counts){.input = get(usage, "prompt_tokens")}`. A value that is not a count is
+// treated as absent, as is one that is not named.
+typedef struct {
+  slice input, cached_input, output, reasoning;
+  slice draft, accepted_draft;
+  slice input_image, input_video, input_audio, output_audio;
+} counts;
+void add_usage(events *events, counts counts);
 // The server reported an error, which is a JSON value, inside a reply with a success status.
 void add_failure(events *events, slice error);
 

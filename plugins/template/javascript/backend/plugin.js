@@ -74,6 +74,9 @@ class Codec extends Backend {
         cachedInputTokens: usage.prompt_tokens_details?.cached_tokens,
         outputTokens: usage.completion_tokens,
         reasoningTokens: usage.completion_tokens_details?.reasoning_tokens,
+        acceptedDraftTokens: usage.completion_tokens_details?.accepted_prediction_tokens,
+        inputAudioTokens: usage.prompt_tokens_details?.audio_tokens,
+        outputAudioTokens: usage.completion_tokens_details?.audio_tokens,
       });
     }
   }

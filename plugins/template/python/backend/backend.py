@@ -76,4 +76,7 @@ class Codec(Backend):
                 cached_input_tokens=table(usage, "prompt_tokens_details").get("cached_tokens"),
                 output_tokens=usage.get("completion_tokens"),
                 reasoning_tokens=table(usage, "completion_tokens_details").get("reasoning_tokens"),
+                accepted_draft_tokens=table(usage, "completion_tokens_details").get("accepted_prediction_tokens"),
+                input_audio_tokens=table(usage, "prompt_tokens_details").get("audio_tokens"),
+                output_audio_tokens=table(usage, "completion_tokens_details").get("audio_tokens"),
             )

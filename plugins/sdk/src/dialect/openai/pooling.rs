@@ -13,7 +13,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::reply::{Counts, not_a_chunk};
+use super::counts::Counts;
+use super::reply::not_a_chunk;
 use crate::build::bytes_of_base64;
 use crate::{Body, Embedded, Error, Meaning, Prompt, Ranked, Request, Sample, Settings, Usage};
 
@@ -192,9 +193,8 @@ fn order(places: Vec<Place>, usage: Option<Counts>, events: &mut Vec<Meaning>) {
     events.push(Meaning::Order(ranked));
     let usage = usage.and_then(read).or(tokens.map(|tokens| Usage {
         input_tokens: Some(tokens),
-        cached_input_tokens: None,
         output_tokens: None,
-        reasoning_tokens: None,
+        ..Usage::default()
     }));
     events.extend(usage.map(Meaning::Usage));
 }
@@ -208,7 +208,7 @@ fn read(counts: Counts) -> Option<Usage> {
             input_tokens: total,
             cached_input_tokens: usage.and_then(|usage| usage.cached_input_tokens),
             output_tokens: usage.and_then(|usage| usage.output_tokens),
-            reasoning_tokens: None,
+            ..Usage::default()
         });
     }
     usage
@@ -255,9 +255,8 @@ mod tests {
     fn usage(input: u32, output: Option<u32>) -> Meaning {
         Meaning::Usage(Usage {
             input_tokens: Some(input),
-            cached_input_tokens: None,
             output_tokens: output,
-            reasoning_tokens: None,
+            ..Usage::default()
         })
     }
 

@@ -5,11 +5,12 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::counts::{Counts, Metrics};
 use super::pattern::{Of, Pattern};
 use super::pooling::pooled;
 use crate::dialect::explain;
 use crate::dialect::generate::Length;
-use crate::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
+use crate::{Error, Frame, Meaning, Output, Reason, Refusal};
 
 /// What decoding remembers of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -40,6 +41,8 @@ struct Chunk<'a> {
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<Counts>,
+    #[serde(borrow)]
+    metrics: Option<Metrics<'a>>,
     /// An error of SGLang and LMDeploy may be at the top level, without `error` around it.
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -72,27 +75,6 @@ struct Delta<'a> {
     tool_calls: Option<Vec<&'a RawValue>>,
     /// Where LMDeploy has the ids on the chat route.
     gen_tokens: Option<Length>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Counts {
-    pub(super) prompt_tokens: Option<u32>,
-    completion_tokens: Option<u32>,
-    pub(super) total_tokens: Option<u32>,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-    /// Where SGLang puts it.
-    reasoning_tokens: Option<u32>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<u32>,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    reasoning_tokens: Option<u32>,
 }
 
 /// Appends the events of one frame, of a stream or a whole body. Only a stream's `[DONE]` gives the end
@@ -206,7 +188,11 @@ impl Reply {
         // Servers that count every piece repeat the counts of the pieces; only the last count is new.
         let last = only_usage || !finishes.is_empty() || events.len() == before;
         if let Some(counts) = chunk.usage.filter(|_| last) {
-            events.extend(counts.usage().map(Meaning::Usage));
+            let mut usage = counts.usage();
+            if let (Some(usage), Some(metrics)) = (&mut usage, chunk.metrics) {
+                metrics.add_to(usage);
+            }
+            events.extend(usage.map(Meaning::Usage));
         }
         events.extend(finishes.into_iter().map(finished));
     }
@@ -252,28 +238,6 @@ impl Reply {
             events.push(Meaning::End);
             self.ended = true;
         }
-    }
-}
-
-impl Counts {
-    /// `None` if nothing was counted.
-    pub(super) fn usage(self) -> Option<Usage> {
-        let usage = Usage {
-            input_tokens: self.prompt_tokens,
-            cached_input_tokens: self.prompt_tokens_details.and_then(|d| d.cached_tokens),
-            output_tokens: self.completion_tokens,
-            reasoning_tokens: self
-                .completion_tokens_details
-                .and_then(|d| d.reasoning_tokens)
-                .or(self.reasoning_tokens),
-        };
-        let counted = [
-            usage.input_tokens,
-            usage.cached_input_tokens,
-            usage.output_tokens,
-            usage.reasoning_tokens,
-        ];
-        counted.iter().any(Option::is_some).then_some(usage)
     }
 }
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import fields
 
 from runner_plugin import configured, invalid_config, invalid_input, parsed, protocol, well_formed
 from wit_world.exports import backend as api
@@ -143,10 +144,12 @@ class Events:
         """Bytes, such as an id that the server issued, for the next request of the conversation; at most 64 KiB."""
         self._add(api.Meaning_Carry(data))
 
-    def usage(self, input_tokens=None, cached_input_tokens=None, output_tokens=None, reasoning_tokens=None):
-        """The server's token counts. A value that is not a count, such as null, is treated as absent."""
-        counts = map(count, (input_tokens, cached_input_tokens, output_tokens, reasoning_tokens))
-        self._add(api.Meaning_Usage(api.Usage(*counts)))
+    def usage(self, **counts):
+        """The server's token counts, by the names of the contract's record `usage`, such as `input_tokens=12`.
+        A value that is not a count, such as null, is treated as absent, as is one that is not given."""
+        absent = dict.fromkeys(field.name for field in fields(api.Usage))
+        given = {name: count(value) for name, value in counts.items()}
+        self._add(api.Meaning_Usage(api.Usage(**absent | given)))
 
     def finish(self, reason):
         """The finish reason, in the server's own word."""

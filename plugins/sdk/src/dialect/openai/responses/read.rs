@@ -310,6 +310,7 @@ impl Counts {
             cached_input_tokens: self.input_tokens_details.and_then(|d| d.cached_tokens),
             output_tokens: self.output_tokens,
             reasoning_tokens: self.output_tokens_details.and_then(|d| d.reasoning_tokens),
+            ..Usage::default()
         };
         let counted = usage.input_tokens.or(usage.output_tokens);
         counted.map(|_| usage)
