@@ -32,6 +32,20 @@ pub fn schema<C: JsonSchema>() -> String {
     schemars::schema_for!(C).as_value().to_string()
 }
 
+/// Checks the key `prefix`, the path that stands before an API's routes, and takes the `/` at its end away.
+///
+/// # Errors
+/// The message for a path that does not begin with `/`; several mistakes go into one [`Error::InvalidConfig`].
+pub fn check_prefix(prefix: &mut String) -> Result<(), String> {
+    if !prefix.is_empty() && !prefix.starts_with('/') {
+        return Err(format!(
+            "key `prefix`: expected a path that begins with `/`, or nothing, got `{prefix}`"
+        ));
+    }
+    prefix.truncate(prefix.trim_end_matches('/').len());
+    Ok(())
+}
+
 /// The host passes JSON made from the user's TOML, so its lines and columns would only mislead.
 fn without_position(message: &str) -> String {
     match message.rfind(" at line ") {

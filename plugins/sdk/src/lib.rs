@@ -52,7 +52,7 @@ pub use bindings::host::types::{Candidates, Continuation, Dependency, Error, Med
 pub use bindings::host::types::{Part, Point, Prompt, Role, Sample, Sampling, Settings, Turn};
 pub use bindings::scorer::{Count, CountSource, Exchange, Score};
 pub use body::Body;
-pub use config::{parse, schema};
+pub use config::{check_prefix, parse, schema};
 pub use dataset::{Dataset, ENOUGH, Inputs};
 pub use inputs::{File, Files, Reader, Tokenizer};
 pub use refuse::Setting;

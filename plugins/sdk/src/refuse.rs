@@ -30,7 +30,7 @@ pub enum Setting {
 
 impl Setting {
     /// Whether the run or the sample sets it.
-    fn is_set(self, sample: &Sample, settings: &Settings) -> bool {
+    pub(crate) fn is_set(self, sample: &Sample, settings: &Settings) -> bool {
         let sampling: &Sampling = &settings.sampling;
         match self {
             Setting::IgnoreEos => settings.ignore_eos,
@@ -46,19 +46,29 @@ impl Setting {
         }
     }
 
-    /// Its key under `[request]`, and the flag to set it, or to turn it off if it is on by default.
-    fn names(self) -> &'static str {
+    /// Its key under `[request]`.
+    pub(crate) fn key(self) -> &'static str {
         match self {
-            Setting::IgnoreEos => "`ignore-eos` (turn it off with --disable-ignore-eos)",
-            Setting::MinOutputTokens => "`min-output-tokens` (--min-output-tokens)",
-            Setting::TopK => "`top-k` (--top-k)",
-            Setting::MinP => "`min-p` (--min-p)",
-            Setting::FrequencyPenalty => "`frequency-penalty` (--frequency-penalty)",
-            Setting::PresencePenalty => "`presence-penalty` (--presence-penalty)",
-            Setting::RepetitionPenalty => "`repetition-penalty` (--repetition-penalty)",
-            Setting::Seed => "`sampling-seed` (--sampling-seed)",
-            Setting::Stop => "`stop` (--stop)",
-            Setting::Adapter => "`adapters` (--lora-modules), or the dataset's adapter",
+            Setting::IgnoreEos => "ignore-eos",
+            Setting::MinOutputTokens => "min-output-tokens",
+            Setting::TopK => "top-k",
+            Setting::MinP => "min-p",
+            Setting::FrequencyPenalty => "frequency-penalty",
+            Setting::PresencePenalty => "presence-penalty",
+            Setting::RepetitionPenalty => "repetition-penalty",
+            Setting::Seed => "sampling-seed",
+            Setting::Stop => "stop",
+            Setting::Adapter => "adapters",
+        }
+    }
+
+    /// Its key, and the flag to set it, or to turn it off if it is on by default.
+    fn names(self) -> String {
+        let key = self.key();
+        match self {
+            Setting::IgnoreEos => format!("`{key}` (turn it off with --disable-ignore-eos)"),
+            Setting::Adapter => format!("`{key}` (--lora-modules), or the dataset's adapter"),
+            _ => format!("`{key}` (--{key})"),
         }
     }
 }

@@ -9,7 +9,7 @@ mod request;
 
 use runner_plugin::dialect::explain;
 use runner_plugin::{Backend, Control, Credentials, Error, Frame, Meaning, Refusal, Request};
-use runner_plugin::{Sample, Settings};
+use runner_plugin::{Sample, Settings, check_prefix};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -70,13 +70,7 @@ impl Backend for Anthropic {
     type State = reply::Reply;
 
     fn open(mut config: Config) -> Result<Self, Error> {
-        let mut wrong = Vec::new();
-        if !config.prefix.is_empty() && !config.prefix.starts_with('/') {
-            wrong.push(format!(
-                "key `prefix`: expected a path that begins with `/`, or nothing, got `{}`",
-                config.prefix
-            ));
-        }
+        let mut wrong: Vec<String> = check_prefix(&mut config.prefix).err().into_iter().collect();
         let token = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
         if !token(&config.version) {
             wrong.push(format!(
@@ -92,9 +86,6 @@ impl Backend for Anthropic {
         if !wrong.is_empty() {
             return Err(Error::InvalidConfig(wrong.join("\n")));
         }
-        config
-            .prefix
-            .truncate(config.prefix.trim_end_matches('/').len());
         Ok(Anthropic(config))
     }
 

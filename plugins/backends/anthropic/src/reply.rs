@@ -4,7 +4,7 @@
 //! so far, with the prompt's again on some servers. The counts of the prompt exclude what was found in or written to
 //! the cache, so the prompt's length is the sum of three fields.
 
-use runner_plugin::dialect::{explain, tools};
+use runner_plugin::dialect::{explain, frames, tools};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -78,6 +78,9 @@ struct Delta {
     stop_reason: Option<String>,
 }
 
+/// What a frame should be.
+const EVENT: &str = "an event of the Messages API";
+
 /// Appends the events of one frame.
 ///
 /// # Errors
@@ -92,20 +95,13 @@ pub fn decode(
     if data == b"[DONE]" {
         return Ok(());
     }
-    let wrong = |why: &dyn std::fmt::Display| {
-        Error::Protocol(format!(
-            "expected an event of the Messages API, got `{}`: {why}",
-            explain::excerpt(data, 120)
-        ))
-    };
-    let text = str::from_utf8(data).map_err(|error| wrong(&error))?;
-    let event: Event = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    let event: Event = frames::json(data, EVENT)?;
     if event.error.is_some() {
         events.push(Meaning::Failure(told(data, explain::in_band(data))));
         return Ok(());
     }
     let Some(kind) = event.kind.as_deref() else {
-        return Err(wrong(&"it has no type or error"));
+        return Err(frames::unexpected(data, EVENT, &"it has no type or error"));
     };
     let index = event.index.unwrap_or(0);
     match kind {

@@ -26,7 +26,7 @@ pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
         instructions,
         turns,
     } = conversation::read(&sample.prompt, API)?;
-    refuse::settings(API, &MISSING, settings)?;
+    refuse::settings(API, &MISSING, sample, settings)?;
     let Some(limit) = settings.output_tokens_for(sample) else {
         return Err(Error::InvalidConfig(format!(
             "key `request.output-tokens`: {API} needs a limit for every answer, and sample {} has none; pass for \

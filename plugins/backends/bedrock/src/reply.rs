@@ -3,12 +3,12 @@
 //! A stream ends with the message `metadata`, which counts the tokens; without it, it is cut short. The count of the
 //! prompt excludes what was read from or written to the cache.
 
-use runner_plugin::dialect::{explain, tools};
+use runner_plugin::dialect::{explain, frames, tools};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::message::Message;
+use super::message::Message;
 
 /// What decoding remembers of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -277,12 +277,7 @@ fn finish(reason: String) -> Meaning {
 }
 
 fn parse<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Error> {
-    serde_json::from_slice(data).map_err(|error| {
-        Error::Protocol(format!(
-            "expected JSON of Bedrock's Converse, got `{}`: {error}",
-            explain::excerpt(data, 120)
-        ))
-    })
+    frames::json(data, "JSON of Bedrock's Converse")
 }
 
 /// An error inside a stream: the name of its type, and a payload with a message.

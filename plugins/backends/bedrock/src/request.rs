@@ -27,7 +27,7 @@ pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
         instructions,
         turns,
     } = conversation::read(&sample.prompt, API)?;
-    refuse::settings(API, &MISSING, settings)?;
+    refuse::settings(API, &MISSING, sample, settings)?;
     let (defined, parameters) = tools::take(sample)?;
     let mut body = Body::new();
     let turns: Vec<Value> = turns.iter().map(turn).collect::<Result<_, _>>()?;

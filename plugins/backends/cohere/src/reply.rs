@@ -1,6 +1,6 @@
 //! Replies of Cohere's API: chat, streamed and whole, vectors, and orders.
 
-use runner_plugin::dialect::{explain, openai, tools};
+use runner_plugin::dialect::{explain, frames, openai, tools};
 use runner_plugin::{Embedded, Error, Frame, Meaning, Output, Reason, Refusal, ServedModel, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -97,6 +97,9 @@ struct Meta {
     tokens: Option<Tokens>,
 }
 
+/// What a frame should be.
+const EVENT: &str = "an event of Cohere's API";
+
 /// Appends the events of one frame.
 ///
 /// # Errors
@@ -111,14 +114,7 @@ pub fn decode(
     if data == b"[DONE]" {
         return Ok(());
     }
-    let wrong = |why: &dyn std::fmt::Display| {
-        Error::Protocol(format!(
-            "expected an event of Cohere's API, got `{}`: {why}",
-            explain::excerpt(data, 120)
-        ))
-    };
-    let text = str::from_utf8(data).map_err(|error| wrong(&error))?;
-    let event: Event = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    let event: Event = frames::json(data, EVENT)?;
     if let Some(kind) = &event.kind {
         reply.read(
             kind,
@@ -132,9 +128,9 @@ pub fn decode(
         .meta
         .and_then(|meta| meta.tokens.or(meta.billed_units));
     if let Some(embeddings) = event.embeddings {
-        let vectors = embeddings
-            .float
-            .ok_or_else(|| wrong(&"it has no vectors of the type `float`"))?;
+        let vectors = embeddings.float.ok_or_else(|| {
+            frames::unexpected(data, EVENT, &"it has no vectors of the type `float`")
+        })?;
         for (index, values) in (0..).zip(vectors) {
             events.push(Meaning::Vector(Embedded { index, values }));
         }
@@ -148,7 +144,11 @@ pub fn decode(
         return Ok(());
     }
     let Some(message) = event.message else {
-        return Err(wrong(&"it has no type, message, embeddings or results"));
+        return Err(frames::unexpected(
+            data,
+            EVENT,
+            &"it has no type, message, embeddings or results",
+        ));
     };
     let Ok(message) = serde_json::from_str::<Message>(message.get()) else {
         // An error has a text there.

@@ -6,7 +6,7 @@ use runner_plugin::dialect::tools::{self, Choice, Tools};
 use runner_plugin::{Body, Error, Prompt, Request, Sample, Settings};
 use serde_json::{Value, json};
 
-use crate::InputType;
+use super::InputType;
 
 /// The API in messages.
 const API: &str = "Cohere's chat route";
@@ -64,7 +64,7 @@ pub fn written(
 /// Writes the body for the chat route; returns the sample's parameters that are left.
 fn chat(body: &mut Body, sample: &Sample, settings: &Settings) -> Result<Option<String>, Error> {
     let conversation = conversation::read(&sample.prompt, API)?;
-    refuse::settings(API, &MISSING, settings)?;
+    refuse::settings(API, &MISSING, sample, settings)?;
     let (defined, parameters) = tools::take(sample)?;
     body.set("messages", messages(&conversation)?);
     if let Some(tools) = defined {

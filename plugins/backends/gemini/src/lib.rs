@@ -9,7 +9,7 @@ mod request;
 
 use runner_plugin::dialect::explain;
 use runner_plugin::{Backend, Control, Credentials, Error, Frame, Head, Meaning, Refusal};
-use runner_plugin::{Request, Sample, ServedModel, Settings};
+use runner_plugin::{Request, Sample, ServedModel, Settings, check_prefix};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -61,13 +61,7 @@ impl Backend for Gemini {
     type State = reply::Reply;
 
     fn open(mut config: Config) -> Result<Self, Error> {
-        let mut wrong = Vec::new();
-        if !config.prefix.is_empty() && !config.prefix.starts_with('/') {
-            wrong.push(format!(
-                "key `prefix`: expected a path that begins with `/`, or nothing, got `{}`",
-                config.prefix
-            ));
-        }
+        let mut wrong: Vec<String> = check_prefix(&mut config.prefix).err().into_iter().collect();
         if let Some(budget) = config.thinking_budget.filter(|budget| *budget < -1) {
             wrong.push(format!(
                 "key `thinking-budget`: expected a number of tokens, or -1 to let the model decide, got {budget}"
@@ -76,9 +70,6 @@ impl Backend for Gemini {
         if !wrong.is_empty() {
             return Err(Error::InvalidConfig(wrong.join("\n")));
         }
-        config
-            .prefix
-            .truncate(config.prefix.trim_end_matches('/').len());
         Ok(Gemini(config))
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use runner_plugin::dialect::{explain, tools};
+use runner_plugin::dialect::{explain, frames, tools};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, ServedModel, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -321,6 +321,9 @@ fn blocked(reason: &str, message: Option<String>) -> Refusal {
     }
 }
 
+/// What a frame should be.
+const EVENT: &str = "a GenerateContentResponse";
+
 /// Appends the events of one frame.
 ///
 /// # Errors
@@ -331,14 +334,7 @@ pub fn decode(
     events: &mut Vec<Meaning>,
 ) -> Result<(), Error> {
     let data = frame.data.trim_ascii();
-    let wrong = |why: &dyn std::fmt::Display| {
-        Error::Protocol(format!(
-            "expected a GenerateContentResponse, got `{}`: {why}",
-            explain::excerpt(data, 120)
-        ))
-    };
-    let text = str::from_utf8(data).map_err(|error| wrong(&error))?;
-    let event: Event = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    let event: Event = frames::json(data, EVENT)?;
     if event.error.is_some() {
         events.push(Meaning::Failure(told(data, explain::in_band(data))));
         return Ok(());
@@ -347,7 +343,9 @@ pub fn decode(
         && event.usage_metadata.is_none()
         && event.prompt_feedback.is_none()
     {
-        return Err(wrong(
+        return Err(frames::unexpected(
+            data,
+            EVENT,
             &"it has no candidates, usageMetadata, promptFeedback or error",
         ));
     }

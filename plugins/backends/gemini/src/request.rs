@@ -6,7 +6,7 @@ use runner_plugin::dialect::tools::{self, Choice, Tools};
 use runner_plugin::{Body, Error, Media, Sample, Settings};
 use serde_json::{Map, Value, json};
 
-use crate::Config;
+use super::Config;
 
 /// The API in messages.
 const API: &str = "the Gemini API";
@@ -25,7 +25,7 @@ pub fn body(config: &Config, sample: &Sample, settings: &Settings) -> Result<Bod
         instructions,
         turns,
     } = conversation::read(&sample.prompt, API)?;
-    refuse::settings(API, &MISSING, settings)?;
+    refuse::settings(API, &MISSING, sample, settings)?;
     let (defined, parameters) = tools::take(sample)?;
     let mut body = Body::new();
     let contents: Vec<Value> = turns.iter().map(turn).collect::<Result<_, _>>()?;

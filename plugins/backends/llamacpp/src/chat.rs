@@ -4,7 +4,7 @@ use runner_plugin::dialect::openai;
 use runner_plugin::{Error, Frame, Meaning, Prompt, Request, Sample, Setting, Settings};
 use serde::Deserialize;
 
-use crate::adapter;
+use super::adapter;
 
 /// Writes the request for a conversation.
 ///

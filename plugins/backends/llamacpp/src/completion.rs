@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use runner_plugin::dialect::{explain, openai};
+use runner_plugin::dialect::{explain, frames, openai};
 use runner_plugin::{Body, Error, Frame, Head, Meaning, Output, Prompt, Request, Sample};
 use runner_plugin::{Setting, Settings, Usage};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::adapter;
-use crate::chat::Timings;
+use super::adapter;
+use super::chat::Timings;
 
 const PATH: &str = "/completion";
 
@@ -214,8 +214,5 @@ fn sum(one: &mut Option<u32>, more: Option<u32>) {
 }
 
 fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
-    Error::Protocol(format!(
-        "expected an event of llama.cpp, got `{}`: {why}",
-        explain::excerpt(data, 120)
-    ))
+    frames::unexpected(data, "an event of llama.cpp", why)
 }

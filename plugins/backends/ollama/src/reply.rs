@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use runner_plugin::dialect::explain;
+use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{Embedded, Error, Frame, Head, Meaning, Output, Refusal, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::refined;
+use super::refined;
 
 /// What decoding remembers of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,8 +141,5 @@ fn failure(line: &[u8]) -> Refusal {
 }
 
 fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
-    Error::Protocol(format!(
-        "expected a line of Ollama, got `{}`: {why}",
-        explain::excerpt(data, 120)
-    ))
+    frames::unexpected(data, "a line of Ollama", why)
 }

@@ -5,7 +5,7 @@ use runner_plugin::{Body, Error, Media, Message, Part, Prompt, Request, Role, Sa
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Config, Route};
+use super::{Config, Route};
 
 /// What `options` has no field for. Ollama always ends an answer at the end-of-sequence token.
 const UNSUPPORTED: [Setting; 2] = [Setting::IgnoreEos, Setting::MinOutputTokens];

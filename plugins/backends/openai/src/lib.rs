@@ -5,6 +5,7 @@
 use runner_plugin::dialect::openai::{self, responses};
 use runner_plugin::{
     Backend, Body, Control, Credentials, Earlier, Error, Frame, Meaning, Request, Sample, Settings,
+    check_prefix,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -108,18 +109,10 @@ impl Backend for OpenAi {
     type State = State;
 
     fn open(mut config: Config) -> Result<Self, Error> {
-        if !config.prefix.is_empty() && !config.prefix.starts_with('/') {
-            return Err(Error::InvalidConfig(format!(
-                "key `prefix`: expected a path that begins with `/`, or nothing, got `{}`",
-                config.prefix
-            )));
-        }
+        check_prefix(&mut config.prefix).map_err(Error::InvalidConfig)?;
         if config.store && config.route != openai::Route::Responses {
             return Err(responses::store_needs_route());
         }
-        config
-            .prefix
-            .truncate(config.prefix.trim_end_matches('/').len());
         Ok(OpenAi(config))
     }
 

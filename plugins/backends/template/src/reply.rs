@@ -1,6 +1,6 @@
 //! Replies: what stands at the configured places of an event.
 
-use runner_plugin::dialect::explain;
+use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -135,12 +135,7 @@ pub fn decode(
         state.end(events);
         return Ok(());
     }
-    let event: Value = serde_json::from_slice(data).map_err(|error| {
-        Error::Protocol(format!(
-            "expected an event in JSON, got `{}`: {error}",
-            explain::excerpt(data, 120)
-        ))
-    })?;
+    let event: Value = frames::json(data, "an event in JSON")?;
     if let Some(told) = said(&event, &places.error) {
         events.push(Meaning::Failure(failure(told)));
         return Ok(());

@@ -5,7 +5,7 @@ use runner_plugin::dialect::openai;
 use runner_plugin::{Error, Prompt, Request, Sample, Setting, Settings};
 use serde::Serialize;
 
-use crate::Config;
+use super::Config;
 
 #[derive(Serialize)]
 struct StreamOptions {

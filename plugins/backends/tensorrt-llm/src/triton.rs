@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use runner_plugin::dialect::explain;
+use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{Body, Error, Frame, Head, Meaning, Output, Prompt, Request, Sample};
 use runner_plugin::{ServedModel, Setting, Settings, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::Config;
+use super::Config;
 
 /// The models that `ensemble` and `tensorrt_llm_bls` are made of, which take no text.
 const PARTS: [&str; 5] = [
@@ -339,8 +339,5 @@ impl Reply {
 }
 
 fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
-    Error::Protocol(format!(
-        "expected an event of Triton, got `{}`: {why}",
-        explain::excerpt(data, 120)
-    ))
+    frames::unexpected(data, "an event of Triton", why)
 }

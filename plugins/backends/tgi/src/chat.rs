@@ -3,7 +3,7 @@
 use runner_plugin::dialect::openai;
 use runner_plugin::{Error, Frame, Meaning, Part, Prompt, Request, Sample, Setting, Settings};
 
-use crate::native;
+use super::native;
 
 /// The request's fields that TGI does not have, or means something else by: it turns `presence_penalty` into a
 /// repetition penalty of 2 more (`ChatRequest::try_into_generate` in `router/src/lib.rs`).

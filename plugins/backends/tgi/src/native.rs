@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use runner_plugin::dialect::{explain, openai};
+use runner_plugin::dialect::{explain, frames, openai};
 use runner_plugin::{Body, Error, Frame, Head, Meaning, Output, Prompt, Reason, Refusal};
 use runner_plugin::{Request, Sample, Sampling, Setting, Settings, Usage};
 use serde::{Deserialize, Serialize};
@@ -232,10 +232,7 @@ fn piece(text: String, choice: u32, tokens: Option<u32>) -> Output {
 }
 
 fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
-    Error::Protocol(format!(
-        "expected an event of TGI, got `{}`: {why}",
-        explain::excerpt(data, 120)
-    ))
+    frames::unexpected(data, "an event of TGI", why)
 }
 
 /// The refusal with the kind of error that TGI itself states as `error_type` (`InferError` in

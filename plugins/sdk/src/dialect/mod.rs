@@ -4,6 +4,7 @@
 
 pub mod conversation;
 pub mod explain;
+pub mod frames;
 pub mod generate;
 pub mod openai;
 pub mod prometheus;

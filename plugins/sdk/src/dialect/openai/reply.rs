@@ -8,9 +8,12 @@ use serde_json::value::RawValue;
 use super::counts::{Counts, Metrics};
 use super::pattern::{Of, Pattern};
 use super::pooling::pooled;
-use crate::dialect::explain;
 use crate::dialect::generate::Length;
+use crate::dialect::{explain, frames};
 use crate::{Error, Frame, Meaning, Output, Reason, Refusal};
+
+/// What a frame should be.
+const CHUNK: &str = "a chunk of a reply";
 
 /// What decoding remembers of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -270,10 +273,9 @@ fn finished(reason: String) -> Meaning {
     }
 }
 
-/// Reads a chunk of JSON. One check of the whole text costs less than a check of every string in it.
+/// Reads a chunk of JSON.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Error> {
-    let text = str::from_utf8(data).map_err(|error| not_a_chunk(data, &error))?;
-    serde_json::from_str(text).map_err(|error| not_a_chunk(data, &error))
+    frames::json(data, CHUNK)
 }
 
 /// The failure that an error value reports.
@@ -283,8 +285,5 @@ pub(crate) fn failure(error: &[u8]) -> Meaning {
 
 /// The error for a frame in an unknown format, with the frame's beginning.
 pub(crate) fn not_a_chunk(data: &[u8], why: &dyn std::fmt::Display) -> Error {
-    Error::Protocol(format!(
-        "expected a chunk of a reply, got `{}`: {why}",
-        explain::excerpt(data, 120)
-    ))
+    frames::unexpected(data, CHUNK, why)
 }
