@@ -12,28 +12,91 @@ use super::check::{GIVEN, How, at_once, check, failure};
 use crate::support::process::{Mock, run, runner, words};
 use crate::support::raw::{Act, Raw, say};
 
-/// A backend and its configuration, and what the mock engine needs for it.
+/// A dialect, as a backend requests it and the mock engine speaks it.
+#[derive(Clone, Copy, Debug)]
+struct Dialect {
+    backend: &'static str,
+    /// The backend's configuration.
+    config: &'static str,
+    /// What the scenario says of the target and of requests, in whole tables.
+    scenario: &'static str,
+    /// The mock engine's flags.
+    mock: &'static [&'static str],
+}
+
+const MODEL: &str = "[target]\nmodel = 'mock'\n";
+
+/// The dialects that the mock engine speaks by itself.
+const fn built_in(
+    backend: &'static str,
+    config: &'static str,
+    mock: &'static [&'static str],
+) -> Dialect {
+    Dialect {
+        backend,
+        config,
+        scenario: MODEL,
+        mock,
+    }
+}
+
+/// An engine that a script plays, of this name; the model and whether answers have the length that is asked for.
+macro_rules! scripted {
+    ($engine:literal, $config:literal, $model:literal, $ignore_eos:literal) => {
+        Dialect {
+            backend: $engine,
+            config: $config,
+            scenario: concat!(
+                "[target]\nmodel = '",
+                $model,
+                "'\n[request]\nignore-eos = ",
+                $ignore_eos,
+                "\n"
+            ),
+            mock: &[
+                "--script",
+                concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/../mock/engines/",
+                    $engine,
+                    ".toml"
+                ),
+            ],
+        }
+    };
+}
+
 #[rustfmt::skip]
-const DIALECTS: [(&str, &str, &[&str]); 10] = [
-    ("openai", "route = 'completions'", &[]),
-    ("openai", "route = 'chat'", &[]),
-    ("vllm", "", &[]),
-    ("vllm", "route = 'chat'", &["--reasoning-tokens", "1"]),
-    ("sglang", "", &[]),
-    ("sglang", "", &["--incremental"]),
-    ("sglang", "route = 'chat'", &["--reasoning-field", "reasoning_content"]),
-    ("lmdeploy", "", &["--generate", "lmdeploy"]),
-    ("lmdeploy", "route = 'chat'", &["--generate", "lmdeploy"]),
-    ("lmdeploy", "route = 'generate'", &["--generate", "lmdeploy"]),
+const DIALECTS: [Dialect; 14] = [
+    built_in("openai", "route = 'completions'", &[]),
+    built_in("openai", "route = 'chat'", &[]),
+    built_in("vllm", "", &[]),
+    built_in("vllm", "route = 'chat'", &["--reasoning-tokens", "1"]),
+    built_in("sglang", "", &[]),
+    built_in("sglang", "", &["--incremental"]),
+    built_in("sglang", "route = 'chat'", &["--reasoning-field", "reasoning_content"]),
+    built_in("lmdeploy", "", &["--generate", "lmdeploy"]),
+    built_in("lmdeploy", "route = 'chat'", &["--generate", "lmdeploy"]),
+    built_in("lmdeploy", "route = 'generate'", &["--generate", "lmdeploy"]),
+    scripted!("gemini", "", "gemini-mock", false),
+    scripted!("llamacpp", "", "mock", true),
+    scripted!("ollama", "", "mock", false),
+    scripted!("tgi", "", "mock", false),
 ];
 
-/// What streams end with; line ends after it may be missing.
+/// What many streams end with; line ends after it may be missing.
 const END: &str = "data: [DONE]";
 
 /// A run of prompts that are all alike, one after the other.
-fn one_by_one(place: &Path, (backend, config): (&str, &str), url: &str, flags: &str) -> Command {
+fn one_by_one(place: &Path, dialect: Dialect, url: &str, flags: &str) -> Command {
+    let Dialect {
+        backend,
+        config,
+        scenario,
+        ..
+    } = dialect;
     let scenario = format!(
-        "[target]\nmodel = 'mock'\n[backend]\nplugin = 'backends/{backend}.wasm'\n[backend.config]\n{config}\n\
+        "{scenario}[backend]\nplugin = 'backends/{backend}.wasm'\n[backend.config]\n{config}\n\
          [dataset]\nplugin = 'datasets/random.wasm'\n[dataset.config]\nlike = 'vllm'\ninput-len = 4\noutput-len = 2\n\
          [load]\narrival = 'closed'\nconcurrency = 1\nwarmup = 0\n"
     );
@@ -45,7 +108,7 @@ fn one_by_one(place: &Path, (backend, config): (&str, &str), url: &str, flags: &
 }
 
 /// What the mock engine answers to the request that this backend makes: every byte.
-fn reply(dialect: (&str, &str), script: &[&str], flags: &str) -> Vec<u8> {
+fn reply(dialect: Dialect, flags: &str) -> Vec<u8> {
     let listener = Raw::engine(|_| vec![Act::Close]);
     let (place, listening) = (TempDir::new().unwrap(), listener.listen());
     let flags = format!("{flags} --num-prompts 1");
@@ -61,7 +124,7 @@ fn reply(dialect: (&str, &str), script: &[&str], flags: &str) -> Vec<u8> {
     let last = request
         .unwrap()
         .replacen("\r\n", "\r\nconnection: close\r\n", 1);
-    let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], script].concat());
+    let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], dialect.mock].concat());
     let mut stream = TcpStream::connect(mock.url.trim_start_matches("http://")).unwrap();
     stream.write_all(last.as_bytes()).unwrap();
     let mut reply = Vec::new();
@@ -69,27 +132,28 @@ fn reply(dialect: (&str, &str), script: &[&str], flags: &str) -> Vec<u8> {
     reply
 }
 
-fn after(reply: &[u8], what: &str) -> usize {
-    let what = what.as_bytes();
-    let at = reply.windows(what.len()).rposition(|window| window == what);
-    at.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(reply))) + what.len()
+/// Where a stream's last event ends: the end marker, or an object.
+fn end(reply: &[u8]) -> usize {
+    let after = |what: &str| {
+        let what = what.as_bytes();
+        let at = reply.windows(what.len()).rposition(|window| window == what);
+        Some(at? + what.len())
+    };
+    let end = after(END).or_else(|| after("}"));
+    end.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(reply)))
 }
 
 /// The outcome for a reply of this many bytes is that of what the client has then, and nothing else.
-fn cut_everywhere(dialect: (&str, &str), script: &[&str], streams: bool) {
+fn cut_everywhere(dialect: Dialect, streams: bool) {
     let flags = if streams { "" } else { "--disable-stream" };
-    let about = format!("{dialect:?} {script:?} {flags}");
-    let whole = reply(dialect, script, flags);
+    let about = format!("{dialect:?} {flags}");
+    let whole = reply(dialect, flags);
     let head = whole
         .windows(4)
         .position(|four| four == b"\r\n\r\n")
         .unwrap()
         + 4;
-    let done = if streams {
-        after(&whole, END)
-    } else {
-        whole.len()
-    };
+    let done = if streams { end(&whole) } else { whole.len() };
     let (requests, bytes) = (whole.len() + 1, whole.clone());
     let raw = Raw::engine(move |number| vec![say(&bytes[..number as usize]), Act::Close]);
     let (place, listening) = (TempDir::new().unwrap(), raw.listen());
@@ -147,16 +211,14 @@ fn cut_everywhere(dialect: (&str, &str), script: &[&str], streams: bool) {
 
 #[test]
 fn a_stream_cut_at_any_byte_is_what_arrived_of_it() {
-    at_once(&DIALECTS, 3, |(backend, config, script)| {
-        cut_everywhere((backend, config), script, true);
-    });
+    at_once(&DIALECTS, 3, |dialect| cut_everywhere(*dialect, true));
 }
 
 #[test]
 fn a_whole_reply_cut_at_any_byte_is_no_answer() {
-    at_once(&DIALECTS, 3, |(backend, config, script)| {
-        if *script != ["--incremental"] {
-            cut_everywhere((backend, config), script, false);
+    at_once(&DIALECTS, 3, |dialect| {
+        if dialect.mock != ["--incremental"] {
+            cut_everywhere(*dialect, false);
         }
     });
 }
