@@ -8,14 +8,35 @@ use crate::bytes::{Cuts, first};
 
 // Components are all that their packages build, so their sources are compiled here once more.
 #[allow(missing_docs)]
+#[path = "../../../../plugins/backends/anthropic/src/lib.rs"]
+mod anthropic;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/cohere/src/lib.rs"]
+mod cohere;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/gemini/src/lib.rs"]
+mod gemini;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/llamacpp/src/lib.rs"]
+mod llamacpp;
+#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/lmdeploy/src/lib.rs"]
 mod lmdeploy;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/ollama/src/lib.rs"]
+mod ollama;
 #[allow(missing_docs)]
 #[path = "../../../../plugins/backends/openai/src/lib.rs"]
 mod openai;
 #[allow(missing_docs)]
 #[path = "../../../../plugins/backends/sglang/src/lib.rs"]
 mod sglang;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/tensorrt-llm/src/lib.rs"]
+mod tensorrt_llm;
+#[allow(missing_docs)]
+#[path = "../../../../plugins/backends/tgi/src/lib.rs"]
+mod tgi;
 #[allow(missing_docs)]
 #[path = "../../../../plugins/backends/vllm/src/lib.rs"]
 mod vllm;
@@ -24,7 +45,7 @@ mod vllm;
 const STATE_BYTES: usize = 64 << 10;
 
 /// The backends, each with a configuration for every way in which it reads replies.
-pub(crate) const CONFIGURED: [(&str, &str); 8] = [
+pub(crate) const CONFIGURED: [(&str, &str); 17] = [
     ("openai", "{}"),
     ("openai", r#"{"route":"completions"}"#),
     ("vllm", "{}"),
@@ -33,6 +54,15 @@ pub(crate) const CONFIGURED: [(&str, &str); 8] = [
     ("sglang", r#"{"route":"chat"}"#),
     ("lmdeploy", "{}"),
     ("lmdeploy", r#"{"route":"generate"}"#),
+    ("anthropic", "{}"),
+    ("cohere", "{}"),
+    ("gemini", "{}"),
+    ("llamacpp", "{}"),
+    ("llamacpp", r#"{"route":"chat"}"#),
+    ("ollama", "{}"),
+    ("tensorrt-llm", r#"{"route":"generate"}"#),
+    ("tgi", "{}"),
+    ("tgi", r#"{"route":"chat"}"#),
 ];
 
 /// What one of an engine's answers is.
@@ -75,7 +105,8 @@ impl<'d> Question<'d> {
             _ => Of::Metrics,
         };
         Question {
-            configured: usize::from(choice & 7),
+            // The low bits came first, and the committed inputs have no others.
+            configured: usize::from(choice & 7 | choice >> 6 << 3) % CONFIGURED.len(),
             of,
             seed,
             body,
@@ -112,7 +143,14 @@ pub(crate) fn read(question: &Question<'_>) -> Read {
 
 fn native((name, config): (&str, &str)) -> Box<dyn Native> {
     match name {
+        "anthropic" => opened::<anthropic::Anthropic>(config),
+        "cohere" => opened::<cohere::Cohere>(config),
+        "gemini" => opened::<gemini::Gemini>(config),
+        "llamacpp" => opened::<llamacpp::LlamaCpp>(config),
+        "ollama" => opened::<ollama::Ollama>(config),
         "openai" => opened::<openai::OpenAi>(config),
+        "tensorrt-llm" => opened::<tensorrt_llm::TensorRtLlm>(config),
+        "tgi" => opened::<tgi::Tgi>(config),
         "vllm" => opened::<vllm::Vllm>(config),
         "sglang" => opened::<sglang::Sglang>(config),
         _ => opened::<lmdeploy::Lmdeploy>(config),
