@@ -155,9 +155,16 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
             match ready!(read) {
                 Ok(0) if reply.bytes.is_empty() => {
                     self.closed = true;
-                    return Poll::Ready(Err(
-                        "the connection was closed before a reply arrived".to_owned()
-                    ));
+                    // Some servers hang up after each streamed reply without having said so.
+                    let advice = match self.facts.reused {
+                        true => {
+                            "; it had served another request, so the server may close connections without saying so (--connections never opens one for each request)"
+                        }
+                        false => "",
+                    };
+                    return Poll::Ready(Err(format!(
+                        "the connection was closed before a reply arrived{advice}"
+                    )));
                 }
                 Ok(0) => {
                     self.closed = true;

@@ -184,10 +184,8 @@ fn latencies_begin_when_a_request_is_due() {
     // One token has no time per further token, and keeps the limit.
     for exchange in &mut all {
         exchange.usage = Some(Usage {
-            input_tokens: None,
-            cached_input_tokens: None,
             output_tokens: Some(1),
-            reasoning_tokens: None,
+            ..Usage::default()
         });
     }
     assert_eq!(gathered(&all)[1], (100, 0, 0));
