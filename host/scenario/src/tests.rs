@@ -113,8 +113,10 @@ fn said(scenario: &Scenario) -> Value {
 #[test]
 fn shipped_scenarios_are_read_as_meant() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    // Lab files are read by another crate.
     let mut texts: Vec<_> = folders(&shipped)
         .into_iter()
+        .filter(|folder| !folder.ends_with("labs"))
         .chain([shipped.clone()])
         .flat_map(|folder| fs::read_dir(folder).unwrap())
         .map(|entry| entry.unwrap().path())
