@@ -49,7 +49,6 @@ fn a_search_that_is_interrupted_goes_on() {
         process.stderr().contains("== run 2")
     });
     process.signal("INT");
-    process.signal("INT");
     let ended = process.end().with_code(130);
     let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
     let kept = kept.lines().next().unwrap_or_default();
@@ -98,7 +97,6 @@ fn a_sweep_that_is_interrupted_goes_on() {
     process.until("a load is measured", |process| {
         process.stderr().contains("== run 2 of 4")
     });
-    process.signal("INT");
     process.signal("INT");
     let ended = process.end().with_code(130);
     let (_, kept) = ended.stderr.split_once("--resume ").unwrap();

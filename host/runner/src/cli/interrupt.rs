@@ -49,8 +49,8 @@ pub struct Interrupt(Arc<Mutex<State>>);
 struct State {
     count: u32,
     doing: Doing,
-    /// Whether engines are to be stopped before the program ends.
-    keeps_engines: bool,
+    /// What the first interrupt says between runs, where it does not end the program.
+    between: Option<&'static str>,
 }
 
 /// What an interrupt interrupts.
@@ -136,10 +136,11 @@ impl Interrupt {
                 );
                 drawing.stop();
             }
-            (Doing::Nothing, 1) if state.keeps_engines => {
-                say(
-                    "\ninterrupted: stopping the engine; interrupt again to leave at once (the next start ends what is left)",
-                );
+            (Doing::Nothing, 1) if state.between.is_some() => {
+                say(&format!(
+                    "\ninterrupted: {}; interrupt again to leave at once",
+                    state.between.unwrap_or_default()
+                ));
             }
             (Doing::Assessment(before), count) if count == before + 1 => say(
                 "\ninterrupted: reporting without counting and judging the answers; interrupt again to stop at once (the records are saved)",
@@ -181,10 +182,10 @@ impl Interrupt {
         matches!(state.doing, Doing::Assessment(before) if state.count > before)
     }
 
-    /// From here on the first interrupt between runs does not end the program, because an engine is to be stopped; or
-    /// it does again.
-    pub fn keep_engines(&self, keeps: bool) {
-        self.lock().keeps_engines = keeps;
+    /// From here on the first interrupt between runs does not end the program, because something else is to be done
+    /// first, in these words; without them it does again.
+    pub fn between_runs(&self, does: Option<&'static str>) {
+        self.lock().between = does;
     }
 
     /// A run is over.

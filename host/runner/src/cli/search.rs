@@ -246,17 +246,18 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let watching = args.watch.begin()?;
     let folder = saved.folder().to_owned();
     let probes = Probes::new(&source, &folder, &watching, &interrupt);
+    interrupt.between_runs(Some("ending the search"));
     let answer = loop {
         let probe = match state.search.next() {
             Step::Done(answer) => break answer,
             Step::Probe(probe) => probe,
         };
         tell(progress::begins(&probe));
-        let made = probes.make(&probe, &state.search.config().tiers)?;
+        let made = probes.make(&probe, &state.search.config().tiers);
         if interrupt.came() {
             return Ok(interrupted(saved.folder()));
         }
-        let (report, run) = made;
+        let (report, run) = made?;
         let number = report.probe.number;
         state.search.report(report).map_err(|error| {
             Failure::new(Exit::Bug, format!("the search took no report: {error}"))

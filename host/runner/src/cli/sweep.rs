@@ -164,6 +164,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     saved.write(&sweep)?;
     tell(format_args!("sweep: {}", saved.folder().display()));
     let watching = args.watch.begin()?;
+    interrupt.between_runs(Some("ending the sweep"));
     let of = runs.len();
     for run in runs.iter().skip(sweep.runs.len()) {
         tell(report::sweep::begins(load, run, of));
@@ -181,7 +182,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         };
         let measured = measured(resolved, place, &watching, &interrupt);
         interrupt.done();
-        let measured = measured?;
         if interrupt.came() {
             tell(format_args!(
                 "interrupted; go on with --resume {}",
@@ -189,6 +189,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             ));
             return Ok(ExitCode::from(Exit::Interrupted as u8));
         }
+        let measured = measured?;
         measured.ended?;
         let folder = measured.folder.path().file_name().unwrap_or_default();
         let figures = [&args.throughput, &args.latency];

@@ -82,7 +82,7 @@ impl<'b> Bench<'b> {
             .enable_all()
             .build()
             .map_err(|cause| Failure::new(Exit::Bug, format!("no runtime: {cause}")))?;
-        interrupt.keep_engines(true);
+        interrupt.between_runs(Some("stopping the engine"));
         Ok(Bench {
             lab,
             scenarios,
@@ -354,7 +354,7 @@ impl<'b> Bench<'b> {
 
 impl Drop for Bench<'_> {
     fn drop(&mut self) {
-        self.interrupt.keep_engines(false);
+        self.interrupt.between_runs(None);
     }
 }
 
