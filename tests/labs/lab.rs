@@ -192,6 +192,27 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     assert!(files.page().contains("max-concurrency 8"));
 }
 
+/// The engine is killed in the middle of a run: that run is made again, and the page has no figure of it.
+#[test]
+fn an_engine_that_dies_in_a_run_is_started_again() {
+    let files = Files::new(
+        "strategy = \"matrix\"\nrepeats = 1\nretries = 1",
+        "max-concurrency = [1, 8]",
+    );
+    let mut process = Process::start(&mut files.command(&[]));
+    process.until("a run begins", |_| files.events("running") > 0);
+    let holder = format!("mock --port {}", files.port);
+    let killed = std::process::Command::new("pkill")
+        .args(["-KILL", "-f", &holder])
+        .status();
+    assert!(killed.unwrap().success());
+    process.end().with_code(0);
+    let died = |event: &&Value| event["outcome"]["died"].is_object();
+    assert_eq!(files.events("finished"), 3);
+    assert_eq!(files.journal().iter().filter(died).count(), 1);
+    assert!(files.is_free());
+}
+
 #[test]
 fn an_occupied_port_is_refused_and_its_holder_lives() {
     let files = Files::new("", "max-concurrency = [1, 8]");

@@ -17,7 +17,9 @@ use lab::journal::{
     End, Facts, Failed, Finished, Outcome, Ready, Running as Begins, Starting, Stopped,
 };
 use lab::{Event, Lab, Measured, Results, RunKey, Start};
+use launch::{Leftover, State};
 use model::clock::Clock;
+use result::finding::Verdict;
 use session::resolve;
 
 /// The folder of runs, in the lab's.
@@ -119,7 +121,8 @@ impl<'b> Bench<'b> {
                 format!("cannot read `{}`: {cause}", self.markers.display()),
             )
         })?;
-        for leftover in &found {
+        let others = |leftover: &&Leftover| !matches!(leftover.state, State::InUse { .. });
+        for leftover in found.iter().filter(others) {
             tell(format_args!("note: {leftover}"));
         }
         Ok(())
@@ -267,7 +270,14 @@ impl<'b> Bench<'b> {
         self.interrupt.done();
         let seconds = clock.now().as_secs_f64();
         let mut folder = RUNS.to_owned();
-        let outcome = match (made, running.ended()) {
+        let went_well = made.as_ref().is_ok_and(|measured| {
+            measured.ended.is_ok() && measured.summary.verdict != Verdict::Invalid
+        });
+        let ended = match went_well || self.interrupt.came() {
+            true => running.ended(),
+            false => running.ended_by_now(),
+        };
+        let outcome = match (made, ended) {
             (Ok(measured), ended) => {
                 let name = measured.folder.path().file_name().unwrap_or_default();
                 folder = format!("{RUNS}/{}", name.to_string_lossy());

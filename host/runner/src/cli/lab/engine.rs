@@ -23,6 +23,8 @@ use lab::{Engine as Described, Trial};
 
 /// How often to look for an interrupt while an engine starts.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long the death of an engine may take to be noticed.
+const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 /// How long a command may take that prints a version.
 const VERSION_WITHIN: Duration = Duration::from_secs(60);
 
@@ -212,6 +214,18 @@ impl Running {
     /// How it ended by itself, if it did.
     pub(super) fn ended(&self) -> Option<End> {
         self.death.get().map(of_death)
+    }
+
+    /// The same after a run that went wrong: the engine's death is noticed a little after its connections have broken.
+    pub(super) fn ended_by_now(&self) -> Option<End> {
+        let looks = NOTICED_WITHIN.as_millis() / LOOK_EVERY.as_millis();
+        for _ in 0..looks {
+            if self.started.is_none() || self.death.get().is_some() {
+                break;
+            }
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+        self.ended()
     }
 
     /// Stops it, if the lab started it. Gives how it ended, and how long that took in seconds.
