@@ -17,7 +17,7 @@ const MEBIBYTE: f64 = 1_048_576.0;
 /// No page has more devices.
 const MOST: usize = 1_024;
 
-/// A field of DCGM, in the unit in which it is published.
+/// A field of DCGM with the unit it comes in.
 #[derive(Clone, Copy, PartialEq)]
 enum Field {
     /// Watts.

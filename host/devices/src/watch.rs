@@ -99,7 +99,7 @@ impl Watch {
         })
     }
 
-    /// What was said last.
+    /// The latest sample.
     pub fn latest(&self) -> Option<Sample> {
         lock(&self.shared).samples.last().cloned()
     }

@@ -303,7 +303,7 @@ fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize
         .collect()
 }
 
-/// A choice in which what is not there has its baseline, so that equal trials have equal choices.
+/// A choice in which options that do not apply have their baseline, so that equal trials have equal choices.
 fn normal(engine: &Engine, choice: &[usize]) -> Vec<usize> {
     let active = active(engine, choice);
     let is_active = |dimension: &Dimension| {

@@ -168,7 +168,7 @@ pub struct Dimension {
     pub rows: Vec<Vec<Value>>,
     /// The row that the baseline has.
     pub baseline: usize,
-    /// The condition under which it is there.
+    /// The condition under which it applies.
     pub when: Option<Expr>,
     /// Where it is described.
     pub place: Place,

@@ -1,7 +1,7 @@
 //! Which trials of a stage are better than its first one, beyond chance.
 //!
 //! A trial is better, or worse, where the test of [`stat`](crate::stat) shows it among all comparisons of the stage.
-//! What is not shown is a tie, however large the difference of the means is. A trial that is ruled out is never better.
+//! Otherwise they tie, however far apart their means are. A trial that is ruled out is never better.
 
 use std::ops::RangeInclusive;
 

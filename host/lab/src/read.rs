@@ -181,7 +181,7 @@ fn scenarios(t: &mut Reader<'_, '_>) -> Vec<Located<String>> {
     )
 }
 
-/// At most so many of a list.
+/// A list, cut with a report where it is longer than [`MOST`].
 fn bounded<T>(t: &Reader<'_, '_>, what: &str, mut all: Vec<T>) -> Vec<T> {
     if all.len() > MOST {
         let words = format!("`{what}`: expected at most {MOST}, found {}", all.len());

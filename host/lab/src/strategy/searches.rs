@@ -221,7 +221,7 @@ impl Walk<'_> {
         None
     }
 
-    /// The baseline, and so many of the others, by their means.
+    /// The baseline and the best of the others by their means, `many` of them.
     fn survivors(&self, stage: &StageReport, baseline: &Trial, many: usize) -> Vec<Trial> {
         let mut rows: Vec<&Row> = stage
             .rows

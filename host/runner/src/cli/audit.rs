@@ -4,11 +4,10 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use super::failure::{Exit, Failure};
-use super::print::write_stdout;
+use super::print::{json, write_stdout};
 use audit::claim::{self, Document};
 use audit::published;
-use audit::{Report, github, text};
-use model::clean;
+use audit::{github, text};
 
 /// Check other tools' results for figures that no honest measurement can produce
 ///
@@ -66,13 +65,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         true => ExitCode::from(Exit::Invalid as u8),
         false => ExitCode::SUCCESS,
     })
-}
-
-/// The report as indented JSON with a newline at its end.
-pub(super) fn json(report: &Report) -> Result<String, Failure> {
-    serde_json::to_string_pretty(report)
-        .map(|text| clean::json(&text).into_owned() + "\n")
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the audit: {cause}")))
 }
 
 /// What the files hold.

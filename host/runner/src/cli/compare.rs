@@ -7,9 +7,8 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use super::failure::{Exit, Failure};
-use super::print::{tell, write_stdout};
+use super::print::{json, tell, write_stdout};
 use super::words::one_of;
-use model::clean;
 use report::compare::{Asked, Choice, Compared, Condition, Kind, Method, Variation, compare};
 use report::compared;
 use result::figure::Figure;
@@ -168,13 +167,6 @@ fn warn(found: &Compared) {
 
 fn a_share(text: &str) -> Result<f64, String> {
     sides::share(text).ok_or_else(|| "expected a share from 0% to 100%, such as 2%".to_owned())
-}
-
-/// The comparison as indented JSON with a newline at its end.
-fn json(found: &Compared) -> Result<String, Failure> {
-    serde_json::to_string_pretty(found)
-        .map(|text| clean::json(&text).into_owned() + "\n")
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the comparison: {cause}")))
 }
 
 fn conclude(found: &Compared) -> Result<ExitCode, Failure> {

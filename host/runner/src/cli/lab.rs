@@ -17,7 +17,7 @@ use self::overlay::{Home, Scenarios};
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
-use super::print::{tell, write_stdout};
+use super::print::{json, tell, write_stdout};
 use super::run::listen;
 use super::saved::replace;
 use super::watch::Watch;
@@ -261,9 +261,7 @@ fn keep(folder: &Path, path: &str, text: &str, scenarios: &Scenarios) -> Result<
         text: text.to_owned(),
         scenarios: scenarios.all().to_vec(),
     };
-    let json = serde_json::to_string_pretty(&kept)
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
-    replace(&folder.join(KEPT), json.as_bytes())
+    replace(&folder.join(KEPT), json(&kept)?.as_bytes())
 }
 
 /// Writes the page and what it is made of.
@@ -274,8 +272,6 @@ fn write_page(
     results: &Results,
 ) -> Result<(), Failure> {
     let report = lab::findings::of(lab, scenarios, results);
-    let json = serde_json::to_string_pretty(&report)
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
-    replace(&folder.join(REPORT), json.as_bytes())?;
+    replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
     replace(&folder.join(PAGE), lab::page::markdown(&report).as_bytes())
 }

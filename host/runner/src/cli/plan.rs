@@ -9,7 +9,7 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
-use super::print::tell;
+use super::print::{json, tell};
 use super::report::drawn::{Picture, write_charts};
 use super::report::output::Output;
 use super::run::listen;
@@ -17,7 +17,6 @@ use super::sources::sources;
 use super::words::one_of;
 use load::pace::Signal;
 use model::arrival::Arrival;
-use model::clean;
 use report::outlook::{self, End, Outlook};
 use session::outlook::export::{Exporter, Format as ExportFormat};
 use session::outlook::{OutlookError, Question};
@@ -278,11 +277,4 @@ impl From<OutlookError> for Failure {
             OutlookError::Ended(error) => error.into(),
         }
     }
-}
-
-/// The outlook as indented JSON with a newline at its end.
-fn json(outlook: &Outlook) -> Result<String, Failure> {
-    serde_json::to_string_pretty(outlook)
-        .map(|text| clean::json(&text).into_owned() + "\n")
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the plan: {cause}")))
 }

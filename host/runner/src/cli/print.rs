@@ -10,6 +10,7 @@ use std::io::{IsTerminal, Write};
 
 use super::failure::{Exit, Failure};
 use model::clean;
+use serde::Serialize;
 
 /// Writes a line to stderr. It is no error if nobody reads stderr any more.
 pub fn tell(words: impl Display) {
@@ -28,6 +29,13 @@ pub fn tell_styled(words: &Styled) {
 /// If stdout cannot be written.
 pub fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(clean::text(text).as_bytes())).map(drop)
+}
+
+/// A document as indented JSON with a newline at its end, without control characters.
+pub fn json(document: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(document)
+        .map(|text| clean::json(&text).into_owned() + "\n")
+        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))
 }
 
 /// Writes a result in JSON to stdout, without changing its meaning.

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::TargetKeys;
-use super::print::{tell, write_json, write_stdout};
-use model::clean;
+use super::print::{json, tell, write_json, write_stdout};
 use reader::Located;
-use report::probe::{Probe, text};
+use report::probe::text;
 use scenario::Scenario;
 use session::probe::{ProbeError, Prober};
 use session::{Source, Variables};
@@ -109,13 +108,6 @@ fn base(url: &str) -> String {
     };
     let trimmed = url.trim_end_matches('/');
     trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned()
-}
-
-/// The document as indented JSON with a newline at its end.
-fn json(probe: &Probe) -> Result<String, Failure> {
-    serde_json::to_string_pretty(probe)
-        .map(|text| clean::json(&text).into_owned() + "\n")
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the result: {cause}")))
 }
 
 impl From<ProbeError> for Failure {

@@ -61,7 +61,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     });
     match args.format {
         Format::Text => write_stdout(&table(&report))?,
-        Format::Json => write_stdout(&super::audit::json(&report)?)?,
+        Format::Json => write_stdout(&super::print::json(&report)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,10 +7,9 @@ use std::process::ExitCode;
 
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
-use super::print::{tell, write_stdout};
+use super::print::{json, tell, write_stdout};
 use super::run::{Args, Round, measure};
 use super::sources::sources;
-use model::clean;
 use report::repeat::{Repeat, repeats};
 use result::summary::Summary;
 use session::{Draft, Resolved, Source, resolve};
@@ -110,9 +109,7 @@ fn print(scenario: &Repeated, as_json: bool) -> Result<(), Failure> {
     let repeats = repeats(&scenario.draft.name, &scenario.summaries);
     let shown = match as_json {
         false => format!("\n{}", report::repeats::text(&repeats)),
-        true => serde_json::to_string_pretty(&repeats)
-            .map(|text| clean::json(&text).into_owned() + "\n")
-            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?,
+        true => json(&repeats)?,
     };
     write_stdout(&shown)
 }

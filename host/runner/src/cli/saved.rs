@@ -2,14 +2,18 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
+use clap::builder::FalseyValueParser;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::failure::{Exit, Failure};
+use super::print::{json, tell};
 use super::scenario::show;
 use model::hex;
+use report::folder::RunFolder;
 use session::Source;
 
 /// What the file holds.
@@ -22,21 +26,71 @@ struct File<T> {
     state: T,
 }
 
+/// Where it is kept, and how it is printed.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Keep {
+    /// Go on with what is saved in this folder; scenario and flags must be those it began with
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_RESUME",
+        help_heading = "Result"
+    )]
+    resume: Option<PathBuf>,
+    /// Folder in which a folder is created for all runs together, with a folder for each run
+    #[arg(
+        long,
+        alias = "result-dir",
+        value_name = "FOLDER",
+        env = "RUNNER_OUTPUT_DIR",
+        default_value = "runs",
+        help_heading = "Result"
+    )]
+    output_dir: PathBuf,
+    /// Print the result as JSON instead of text
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    pub(super) json: bool,
+}
+
+impl Keep {
+    /// The folder of what is resumed, with what is saved there, or a new one for `what` of that scenario.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, or holds something else.
+    pub(super) fn open<T: DeserializeOwned>(
+        &self,
+        what: &'static str,
+        source: &Source,
+    ) -> Result<(Saved, Option<T>), Failure> {
+        if let Some(folder) = &self.resume {
+            let saved = Saved::new(folder, what, source);
+            let state = saved.read()?;
+            return Ok((saved, Some(state)));
+        }
+        let name = format!("{} {what}", source.name);
+        let folder = RunFolder::create(&self.output_dir, &name, &jiff::Timestamp::now())?;
+        Ok((Saved::new(folder.path(), what, source), None))
+    }
+}
+
 /// Where it is saved.
 pub(super) struct Saved {
     folder: PathBuf,
-    file: &'static str,
+    what: &'static str,
     scenario: String,
 }
 
 impl Saved {
-    /// Of this scenario, in that file of a folder.
-    pub(super) fn new(folder: &Path, file: &'static str, source: &Source) -> Self {
+    fn new(folder: &Path, what: &'static str, source: &Source) -> Self {
         Saved {
             folder: folder.to_owned(),
-            file,
+            what,
             scenario: digest(source),
         }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join(format!("{}.json", self.what))
     }
 
     /// Its folder.
@@ -44,17 +98,37 @@ impl Saved {
         &self.folder
     }
 
-    /// What was saved there.
-    ///
-    /// # Errors
-    /// If the folder holds nothing of the kind, or something of another scenario.
-    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        let path = self.folder.join(self.file);
+    /// Says where it is.
+    pub(super) fn tell(&self) {
+        tell(format_args!("{}: {}", self.what, self.folder.display()));
+    }
+
+    /// Says how to go on after an interrupt.
+    pub(super) fn interrupted(&self) -> ExitCode {
+        tell(format_args!(
+            "interrupted; go on with --resume {}",
+            self.folder.display()
+        ));
+        ExitCode::from(Exit::Interrupted as u8)
+    }
+
+    /// That what is saved has another of these than the flags say.
+    pub(super) fn differs(&self, other: &str) -> Failure {
+        let (what, folder) = (self.what, self.folder.display());
+        let words =
+            format!("the {what} in `{folder}` has other {other}; give the flags it began with");
+        Failure::new(Exit::CommandLine, words)
+    }
+
+    fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let path = self.file();
         let wrong = |cause: String| {
-            let (path, file) = (path.display(), self.file);
+            let (path, what) = (path.display(), self.what);
             Failure::new(
                 Exit::Input,
-                format!("cannot go on with `{path}`: {cause}; name a folder that has a {file}"),
+                format!(
+                    "cannot go on with `{path}`: {cause}; name a folder that has a {what}.json"
+                ),
             )
         };
         let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
@@ -77,21 +151,11 @@ impl Saved {
     /// # Errors
     /// If the file cannot be written.
     pub(super) fn write<T: Serialize>(&self, state: &T) -> Result<(), Failure> {
-        let path = self.folder.join(self.file);
-        let cannot = |cause: String| {
-            Failure::new(
-                Exit::Input,
-                format!("cannot write `{}`: {cause}", path.display()),
-            )
-        };
         let file = File {
             scenario: self.scenario.clone(),
             state,
         };
-        let mut text =
-            serde_json::to_vec_pretty(&file).map_err(|cause| cannot(cause.to_string()))?;
-        text.push(b'\n');
-        replace(&path, &text)
+        replace(&self.file(), json(&file)?.as_bytes())
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod probes;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
@@ -12,20 +11,17 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::loads;
-use super::print::{tell, write_stdout};
+use super::print::{json, tell, write_stdout};
 use super::run::listen;
-use super::saved::Saved;
+use super::saved::Keep;
 use super::sources::sources;
 use super::watch::Watch;
-use model::clean;
-use report::folder::RunFolder;
 use report::search::{progress, text};
 use search::preset::Preset;
 use search::slo::tiers;
 use search::{Answer, Config, Load, Search, Step};
 use serde::{Deserialize, Serialize};
-
-const FILE: &str = "search.json";
+use session::Source;
 
 /// What is saved of a search.
 #[derive(Serialize, Deserialize)]
@@ -177,29 +173,10 @@ pub struct Args {
     /// Do not confirm the highest load that holds with runs of its own
     #[arg(long, env = "RUNNER_NO_CONFIRM", value_parser = FalseyValueParser::new(), help_heading = "Search")]
     no_confirm: bool,
-    /// Go on with the search in this folder; scenario, flags and objectives must be those it began with
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        env = "RUNNER_RESUME",
-        help_heading = "Search"
-    )]
-    resume: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
-    /// Folder in which the search creates its own folder, with a folder for each run
-    #[arg(
-        long,
-        alias = "result-dir",
-        value_name = "FOLDER",
-        env = "RUNNER_OUTPUT_DIR",
-        default_value = "runs",
-        help_heading = "Result"
-    )]
-    output_dir: PathBuf,
-    /// Print the answer as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
-    json: bool,
+    #[command(flatten)]
+    keep: Keep,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -213,39 +190,21 @@ pub struct Args {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let interrupt = listen()?;
-    let config = args.config()?;
     let source = loads::only(sources(&args.scenarios, &args.flags)?)?;
-    let (saved, mut state) = match &args.resume {
-        None => {
-            let search = Search::new(config).map_err(wrong)?;
-            let name = format!("{} search", source.name);
-            let folder = RunFolder::create(&args.output_dir, &name, &jiff::Timestamp::now())?;
-            let saved = Saved::new(folder.path(), FILE, &source);
-            let state = State {
-                runs: Vec::new(),
-                search,
-                answer: None,
-            };
-            (saved, state)
-        }
-        Some(folder) => {
-            let saved = Saved::new(folder, FILE, &source);
-            let state: State = saved.read()?;
-            if *state.search.config() != config {
-                let words = format!(
-                    "the search in `{}` has other objectives or bounds; give the flags it began with",
-                    folder.display()
-                );
-                return Err(Failure::new(Exit::CommandLine, words));
-            }
-            (saved, state)
-        }
-    };
+    let begun = Search::new(args.config(&source)?).map_err(wrong)?;
+    let (saved, kept) = args.keep.open::<State>("search", &source)?;
+    let mut state = kept.unwrap_or_else(|| State {
+        runs: Vec::new(),
+        search: begun.clone(),
+        answer: None,
+    });
+    if state.search.config() != begun.config() {
+        return Err(saved.differs("objectives or bounds"));
+    }
     saved.write(&state)?;
-    tell(format_args!("search: {}", saved.folder().display()));
+    saved.tell();
     let watching = args.watch.begin()?;
-    let folder = saved.folder().to_owned();
-    let probes = Probes::new(&source, &folder, &watching, &interrupt);
+    let probes = Probes::new(&source, saved.folder(), &watching, &interrupt);
     interrupt.between_runs(Some("ending the search"));
     let answer = loop {
         let probe = match state.search.next() {
@@ -255,7 +214,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(progress::begins(&probe));
         let made = probes.make(&probe, &state.search.config().tiers);
         if interrupt.came() {
-            return Ok(interrupted(saved.folder()));
+            return Ok(saved.interrupted());
         }
         let (report, run) = made?;
         let number = report.probe.number;
@@ -271,27 +230,17 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     state.answer = Some((*answer).clone());
     saved.write(&state)?;
-    let shown = match args.json {
-        true => serde_json::to_string_pretty(&answer)
-            .map(|text| clean::json(&text).into_owned() + "\n")
-            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?,
+    let shown = match args.keep.json {
+        true => json(&answer)?,
         false => text(&answer),
     };
     write_stdout(&shown)?;
-    tell(format_args!("search: {}", saved.folder().display()));
+    saved.tell();
     let holds = answer.tiers.iter().all(|found| found.passed.is_some());
     Ok(match holds {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(Exit::Threshold as u8),
     })
-}
-
-fn interrupted(folder: &Path) -> ExitCode {
-    tell(format_args!(
-        "interrupted; go on with --resume {}",
-        folder.display()
-    ));
-    ExitCode::from(Exit::Interrupted as u8)
 }
 
 fn wrong(words: String) -> Failure {
@@ -302,7 +251,8 @@ fn wrong(words: String) -> Failure {
 }
 
 impl Args {
-    fn config(&self) -> Result<Config, Failure> {
+    /// What is searched for. Its seed is the scenario's, as that of a sweep is.
+    fn config(&self, source: &Source) -> Result<Config, Failure> {
         let mut config = match &self.preset {
             Some(name) => preset(name, self.start)?,
             None => self.own()?,
@@ -316,12 +266,8 @@ impl Args {
         config.loads = self.loads;
         config.seconds_least = config.seconds_least.max(self.run_for.0.as_secs_f64());
         config.confirm = !self.no_confirm;
-        config.seed = self.flags.scenario()?.load.seed();
-        let mistakes = config.mistakes();
-        match mistakes.is_empty() {
-            true => Ok(config),
-            false => Err(Failure::several(Exit::CommandLine, mistakes)),
-        }
+        config.seed = source.scenario.load.seed();
+        Ok(config)
     }
 
     /// A search for the objectives that are given.

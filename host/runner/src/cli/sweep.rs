@@ -1,29 +1,22 @@
 //! `runner sweep`: one scenario at a list of loads.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-use clap::builder::FalseyValueParser;
 
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::loads::{self, Amount};
-use super::print::{tell, write_stdout};
+use super::print::{json, tell, write_stdout};
 use super::run::{Place, listen, measured};
-use super::saved::Saved;
+use super::saved::Keep;
 use super::sources::sources;
 use super::watch::Watch;
-use model::clean;
-use report::folder::RunFolder;
 use report::sweep::{Sweep, SweptRun, text};
 use result::figure::Figure;
 use result::finding::Verdict;
 use search::Load;
 use search::sweep::{At, order, series};
 use session::resolve;
-
-const FILE: &str = "sweep.json";
 
 /// Measure a scenario at several loads, and show throughput against latency
 ///
@@ -90,29 +83,10 @@ pub struct Args {
         help_heading = "Sweep"
     )]
     latency: Figure,
-    /// Go on with the sweep in this folder; scenario and flags must be those it began with
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        env = "RUNNER_RESUME",
-        help_heading = "Sweep"
-    )]
-    resume: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
-    /// Folder in which the sweep creates its own folder, with a folder for each run
-    #[arg(
-        long,
-        alias = "result-dir",
-        value_name = "FOLDER",
-        env = "RUNNER_OUTPUT_DIR",
-        default_value = "runs",
-        help_heading = "Result"
-    )]
-    output_dir: PathBuf,
-    /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
-    json: bool,
+    #[command(flatten)]
+    keep: Keep,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -136,33 +110,17 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         planned: runs.iter().map(|run| run.at).collect(),
         runs: Vec::new(),
     };
-    let (saved, mut sweep) = match &args.resume {
-        None => {
-            let name = format!("{} sweep", source.name);
-            let folder = RunFolder::create(&args.output_dir, &name, &jiff::Timestamp::now())?;
-            (Saved::new(folder.path(), FILE, &source), begun)
-        }
-        Some(folder) => {
-            let saved = Saved::new(folder, FILE, &source);
-            let sweep: Sweep = saved.read()?;
-            let same = Sweep {
-                runs: Vec::new(),
-                ..sweep.clone()
-            };
-            if same != begun {
-                return Err(Failure::new(
-                    Exit::CommandLine,
-                    format!(
-                        "the sweep in `{}` has other loads, repeats or figures; give the flags it began with",
-                        folder.display()
-                    ),
-                ));
-            }
-            (saved, sweep)
-        }
+    let (saved, kept) = args.keep.open::<Sweep>("sweep", &source)?;
+    let mut sweep = kept.unwrap_or_else(|| begun.clone());
+    let same = Sweep {
+        runs: Vec::new(),
+        ..sweep.clone()
     };
+    if same != begun {
+        return Err(saved.differs("loads, repeats or figures"));
+    }
     saved.write(&sweep)?;
-    tell(format_args!("sweep: {}", saved.folder().display()));
+    saved.tell();
     let watching = args.watch.begin()?;
     interrupt.between_runs(Some("ending the sweep"));
     let of = runs.len();
@@ -183,11 +141,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let measured = measured(resolved, place, &watching, &interrupt);
         interrupt.done();
         if interrupt.came() {
-            tell(format_args!(
-                "interrupted; go on with --resume {}",
-                saved.folder().display()
-            ));
-            return Ok(ExitCode::from(Exit::Interrupted as u8));
+            return Ok(saved.interrupted());
         }
         let measured = measured?;
         measured.ended?;
@@ -198,14 +152,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         sweep.runs.push(swept);
         saved.write(&sweep)?;
     }
-    let shown = match args.json {
-        true => serde_json::to_string_pretty(&sweep.result())
-            .map(|text| clean::json(&text).into_owned() + "\n")
-            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?,
+    let shown = match args.keep.json {
+        true => json(&sweep.result())?,
         false => text(&sweep),
     };
     write_stdout(&shown)?;
-    tell(format_args!("sweep: {}", saved.folder().display()));
+    saved.tell();
     let any = (sweep.runs.iter()).any(|run| run.verdict != Verdict::Invalid);
     Ok(match any {
         true => ExitCode::SUCCESS,

@@ -332,9 +332,9 @@ fn answered(question: &Source) -> Result<(), String> {
     let checked = resolved
         .check_now(&connect.afresh(), |_| {})
         .map_err(|error| words(error.into()))?;
-    let place = scratch().map_err(|cause| cause.to_string())?;
+    let place = tempfile::tempdir().map_err(|cause| cause.to_string())?;
     let record = Record {
-        output: place.clone(),
+        output: place.path().to_owned(),
         started: jiff::Timestamp::now(),
         environment: Environment::look(std::env::args(), None, plugins::Contract::NEWEST.version()),
         repeat: None,
@@ -342,48 +342,25 @@ fn answered(question: &Source) -> Result<(), String> {
     let run = checked
         .begin(record, Threads)
         .map_err(|error| words(error.into()))?;
-    let loaded = run.load_now(&connect);
-    let kept = loaded.keep(&RunEnding {
+    let ending = RunEnding {
         at: jiff::Timestamp::now().to_string(),
         interrupted: false,
-    });
-    let read = || -> Result<(), String> {
-        let measured = kept.measured().map_err(|error| words(error.into()))?;
-        let assessed = measured
-            .assess_until(|| false)
-            .map_err(|error| words(error.into()))?;
-        let measured = assessed.summarise().map_err(|error| words(error.into()))?;
-        let first = measured.folder.read().map_err(|error| error.to_string())?;
-        let mut measures = first
-            .flatten()
-            .filter(|exchange| exchange.phase == Phase::Measure);
-        match measures.next() {
-            Some(exchange) if exchange.is_ok() => Ok(()),
-            Some(exchange) => Err(format!(
-                "its answer was {}",
-                exchange.outcome.class().name()
-            )),
-            None => Err("it did not answer".to_owned()),
-        }
     };
-    let answered = read();
-    let _ = std::fs::remove_dir_all(&place);
-    answered
-}
-
-/// A new folder for what is thrown away.
-fn scratch() -> std::io::Result<PathBuf> {
-    let base = std::env::temp_dir();
-    let mut number = 0_u32;
-    loop {
-        let place = base.join(format!("runner-lab-{}-{number}", std::process::id()));
-        match std::fs::create_dir(&place) {
-            Ok(()) => return Ok(place),
-            Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists && number < 10_000 => {
-                number += 1;
-            }
-            Err(cause) => return Err(cause),
-        }
+    let measured = run
+        .load_now(&connect)
+        .finish(&ending)
+        .map_err(|error| words(error.into()))?;
+    let all = measured.folder.read().map_err(|error| error.to_string())?;
+    let mut measures = all
+        .flatten()
+        .filter(|exchange| exchange.phase == Phase::Measure);
+    match measures.next() {
+        Some(exchange) if exchange.is_ok() => Ok(()),
+        Some(exchange) => Err(format!(
+            "its answer was {}",
+            exchange.outcome.class().name()
+        )),
+        None => Err("it did not answer".to_owned()),
     }
 }
 

@@ -92,16 +92,17 @@ impl Scenarios {
         let source = &self.sources[place];
         let own = lab.set_for(&source.name).map(|own| own.to_string());
         let mut parts = vec![show::shown(source.clone()), own.unwrap_or_default()];
-        let mut resolved = None;
+        let mut drafts = Vec::new();
         for engine in 0..lab.engines.len() {
             let model = lab.engines[engine].models.first().copied().unwrap_or(0);
             let Some(trial) = lab.baseline(engine, model) else {
                 continue;
             };
             let source = self.laid(source, lab, &trial)?;
-            resolved.get_or_insert(resolve(&source)?.draft);
+            drafts.push(resolve(&source)?.draft);
         }
-        parts.extend(resolved.iter().flat_map(inputs));
+        // The inputs are the same for every engine.
+        parts.extend(drafts.first().iter().flat_map(|draft| inputs(draft)));
         Ok(digest(parts.iter().map(String::as_str)))
     }
 
