@@ -106,3 +106,28 @@ fn a_sweep_that_is_interrupted_goes_on() {
     assert!(!ended.stderr.contains("== run 1 of 4"), "{ended:#?}");
     assert!(ended.stdout.contains("Pareto front"), "{ended:#?}");
 }
+
+#[test]
+fn presets_are_of_searches_or_of_sweeps() {
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
+    let said = |what: &str, flags: &str, code: i32| {
+        let ended = run_patiently(&mut command(what, &mock, &folder, flags)).with_code(code);
+        ended.stderr.replace('\n', " ")
+    };
+    let curve = said("search", "--preset agentx", 2);
+    assert!(
+        curve.contains("use `runner sweep --preset agentx`"),
+        "{curve}"
+    );
+    let objective = said("sweep", "--preset mlperf-server --rates 1,2", 2);
+    assert!(
+        objective.contains("use `runner search --preset mlperf-server`"),
+        "{objective}"
+    );
+    let load = said("sweep", "--preset agentx --rates 1,2", 2);
+    assert!(load.contains("give --session-counts"), "{load}");
+    let short = "--preset agentx --session-counts 1,2 --duration 60s --disable-stream";
+    let both = said("sweep", short, 3);
+    assert!(both.contains("`load.duration` contradicts"), "{both}");
+    assert!(both.contains("`request.stream` contradicts"), "{both}");
+}

@@ -25,6 +25,7 @@ pub mod progress;
 pub mod published;
 pub mod repeat;
 pub mod report;
+mod rules;
 pub mod run;
 mod saved;
 pub mod scenario;

@@ -12,12 +12,12 @@ use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::loads;
 use super::print::{json, tell, write_stdout};
+use super::rules;
 use super::run::listen;
 use super::saved::Keep;
 use super::sources::sources;
 use super::watch::Watch;
 use report::search::{progress, text};
-use search::preset::Preset;
 use search::slo::tiers;
 use search::{Answer, Config, Load, Search, Step};
 use serde::{Deserialize, Serialize};
@@ -190,7 +190,7 @@ pub struct Args {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let interrupt = listen()?;
-    let source = loads::only(sources(&args.scenarios, &args.flags)?)?;
+    let source = args.ruled(loads::only(sources(&args.scenarios, &args.flags)?)?)?;
     let begun = Search::new(args.config(&source)?).map_err(wrong)?;
     let (saved, kept) = args.keep.open::<State>("search", &source)?;
     let mut state = kept.unwrap_or_else(|| State {
@@ -251,6 +251,14 @@ fn wrong(words: String) -> Failure {
 }
 
 impl Args {
+    /// The scenario, under the rules of the benchmark if one is named.
+    fn ruled(&self, source: Source) -> Result<Source, Failure> {
+        match &self.preset {
+            Some(name) => rules::told(rules::named(name)?, source),
+            None => Ok(source),
+        }
+    }
+
     /// What is searched for. Its seed is the scenario's, as that of a sweep is.
     fn config(&self, source: &Source) -> Result<Config, Failure> {
         let mut config = match &self.preset {
@@ -285,12 +293,10 @@ impl Args {
 
 /// A search by the rules of a published benchmark.
 fn preset(name: &str, start: f64) -> Result<Config, Failure> {
-    let wrong = |words: String| Failure::new(Exit::CommandLine, words);
-    let preset = Preset::find(name).map_err(wrong)?;
-    tell(format_args!("note: {} ({})", preset.about, preset.source));
-    preset.config(start).ok_or_else(|| {
-        wrong(format!(
-            "`{name}` has no objective to search for; it is a list of loads, for `runner sweep`"
-        ))
+    rules::named(name)?.config(start).ok_or_else(|| {
+        let words = format!(
+            "`{name}` has no objective to search for: its result is a curve; use `runner sweep --preset {name}`"
+        );
+        Failure::new(Exit::CommandLine, words)
     })
 }

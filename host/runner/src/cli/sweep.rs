@@ -7,6 +7,7 @@ use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::loads::{self, Amount};
 use super::print::{json, tell, write_stdout};
+use super::rules;
 use super::run::{Place, listen, measured};
 use super::saved::Keep;
 use super::sources::sources;
@@ -16,7 +17,7 @@ use result::figure::Figure;
 use result::finding::Verdict;
 use search::Load;
 use search::sweep::{At, order, series};
-use session::resolve;
+use session::{Source, resolve};
 
 /// Measure a scenario at several loads, and show throughput against latency
 ///
@@ -62,6 +63,14 @@ pub struct Args {
         help_heading = "Sweep"
     )]
     session_counts: Option<String>,
+    /// The rules of a published benchmark whose result is a curve, such as agentx
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_PRESET",
+        help_heading = "Sweep"
+    )]
+    preset: Option<String>,
     /// Measure every load N times, with a seed of its own for each time
     #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
     repeat: u32,
@@ -101,7 +110,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let interrupt = listen()?;
     let (load, loads) = args.loads()?;
-    let source = loads::only(sources(&args.scenarios, &args.flags)?)?;
+    let source = args.ruled(loads::only(sources(&args.scenarios, &args.flags)?)?, load)?;
     let runs = order(&loads, args.repeat, source.scenario.load.seed());
     let begun = Sweep {
         load,
@@ -166,6 +175,24 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
+    /// The scenario, under the rules of the benchmark if one is named.
+    fn ruled(&self, source: Source, load: Load) -> Result<Source, Failure> {
+        let Some(name) = &self.preset else {
+            return Ok(source);
+        };
+        let preset = rules::named(name)?;
+        let wrong = match (preset.tiers.is_empty(), preset.load == load) {
+            (false, _) => format!(
+                "`{name}` searches for the highest load that meets its objectives: use `runner search --preset {name}`"
+            ),
+            (true, false) => {
+                format!("`{name}` varies the number of sessions: give --session-counts")
+            }
+            (true, true) => return rules::told(preset, source),
+        };
+        Err(Failure::new(Exit::CommandLine, wrong))
+    }
+
     fn loads(&self) -> Result<(Load, Vec<At>), Failure> {
         let (load, list) = match (&self.rates, &self.concurrencies, &self.session_counts) {
             (_, Some(list), _) => (Load::Concurrency, list),
