@@ -9,6 +9,7 @@ use load::pace::Signal;
 use load::transport::Dial;
 use mock::Engine;
 use model::arrival::{Due, Trace};
+use model::clock::Clock;
 use model::connection::{Timestamps, Version};
 use model::exchange::{Class, Exchange, Phase};
 use model::target::Target;
@@ -18,6 +19,7 @@ use result::finding::{Id, Severity};
 use result::summary::Summary;
 use scenario::plan::Slice;
 use session::assess::assess;
+use session::gate::{Gate, Stage};
 use session::run::{Control, Live, on_threads};
 
 use crate::support::trial::{Ran, Trial};
@@ -90,6 +92,7 @@ fn threads_and_real_time_change_neither() {
         crew: Crew::new(&signal),
         signal,
         live: Arc::new(Live::default()),
+        gate: None,
     };
     let target = Target::parse(&format!("http://{address}")).unwrap();
     let connect = Dial::new(
@@ -252,6 +255,57 @@ async fn slices_make_the_whole() {
     let facts = folder::facts(&whole.plan, assessment, false);
     merged.reverse();
     assert_eq!(Summary::of(&facts, &merged), whole.summary);
+}
+
+/// (13) Slices that begin at one instant, by clocks that show the same, make the records of the whole as they are:
+/// nothing is shifted, and due times are equal to the nanosecond.
+#[tokio::test(start_paused = true)]
+async fn slices_that_begin_together_are_the_whole_as_they_are() {
+    let whole = trial().with("load.warmup = 2").run().await;
+    let began = Clock::start();
+    let gates: Vec<Gate> = (0..4)
+        // Each clock is another reading of the same time.
+        .map(|_| Gate::new(Clock::beside(&began, Nanos(7), Nanos(7)).unwrap()))
+        .collect();
+    let slice = |index: usize| {
+        let slice = trial().with("load.warmup = 2").slice(index as u32, 4);
+        let gate = gates[index].clone();
+        async move { slice.behind(&gate).run().await }
+    };
+    let starter = async {
+        for gate in &gates {
+            let mut stages = gate.stages();
+            let ready = stages.wait_for(|stage| *stage == Stage::Ready).await;
+            drop(ready.unwrap());
+        }
+        let start = whole.start();
+        assert!(began.now() <= start, "warming up takes one reply, or two");
+        gates.iter().for_each(|gate| gate.start_at(start));
+    };
+    let (first, second, third, fourth, ()) =
+        tokio::join!(slice(0), slice(1), slice(2), slice(3), starter);
+    let slices = [first, second, third, fourth];
+    assert_eq!(
+        slices.each_ref().map(|slice| slice.warmup().count()),
+        [1, 1, 0, 0]
+    );
+    let mut merged: Vec<Exchange> = (slices.iter())
+        .flat_map(|slice| slice.measured().cloned())
+        .collect();
+    merged.sort_by_key(|exchange| exchange.index);
+    let mut measured: Vec<Exchange> = whole.measured().cloned().collect();
+    // Each has connections of its own, of which the warm-up used others.
+    for exchange in merged.iter_mut().chain(&mut measured) {
+        assert!(exchange.connection.take().is_some());
+    }
+    assert_eq!(merged, measured);
+    let resolved = trial().resolve();
+    let assessment = assess(&merged, &resolved.tokenizer, &resolved.scorers);
+    let facts = folder::facts(&whole.plan, assessment, false);
+    let alone = Summary::of(&facts, &measured);
+    merged.reverse();
+    assert_eq!(Summary::of(&facts, &merged), alone);
+    assert_eq!(alone.requests.successful, 30);
 }
 
 /// The records of a slice as if all slices had begun at the same time: a slice's clock is its own, and

@@ -15,6 +15,7 @@ use report::text;
 use result::summary::{Distribution, RunFacts, Summary};
 use scenario::Scenario;
 use scenario::plan::{Plan, Slice};
+use session::gate::Gate;
 use session::live::Snapshot;
 use session::run::{Live, RunError};
 use session::{
@@ -34,6 +35,7 @@ pub struct Trial {
     dataset_file: Option<PathBuf>,
     api_key: Option<String>,
     slice: Option<Slice>,
+    gate: Option<Gate>,
     script: String,
     raw: Option<Arc<Raw>>,
     away: Option<(u32, Away)>,
@@ -106,6 +108,12 @@ impl Trial {
     /// Runs only a part of the plan.
     pub fn slice(mut self, index: u32, of: u32) -> Self {
         self.slice = Some(Slice { index, of });
+        self
+    }
+
+    /// Has the run wait there for others.
+    pub fn behind(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.clone());
         self
     }
 
@@ -207,7 +215,10 @@ impl Trial {
             environment: Environment::look(std::iter::empty(), None, "0.2.0"),
             repeat: None,
         };
-        let run = checked.begin(record, PausedClock).unwrap();
+        let mut run = checked.begin(record, PausedClock).unwrap();
+        if let Some(gate) = &self.gate {
+            run = run.behind(gate.clone());
+        }
         let live = Arc::clone(run.live());
         let mut looks = Vec::new();
         let onlooker = async {

@@ -21,6 +21,7 @@ pub mod check;
 pub mod decode;
 pub mod draft;
 pub mod finished;
+pub mod gate;
 pub mod live;
 pub mod measure;
 pub mod outlook;

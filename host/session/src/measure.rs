@@ -19,6 +19,7 @@ use scenario::plan::Plan;
 
 use crate::assess::assess_read;
 use crate::check::Checked;
+use crate::gate::Gate;
 use crate::live::Live;
 use crate::prepare::salt;
 use crate::reuse::SentPrompts;
@@ -192,6 +193,7 @@ impl Checked {
             crew: Crew::new(&signal),
             signal,
             live: Arc::new(Live::timed_by(&run.timings)),
+            gate: None,
         };
         Ok(Begun {
             run,
@@ -227,6 +229,13 @@ impl<E> Begun<E> {
     /// What can be seen of the run while it goes on.
     pub fn live(&self) -> &Arc<Live> {
         &self.control.live
+    }
+
+    /// Has the run wait there for others.
+    #[must_use]
+    pub fn behind(mut self, gate: Gate) -> Self {
+        self.control.gate = Some(gate);
+        self
     }
 
     /// Makes the load, from the warm-up to the last record.

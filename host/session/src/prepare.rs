@@ -121,6 +121,7 @@ impl Preparation {
         })?;
         let numbered = (0..).zip(samples);
         Ok(numbered
+            .filter(|(index, _)| self.plan.holds(*index))
             .map(|(index, sample)| {
                 let asked = Asked::alone(index, Phase::Warmup, sample);
                 self.writer.write(asked)

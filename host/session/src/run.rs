@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::decode::FailureLimit;
 use crate::decode::threads::most;
+use crate::gate::Gate;
 use crate::prepare::{Item, Preparation};
 use crate::reuse::SentPrompts;
 use load::crew::{Crew, Panicked};
@@ -128,6 +129,15 @@ pub struct Control {
     pub live: Arc<Live>,
     /// Starts the threads of the run.
     pub crew: Crew,
+    /// Where the run waits for those that begin at the same instant; absent for a run by itself.
+    pub gate: Option<Gate>,
+}
+
+impl Control {
+    /// The clock of the run, which begins now unless it is shared.
+    fn clock(&self) -> Clock {
+        self.gate.as_ref().map_or_else(Clock::start, Gate::clock)
+    }
 }
 
 impl RunError {
@@ -222,7 +232,7 @@ where
     C: Connect + Clone + Send + 'static,
 {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let clock = Clock::start();
+    let clock = control.clock();
     let vitals = Some(Vitals::new(clock));
     let (stage, prepared) = Stage::set(
         plan,
@@ -292,7 +302,8 @@ pub(crate) async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
-    let (stage, prepared) = Stage::set(plan, parts, folder, control, (1, 1), Clock::start(), None)?;
+    let (stage, prepared) =
+        Stage::set(plan, parts, folder, control, (1, 1), control.clock(), None)?;
     let (handle, receiver) = WorkerHandle::new();
     let worker = stage.worker(connect);
     let conduct = async {

@@ -30,6 +30,8 @@ use scenario::plan::{Amount, Plan};
 
 /// How many seconds' worth of requests must be ready before a run with a fixed rate begins.
 const READY_SECONDS: f64 = 2.0;
+/// Connections that were opened longer ago are opened again before the first request is due.
+const IDLE_TOO_LONG: Nanos = Nanos(1_000_000_000);
 
 /// Conducts the phases of one run.
 pub(super) struct Conductor<'r> {
@@ -81,8 +83,19 @@ impl Conductor<'_> {
             let all_at_once = all_at_once.take(items.len());
             let next = |_| items.next().map_or(Next::None, Next::Ready);
             let mut none = Newsfeed::none();
-            self.phase(None, all_at_once, (&mut none, next), framing, &mut key)
-                .await;
+            let now = self.clock.now();
+            self.phase(
+                (now, None),
+                all_at_once,
+                (&mut none, next),
+                framing,
+                &mut key,
+            )
+            .await;
+        }
+        let gate = self.control.gate.as_ref();
+        if let (Some(gate), Some(_)) = (gate, &server_control) {
+            gate.wait_for_others(&self.control.signal).await;
         }
         let asks = &self.plan.control;
         let mut server = None;
@@ -101,12 +114,12 @@ impl Conductor<'_> {
                 };
             }
         }
-        if !self.control.signal.is_stopped() {
+        if let Some(start) = self.start().await? {
             let duration = match self.plan.load.amount {
                 Amount::Requests(_) | Amount::Sessions(_) => None,
                 Amount::Duration(duration) => Some(duration),
             };
-            live.measure(self.clock.now());
+            live.measure(start);
             let watch = self.vitals.map(|vitals| vitals.watch(crew)).transpose();
             let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.plan.due_times(self.trace);
@@ -116,7 +129,7 @@ impl Conductor<'_> {
             };
             let unsent = self
                 .phase(
-                    duration,
+                    (start, duration),
                     due_times,
                     (&mut newsfeed, next),
                     framing,
@@ -124,6 +137,10 @@ impl Conductor<'_> {
                 )
                 .await;
             live.unsent.store(unsent, Ordering::Release);
+            if let Some(gate) = gate {
+                let waits = server_control.is_some();
+                gate.leave(&self.control.signal, waits).await;
+            }
             if let Some(mut client) = watch.and_then(Watch::finish) {
                 client.sessions = self.sessions.memory.figures(self.clock.now());
                 let _ = self.control.live.client.set(client);
@@ -134,6 +151,21 @@ impl Conductor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// When the measurement begins: now, or when it does for all that begin together. Nothing if the run is stopped.
+    async fn start(&self) -> Result<Option<Nanos>, RunError> {
+        let signal = &self.control.signal;
+        let since = self.clock.now();
+        let start = match &self.control.gate {
+            Some(gate) => gate.wait_for_start(signal).await,
+            None => Some(since),
+        };
+        if self.clock.now().since(since) > IDLE_TOO_LONG {
+            // Connections that lay idle for so long are not used.
+            self.open_connections(0).await?;
+        }
+        Ok(start.filter(|_| !signal.is_stopped()))
     }
 
     /// Waits this long, while nothing is due. May return early.
@@ -167,18 +199,21 @@ impl Conductor<'_> {
         };
         let wanted = wanted.min(requests) as usize;
         let workers = self.orders.len();
+        let [settled, failed] = [&self.opened.settled, &self.opened.failed].map(|count| {
+            let before = count.load(Ordering::Acquire);
+            move || count.load(Ordering::Acquire) - before
+        });
         for (number, orders) in self.orders.iter().enumerate() {
             let share = wanted / workers + usize::from(number < wanted % workers);
             orders.put(Order::Open(share));
         }
-        let settled = || self.opened.settled.load(Ordering::Acquire);
         while settled() < wanted && !self.control.signal.is_stopped() {
             self.rest(Nanos(1_000_000)).await;
         }
         if self.control.signal.is_stopped() {
             return Ok(());
         }
-        let failed = self.opened.failed.load(Ordering::Acquire);
+        let failed = failed();
         if failed > 0 && failed == settled() {
             return Err(RunError::Connections {
                 target: listed(self.targets),
@@ -193,7 +228,7 @@ impl Conductor<'_> {
     /// are not on record.
     async fn phase(
         &self,
-        duration: Option<Nanos>,
+        (origin, duration): (Nanos, Option<Nanos>),
         due_times: impl Iterator<Item = Due>,
         (newsfeed, next): (&mut Newsfeed<Item>, impl FnMut(bool) -> Next<Item>),
         framing: Framing,
@@ -214,7 +249,7 @@ impl Conductor<'_> {
             _ => None,
         };
         let pacing = Pacing {
-            origin: self.clock.now(),
+            origin,
             duration,
             slots,
             by_session: load.users == Users::Sessions,

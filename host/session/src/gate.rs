@@ -1,0 +1,191 @@
+//! Where a run waits for others: before its first measured request, so that all begin at one instant, and after its
+//! last reply, where it asks the server what all of them together did.
+//!
+//! Somebody else knows the others. This module owns the two places and nothing of how the others are reached.
+//!
+//! A run that waits for others has a clock that all of them share, so that an instant is the same number in each.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use load::pace::Signal;
+use model::clock::Clock;
+use model::units::Nanos;
+use tokio::sync::watch;
+
+/// How far a run has come that waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// It prepares its requests and warms up.
+    Preparing,
+    /// It has warmed up, and waits until the others have before it asks the server to flush its cache.
+    Warm,
+    /// It has only to be given an instant to begin at.
+    Ready,
+    /// It measures.
+    Measuring,
+    /// All its replies have ended.
+    Drained,
+}
+
+/// What a run waits at.
+#[derive(Clone)]
+pub struct Gate {
+    clock: Clock,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    stage: watch::Sender<Stage>,
+    open: Mutex<Open>,
+}
+
+/// What the run may do already.
+#[derive(Default)]
+struct Open {
+    others_are_warm: bool,
+    start: Option<Nanos>,
+    others_are_drained: bool,
+    /// Wakes the run while it waits.
+    signal: Option<Signal>,
+}
+
+impl Gate {
+    /// For a run by this clock.
+    pub fn new(clock: Clock) -> Self {
+        Gate {
+            clock,
+            inner: Arc::new(Inner {
+                stage: watch::Sender::new(Stage::Preparing),
+                open: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The run's clock.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Follows how far the run has come.
+    pub fn stages(&self) -> watch::Receiver<Stage> {
+        self.inner.stage.subscribe()
+    }
+
+    /// All others have warmed up.
+    pub fn others_are_warm(&self) {
+        self.change(|open| open.others_are_warm = true);
+    }
+
+    /// The run begins at this instant of its clock.
+    pub fn start_at(&self, start: Nanos) {
+        self.change(|open| open.start = Some(start));
+    }
+
+    /// The replies of all others have ended.
+    pub fn others_are_drained(&self) {
+        self.change(|open| open.others_are_drained = true);
+    }
+
+    /// Waits until all others have warmed up, or the run is stopped.
+    pub(crate) async fn wait_for_others(&self, signal: &Signal) {
+        self.reach(Stage::Warm);
+        self.until(signal, |open| open.others_are_warm.then_some(()))
+            .await;
+    }
+
+    /// Waits until it is known when to begin. Gives the instant; nothing if the run is stopped.
+    pub(crate) async fn wait_for_start(&self, signal: &Signal) -> Option<Nanos> {
+        self.reach(Stage::Ready);
+        let start = self.until(signal, |open| open.start).await;
+        if start.is_some() {
+            self.reach(Stage::Measuring);
+        }
+        start
+    }
+
+    /// All replies have ended. Waits for those of the others if `waits`, unless the run is stopped.
+    pub(crate) async fn leave(&self, signal: &Signal, waits: bool) {
+        self.reach(Stage::Drained);
+        if waits {
+            self.until(signal, |open| open.others_are_drained.then_some(()))
+                .await;
+        }
+    }
+
+    fn reach(&self, stage: Stage) {
+        self.inner.stage.send_replace(stage);
+    }
+
+    async fn until<T>(&self, signal: &Signal, known: impl Fn(&Open) -> Option<T>) -> Option<T> {
+        loop {
+            if signal.is_stopped() {
+                return None;
+            }
+            {
+                let mut open = self.lock();
+                if let Some(known) = known(&open) {
+                    return Some(known);
+                }
+                open.signal = Some(signal.clone());
+            }
+            signal.wait(&self.clock, None).await;
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Open)) {
+        let mut open = self.lock();
+        change(&mut open);
+        if let Some(signal) = &open.signal {
+            signal.wake();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
+        self.inner
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_waits_until_it_is_let_in_or_stopped() {
+        let gate = Gate::new(Clock::start());
+        let signal = Signal::for_task();
+        let mut stages = gate.stages();
+        let run = async {
+            gate.wait_for_others(&signal).await;
+            let start = gate.wait_for_start(&signal).await;
+            gate.leave(&signal, true).await;
+            start
+        };
+        let others = async {
+            for (stage, opens) in [
+                (Stage::Warm, Gate::others_are_warm as fn(&Gate)),
+                (Stage::Ready, |gate| gate.start_at(Nanos(5))),
+                (Stage::Drained, Gate::others_are_drained),
+            ] {
+                drop(stages.wait_for(|reached| *reached == stage).await.unwrap());
+                // Nothing else moves it on.
+                signal.wake();
+                tokio::task::yield_now().await;
+                assert_eq!(*stages.borrow(), stage);
+                opens(&gate);
+            }
+        };
+        let (start, ()) = tokio::join!(run, others);
+        assert_eq!(start, Some(Nanos(5)));
+
+        let (gate, signal) = (Gate::new(Clock::start()), Signal::for_task());
+        let run = async {
+            gate.wait_for_others(&signal).await;
+            gate.wait_for_start(&signal).await
+        };
+        let (start, ()) = tokio::join!(run, async { signal.stop() });
+        assert_eq!(start, None);
+    }
+}
