@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after those it depends
 /// on, so the graph has no cycle.
-const GRAPH: [(&str, &[&str]); 22] = [
+const GRAPH: [(&str, &[&str]); 23] = [
     ("model", &[]),
     ("tokenizer", &[]),
     ("shipped", &[]),
@@ -14,6 +14,7 @@ const GRAPH: [(&str, &[&str]); 22] = [
     ("toolchain", &[]),
     ("xtask", &["toolchain"]),
     ("devices", &["model"]),
+    ("fleet", &["model"]),
     ("hub", &["model"]),
     ("launch", &["model"]),
     ("result", &["model"]),
@@ -76,7 +77,9 @@ const RESERVED: [(&str, &[&str]); 6] = [
     // `model` has it for its clock alone: on a runtime whose time is paused, the clock gives virtual time.
     (
         "tokio",
-        &["launch", "load", "mock", "model", "runner", "session"],
+        &[
+            "fleet", "launch", "load", "mock", "model", "runner", "session",
+        ],
     ),
     ("hyper", &["load", "mock", "session"]),
     // Nothing but `runner fetch` downloads.

@@ -1,0 +1,390 @@
+//! How far an agent's clock is ahead of the coordinator's, and how exactly that is known.
+//!
+//! Each side reads its own monotonic clock. A question leaves at `asked` by the coordinator's, comes at `received` by
+//! the agent's, its answer leaves at `sent` by the agent's, and comes at `heard` by the coordinator's. Neither way takes
+//! less than no time, so the offset lies between `sent - heard` and `received - asked`, whatever the delays and however
+//! unequal the two ways are. The middle is off by half the round trip at most, as with NTP (RFC 5905).
+//!
+//! Every answer narrows the interval: what is known is the intersection of all of them. Between answers it widens by the
+//! drift that two sound clocks may have, [`DRIFT_PPM`]. An answer that lies outside shows that a clock was set, stood
+//! still or drifts more: that is a [`Moved`], and the interval begins anew. So the window over which answers count needs
+//! no length; old ones lose their weight as they widen.
+//!
+//! This module owns the arithmetic. It reads no clock.
+
+use model::units::Nanos;
+
+/// How much two sound clocks may drift apart, in millionths: quartz of servers is within 50 of true.
+pub const DRIFT_PPM: u64 = 100;
+/// The share of the smallest interval reported that the bound may have, as its divisor.
+pub const SHARE: u64 = 10;
+/// How many shifts of a clock are kept; further ones are counted.
+const MOST_MOVES: usize = 16;
+
+/// A question and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// When the question left, by the coordinator's clock.
+    pub asked: Nanos,
+    /// When it came, by the agent's.
+    pub received: Nanos,
+    /// When the answer left, by the agent's.
+    pub sent: Nanos,
+    /// When it came, by the coordinator's.
+    pub heard: Nanos,
+}
+
+/// What is known of an offset at an instant: it is within `bound` of `offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Estimate {
+    /// How far the agent's clock is ahead of the coordinator's, in nanoseconds.
+    pub offset: i64,
+    /// How far that may be from the truth, on either side.
+    pub bound: Nanos,
+}
+
+/// A clock that moved against the other by more than drift explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Moved {
+    /// The last instant, by the coordinator's clock, at which the clocks still agreed with what was known.
+    pub from: Nanos,
+    /// When it was seen, by the coordinator's clock.
+    pub seen: Nanos,
+    /// By how much at least, in nanoseconds: positive if the agent's clock is further ahead than before.
+    pub by: i64,
+}
+
+/// The bound is too wide for what is to be reported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "its clock is known to within {:.3} ms, and the smallest interval reported, {:.3} ms, allows {:.3} ms: {}",
+    bound.as_millis_f64(), smallest.as_millis_f64(), allowed.as_millis_f64(),
+    "use a network with shorter round trips, or report longer intervals"
+)]
+pub struct TooWide {
+    /// The bound.
+    pub bound: Nanos,
+    /// The smallest interval reported.
+    pub smallest: Nanos,
+    /// The widest bound that fits it.
+    pub allowed: Nanos,
+}
+
+/// An exchange that no two clocks can have made: the answer took less than no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an answer about the clock contradicts itself")]
+pub struct Impossible;
+
+/// An agent's clock against the coordinator's.
+#[derive(Clone, Debug, Default)]
+pub struct Course {
+    known: Option<Interval>,
+    answers: u64,
+    moves: Vec<Moved>,
+    unkept: u64,
+}
+
+/// Where the offset lies, at an instant of the coordinator's clock.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    least: i64,
+    most: i64,
+    at: Nanos,
+}
+
+/// `a - b`, where both are instants of some clock.
+fn difference(a: Nanos, b: Nanos) -> i64 {
+    let wide = i128::from(a.0) - i128::from(b.0);
+    i64::try_from(wide).unwrap_or(if wide < 0 { i64::MIN } else { i64::MAX })
+}
+
+impl Interval {
+    /// The same, later.
+    fn widened(self, at: Nanos) -> Interval {
+        let drift = u128::from(at.since(self.at).0) * u128::from(DRIFT_PPM) / 1_000_000;
+        // Rounded up, so that the bound holds.
+        let drift = i64::try_from(drift + 1).unwrap_or(i64::MAX);
+        let drift = if at > self.at { drift } else { 0 };
+        Interval {
+            least: self.least.saturating_sub(drift),
+            most: self.most.saturating_add(drift),
+            at: at.max(self.at),
+        }
+    }
+}
+
+impl Course {
+    /// Takes an answer into account, and says whether it shows that a clock moved.
+    ///
+    /// # Errors
+    /// If the exchange contradicts itself; it changes nothing then.
+    pub fn note(&mut self, exchange: Exchange) -> Result<Option<Moved>, Impossible> {
+        let least = difference(exchange.sent, exchange.heard);
+        let most = difference(exchange.received, exchange.asked);
+        if exchange.heard < exchange.asked || exchange.sent < exchange.received || least > most {
+            return Err(Impossible);
+        }
+        // The offset held at some instant of the exchange; by the end of it the clocks may have drifted.
+        let fresh = Interval {
+            least,
+            most,
+            at: exchange.asked,
+        }
+        .widened(exchange.heard);
+        self.answers += 1;
+        let Some(known) = self.known else {
+            self.known = Some(fresh);
+            return Ok(None);
+        };
+        let then = known.widened(exchange.heard);
+        let fits = fresh.least <= then.most && then.least <= fresh.most;
+        if fits {
+            self.known = Some(Interval {
+                least: then.least.max(fresh.least),
+                most: then.most.min(fresh.most),
+                at: exchange.heard,
+            });
+            return Ok(None);
+        }
+        let moved = Moved {
+            from: known.at,
+            seen: exchange.heard,
+            by: match fresh.least > then.most {
+                true => fresh.least.saturating_sub(then.most),
+                false => fresh.most.saturating_sub(then.least),
+            },
+        };
+        match self.moves.len() < MOST_MOVES {
+            true => self.moves.push(moved),
+            false => self.unkept += 1,
+        }
+        self.known = Some(fresh);
+        Ok(Some(moved))
+    }
+
+    /// The estimate at an instant of the coordinator's clock; absent before the first answer.
+    pub fn at(&self, now: Nanos) -> Option<Estimate> {
+        let known = self.known?.widened(now);
+        let (least, most) = (i128::from(known.least), i128::from(known.most));
+        let offset = (least + most).div_euclid(2);
+        let bound = u64::try_from((most - offset).max(offset - least)).unwrap_or(u64::MAX);
+        Some(Estimate {
+            offset: i64::try_from(offset).unwrap_or(known.least),
+            bound: Nanos(bound),
+        })
+    }
+
+    /// How many answers there were.
+    pub fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    /// The first moves of the clock, and how many more there were.
+    pub fn moves(&self) -> (&[Moved], u64) {
+        (&self.moves, self.unkept)
+    }
+}
+
+impl Estimate {
+    /// An instant of the coordinator's clock, by the agent's.
+    pub fn of_agent(&self, at: Nanos) -> Nanos {
+        Nanos(at.0.saturating_add_signed(self.offset))
+    }
+
+    /// An instant of the agent's clock, by the coordinator's.
+    pub fn of_coordinator(&self, at: Nanos) -> Nanos {
+        Nanos(at.0.saturating_add_signed(self.offset.saturating_neg()))
+    }
+
+    /// Whether it is exact enough where intervals as short as `smallest` are reported.
+    ///
+    /// # Errors
+    /// If the bound is above a tenth of it.
+    pub fn check(&self, smallest: Nanos) -> Result<(), TooWide> {
+        let allowed = Nanos(smallest.0 / SHARE);
+        match self.bound > allowed {
+            true => Err(TooWide {
+                bound: self.bound,
+                smallest,
+                allowed,
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The agent's clock at an instant of the coordinator's, as a line: so far ahead, and drifting by so much.
+    #[derive(Clone, Copy, Debug)]
+    struct Truth {
+        ahead: i64,
+        ppm: i64,
+    }
+
+    impl Truth {
+        fn offset(self, at: u64) -> i64 {
+            self.ahead + i64::try_from(i128::from(at) * i128::from(self.ppm) / 1_000_000).unwrap()
+        }
+
+        fn read(self, at: u64) -> Nanos {
+            Nanos(at.checked_add_signed(self.offset(at)).unwrap())
+        }
+
+        /// A question at an instant, with these delays: there, within the agent, and back.
+        fn exchange(self, at: u64, [there, within, back]: [u64; 3]) -> Exchange {
+            Exchange {
+                asked: Nanos(at),
+                received: self.read(at + there),
+                sent: self.read(at + there + within),
+                heard: Nanos(at + there + within + back),
+            }
+        }
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    proptest! {
+        /// However unequal the delays, and whatever drift within the stated one: the truth is within the bound.
+        #[test]
+        fn the_truth_is_within_the_bound(
+            ahead in 0..10_i64.pow(15),
+            ppm in -99_i64..=99,
+            delays in prop::collection::vec(
+                (0..5 * SECOND, [0..50_000_000_u64, 0..1_000_000, 0..50_000_000]), 1..60),
+            after in 0..600 * SECOND,
+        ) {
+            let truth = Truth { ahead, ppm };
+            let mut course = Course::default();
+            let mut now = SECOND;
+            let mut bound = u64::MAX;
+            for (pause, delays) in delays {
+                now += pause;
+                let exchange = truth.exchange(now, delays);
+                prop_assert_eq!(course.note(exchange), Ok(None));
+                now = exchange.heard.0;
+                let estimate = course.at(exchange.heard).unwrap();
+                let error = estimate.offset.abs_diff(truth.offset(now));
+                prop_assert!(error <= estimate.bound.0, "{error} of {estimate:?}");
+                // Half the round trip, and the drift within it.
+                let trip = delays[0] + delays[2];
+                bound = bound.min(trip / 2 + (trip + delays[1]) / 1000 + 4);
+                prop_assert!(estimate.bound.0 <= trip / 2 + (trip + delays[1]) / 1000 + 4);
+            }
+            let estimate = course.at(Nanos(now + after)).unwrap();
+            let error = estimate.offset.abs_diff(truth.offset(now + after));
+            prop_assert!(error <= estimate.bound.0);
+            let turned = estimate.of_coordinator(estimate.of_agent(Nanos(now)));
+            prop_assert_eq!(turned, Nanos(now));
+        }
+
+        #[test]
+        fn any_numbers_do_no_harm(instants in prop::collection::vec(any::<[u64; 4]>(), 1..20), at: u64) {
+            let mut course = Course::default();
+            for [asked, received, sent, heard] in instants {
+                let _ = course.note(Exchange {
+                    asked: Nanos(asked), received: Nanos(received), sent: Nanos(sent), heard: Nanos(heard),
+                });
+                if let Some(estimate) = course.at(Nanos(at)) {
+                    estimate.of_agent(Nanos(at));
+                    estimate.of_coordinator(Nanos(at));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_quick_answer_makes_up_for_slow_ones() {
+        let truth = Truth {
+            ahead: 7_000_000,
+            ppm: 0,
+        };
+        let mut course = Course::default();
+        let delays = [
+            [9_000_000, 1000, 1_000_000],
+            [50_000, 1000, 50_000],
+            [1_000_000, 1000, 9_000_000],
+        ];
+        for (number, delays) in delays.into_iter().enumerate() {
+            let at = SECOND + number as u64 * SECOND / 50;
+            course.note(truth.exchange(at, delays)).unwrap();
+        }
+        let estimate = course.at(Nanos(SECOND + SECOND / 20)).unwrap();
+        assert!(estimate.bound < Nanos(56_000), "{estimate:?}");
+        assert_eq!(course.answers(), 3);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_found_with_from_when() {
+        let mut truth = Truth {
+            ahead: SECOND as i64,
+            ppm: 20,
+        };
+        let mut course = Course::default();
+        let delays = [100_000, 1000, 120_000];
+        for second in 1..=10 {
+            let exchange = truth.exchange(second * SECOND, delays);
+            assert_eq!(course.note(exchange), Ok(None));
+        }
+        truth.ahead -= 40_000_000;
+        let exchange = truth.exchange(11 * SECOND, delays);
+        let moved = course.note(exchange).unwrap().unwrap();
+        assert_eq!(moved.from, Nanos(10 * SECOND + 221_000));
+        assert_eq!(moved.seen, Nanos(11 * SECOND + 221_000));
+        assert!((-40_000_000..-39_000_000).contains(&moved.by), "{moved:?}");
+        // The interval began anew, and holds again.
+        let estimate = course.at(exchange.heard).unwrap();
+        let error = estimate.offset.abs_diff(truth.offset(exchange.heard.0));
+        assert!(error <= estimate.bound.0);
+        assert_eq!(course.moves(), (&[moved][..], 0));
+    }
+
+    #[test]
+    fn a_clock_that_drifts_beyond_bounds_is_found() {
+        let truth = Truth {
+            ahead: 0,
+            ppm: 2000,
+        };
+        let mut course = Course::default();
+        let mut found = 0;
+        for second in 1..100 {
+            let exchange = truth.exchange(second * SECOND, [50_000, 1000, 50_000]);
+            found += u64::from(course.note(exchange).unwrap().is_some());
+        }
+        let (kept, unkept) = course.moves();
+        assert_eq!(
+            (kept.len(), unkept),
+            (MOST_MOVES, found - MOST_MOVES as u64)
+        );
+        assert!(found > 80, "{found}");
+    }
+
+    #[test]
+    fn a_bound_above_a_tenth_is_refused_with_both_numbers() {
+        let estimate = Estimate {
+            offset: 0,
+            bound: Nanos(100_000_000),
+        };
+        assert_eq!(estimate.check(Nanos(SECOND)), Ok(()));
+        let error = estimate.check(Nanos(SECOND - 10)).unwrap_err().to_string();
+        assert!(error.contains("within 100.000 ms"), "{error}");
+        assert!(error.contains("1000.000 ms, allows 100.000 ms"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_from_the_future_is_no_answer() {
+        let mut course = Course::default();
+        let exchange = Exchange {
+            asked: Nanos(100),
+            received: Nanos(10),
+            sent: Nanos(500),
+            heard: Nanos(150),
+        };
+        assert_eq!(course.note(exchange), Err(Impossible));
+        assert_eq!(course.at(Nanos(200)), None);
+    }
+}

@@ -1,0 +1,169 @@
+use std::io;
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::*;
+
+fn identity(digit: char) -> Identity {
+    let token = Token::parse(&digit.to_string().repeat(32), "a test").unwrap();
+    Identity::of(&token).unwrap()
+}
+
+/// What the coordinator's side of a handshake comes to, with a secret sent to whom it accepts.
+async fn serve(stream: DuplexStream, identity: Identity) -> io::Result<()> {
+    let mut stream = TlsAcceptor::from(identity.server).accept(stream).await?;
+    stream.write_all(b"plan").await?;
+    stream.flush().await
+}
+
+/// What a client with this configuration reads.
+async fn connect(stream: DuplexStream, config: Arc<ClientConfig>) -> io::Result<Vec<u8>> {
+    let mut stream = TlsConnector::from(config).connect(name(), stream).await?;
+    let mut read = vec![0; 4];
+    stream.read_exact(&mut read).await?;
+    Ok(read)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+fn both(server: Identity, client: Arc<ClientConfig>) -> (io::Result<()>, io::Result<Vec<u8>>) {
+    let (near, far) = tokio::io::duplex(1 << 16);
+    runtime().block_on(async { tokio::join!(serve(near, server), connect(far, client)) })
+}
+
+#[test]
+fn the_same_token_connects() {
+    let (served, read) = both(identity('a'), identity('a').client);
+    served.unwrap();
+    assert_eq!(read.unwrap(), b"plan");
+}
+
+#[test]
+fn another_token_is_refused_by_both_sides_by_name() {
+    let (served, read) = both(identity('a'), identity('b').client);
+    assert_eq!(meaning(&read.unwrap_err()), Some(TOKENS_DIFFER));
+    assert_eq!(meaning(&served.unwrap_err()), Some(TOKENS_DIFFER));
+}
+
+/// A client that does not look at the server's key is still refused for its own.
+#[test]
+fn the_coordinator_verifies_even_a_careless_client() {
+    let careless = Arc::new(Careless(Arc::new(ring::default_provider())));
+    let mut config = (*identity('b').client).clone();
+    config.dangerous().set_certificate_verifier(careless);
+    let (served, read) = both(identity('a'), Arc::new(config));
+    assert_eq!(meaning(&served.unwrap_err()), Some(TOKENS_DIFFER));
+    assert_eq!(meaning(&read.unwrap_err()), Some(TOKENS_DIFFER));
+}
+
+/// One that has the right public key, which is no secret, and not its private half.
+#[test]
+fn a_public_key_is_no_proof() {
+    let right = identity('a');
+    let wrong_key = {
+        let mut key = PKCS8.to_vec();
+        key.extend(Token::parse(&"b".repeat(32), "a test").unwrap().seed());
+        ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key)).unwrap()
+    };
+    let right_public = {
+        let mut key = PKCS8.to_vec();
+        key.extend(Token::parse(&"a".repeat(32), "a test").unwrap().seed());
+        let key = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key)).unwrap();
+        key.public_key().unwrap().as_ref().to_vec()
+    };
+    let forged = Arc::new(CertifiedKey::new(
+        vec![CertificateDer::from(right_public)],
+        wrong_key,
+    ));
+    let mut config = (*right.client).clone();
+    config.client_auth_cert_resolver = Arc::new(AlwaysResolvesClientRawPublicKeys::new(forged));
+    let (served, read) = both(right, Arc::new(config));
+    assert!(served.is_err());
+    assert!(read.is_err());
+}
+
+#[test]
+fn clients_of_other_protocols_get_nothing() {
+    // Plain TLS, with certificates and without a key of its own.
+    let plain = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let (served, read) = both(identity('a'), Arc::new(plain));
+    assert!(read.is_err());
+    assert_eq!(
+        meaning(&served.unwrap_err()),
+        Some("it speaks TLS and is no process of a fleet")
+    );
+
+    // Plain TCP.
+    let (near, mut far) = tokio::io::duplex(1 << 16);
+    let (served, got) = runtime().block_on(async {
+        let asks = async {
+            far.write_all(b"GET / HTTP/1.1\r\nhost: coordinator\r\n\r\n")
+                .await
+                .unwrap();
+            let mut got = Vec::new();
+            far.read_to_end(&mut got).await.unwrap();
+            got
+        };
+        tokio::join!(serve(near, identity('a')), asks)
+    });
+    assert_eq!(
+        meaning(&served.unwrap_err()),
+        Some("it does not speak TLS, so it is no process of a fleet")
+    );
+    assert!(got.len() <= 7, "more than an alert: {got:?}");
+}
+
+/// Takes any key of a server.
+#[derive(Debug)]
+struct Careless(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Careless {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        old_version()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}

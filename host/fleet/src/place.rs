@@ -1,0 +1,455 @@
+//! Which process of how many this one is, and where rank 0 listens: read from the variables that starters set.
+//!
+//! This module owns the names of those variables and what they mean. It takes the environment as a map and reads
+//! nothing itself. Where a starter does not say something, the error names the variable that does.
+//!
+//! | starter | rank | size | host of rank 0 |
+//! | --- | --- | --- | --- |
+//! | anything | `RUNNER_FLEET_RANK` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
+//! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK` | `OMPI_COMM_WORLD_SIZE` | this one, if `OMPI_COMM_WORLD_LOCAL_SIZE` is the size |
+//! | MPICH's and Intel's `mpiexec` | `PMI_RANK` | `PMI_SIZE` | this one, if `MPI_LOCALNRANKS` is the size |
+//! | Slurm's `srun` | `SLURM_PROCID` | `SLURM_STEP_NUM_TASKS`, `SLURM_NTASKS` | first of `SLURM_STEP_NODELIST`, `SLURM_JOB_NODELIST` |
+//! | PMIx alone | `PMIX_RANK` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
+//! | Indexed Job, JobSet | `JOB_COMPLETION_INDEX` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
+//!
+//! The order is that of nearness: `mpirun` within a Slurm job starts its own helpers with `srun`, so Slurm's variables
+//! are then those of a helper and not of this process. Where a nearer starter agrees with Slurm about rank and size,
+//! `srun` started this process itself (`srun --mpi=pmi2`), and Slurm knows the hosts.
+//!
+//! Sources: the manual of `srun`, section on output environment variables; Open MPI's documentation, "Environment
+//! variables set for MPI applications"; MPICH's hydra; Kubernetes' documentation of Indexed Jobs.
+
+pub mod hostlist;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+/// The port where rank 0 listens unless `RUNNER_FLEET_COORDINATOR` names one.
+pub const PORT: u16 = 7433;
+/// The most processes of a fleet.
+pub const MOST: u32 = 4096;
+
+/// The variable with this process's rank.
+pub const RANK: &str = "RUNNER_FLEET_RANK";
+/// The variable with the number of processes.
+pub const SIZE: &str = "RUNNER_FLEET_SIZE";
+/// The variable with the address of rank 0: a host, or host and port.
+pub const COORDINATOR: &str = "RUNNER_FLEET_COORDINATOR";
+
+/// An environment: variables by name. Empty values count as not set.
+pub type Environment = BTreeMap<String, String>;
+
+/// Who started the processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starter {
+    /// The user's own variables.
+    Explicit,
+    /// `mpirun` of Open MPI.
+    OpenMpi,
+    /// `mpiexec` of MPICH, Intel MPI and others that speak PMI.
+    Pmi,
+    /// `srun`.
+    Slurm,
+    /// A PMIx server.
+    Pmix,
+    /// An Indexed Job or a JobSet of Kubernetes.
+    Kubernetes,
+}
+
+impl Starter {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Starter::Explicit => "RUNNER_FLEET_*",
+            Starter::OpenMpi => "Open MPI",
+            Starter::Pmi => "PMI",
+            Starter::Slurm => "Slurm",
+            Starter::Pmix => "PMIx",
+            Starter::Kubernetes => "Kubernetes",
+        }
+    }
+}
+
+/// The place of this process in the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which process this is, from 0. Rank 0 coordinates.
+    pub rank: u32,
+    /// How many processes there are.
+    pub size: u32,
+    /// The host of rank 0, as the others reach it.
+    pub host: String,
+    /// The port where rank 0 listens.
+    pub port: u16,
+    /// Who said so.
+    pub starter: Starter,
+}
+
+/// Everything that is wrong with an environment, a sentence each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this process's place in the fleet cannot be read from its environment:\n  {}", .0.join("\n  "))]
+pub struct NoPlace(pub Vec<String>);
+
+/// What one starter says.
+struct Told {
+    starter: Starter,
+    rank: Option<u32>,
+    rank_variable: &'static str,
+    size: Option<u32>,
+    size_variable: &'static str,
+    host: Host,
+}
+
+/// What a starter says about rank 0's host.
+enum Host {
+    Known(String),
+    /// It does not say, for this reason.
+    Unknown(String),
+}
+
+/// The place of the process with this environment.
+///
+/// # Errors
+/// If variables are missing, are not numbers, or contradict each other: all of it at once.
+pub fn read(environment: &Environment) -> Result<Place, NoPlace> {
+    let mut reading = Reading {
+        environment,
+        wrong: Vec::new(),
+    };
+    let place = reading.place();
+    match place {
+        Some(place) if reading.wrong.is_empty() => Ok(place),
+        _ => Err(NoPlace(reading.wrong)),
+    }
+}
+
+struct Reading<'a> {
+    environment: &'a Environment,
+    wrong: Vec<String>,
+}
+
+impl Reading<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        let text = self.environment.get(name)?.trim();
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn number(&mut self, name: &str) -> Option<u32> {
+        let text = self.text(name)?.to_owned();
+        match text.parse() {
+            Ok(number) => Some(number),
+            Err(_) => {
+                let shown: String = text.chars().take(40).collect();
+                self.wrong
+                    .push(format!("{name} is `{shown}`; expected a whole number"));
+                None
+            }
+        }
+    }
+
+    fn place(&mut self) -> Option<Place> {
+        let rank = self.number(RANK);
+        let size = self.number(SIZE);
+        let coordinator = self.coordinator();
+        let starter = self.starter();
+        if !self.wrong.is_empty() {
+            return None;
+        }
+        let (rank, size, by) = self.rank_and_size(rank, size, starter.as_ref())?;
+        self.check(rank, size);
+        let (host, port) = match (coordinator, starter) {
+            (Some(address), _) => address,
+            (None, _) if size == 1 => ("127.0.0.1".to_owned(), PORT),
+            (
+                None,
+                Some(Told {
+                    host: Host::Known(host),
+                    ..
+                }),
+            ) => (host, PORT),
+            (None, Some(told)) => {
+                let Host::Unknown(why) = told.host else {
+                    return None;
+                };
+                self.wrong.push(format!(
+                    "{why}: set {COORDINATOR} to the host of rank 0, or host:port, for every process"
+                ));
+                return None;
+            }
+            (None, None) => {
+                self.wrong.push(format!(
+                    "{COORDINATOR} is not set: set it to the host of rank 0, or host:port, for every process"
+                ));
+                return None;
+            }
+        };
+        Some(Place {
+            rank,
+            size,
+            host,
+            port,
+            starter: by,
+        })
+    }
+
+    /// Rank and size, each from the user's variable where it is set, and who said the rank.
+    fn rank_and_size(
+        &mut self,
+        rank: Option<u32>,
+        size: Option<u32>,
+        starter: Option<&Told>,
+    ) -> Option<(u32, u32, Starter)> {
+        match (rank, size, starter) {
+            (Some(rank), Some(size), _) => Some((rank, size, Starter::Explicit)),
+            (Some(_), None, _) => {
+                self.wrong.push(format!(
+                    "{RANK} is set and {SIZE} is not: set both, or neither where a starter says them"
+                ));
+                None
+            }
+            (None, given, Some(told)) => {
+                let (from, variable) = (told.starter, told.rank_variable);
+                let Some(rank) = told.rank else {
+                    let size = told.size_variable;
+                    self.wrong.push(format!(
+                        "{size} is set and {variable} is not: {} sets both, so one was lost on the way",
+                        from.name()
+                    ));
+                    return None;
+                };
+                match (given, told.size) {
+                    (Some(given), Some(size)) if given != size => {
+                        self.wrong.push(format!(
+                            "{SIZE} is {given} and {} is {size}: unset {SIZE}, or set {RANK} too",
+                            told.size_variable
+                        ));
+                        None
+                    }
+                    (Some(size), _) | (None, Some(size)) => Some((rank, size, from)),
+                    (None, None) => {
+                        let why = match from {
+                            Starter::Kubernetes => {
+                                "a pod of an Indexed Job cannot see how many there are"
+                            }
+                            Starter::Pmix => {
+                                "PMIx gives the number of processes to its library alone"
+                            }
+                            _ => "the number of processes is not known",
+                        };
+                        self.wrong.push(format!(
+                            "{variable} is set and {} is not; {why}: set {SIZE}",
+                            told.size_variable
+                        ));
+                        None
+                    }
+                }
+            }
+            (None, Some(_), None) => {
+                self.wrong.push(format!(
+                    "{SIZE} is set and {RANK} is not: set both, or neither where a starter says them"
+                ));
+                None
+            }
+            (None, None, None) => {
+                self.wrong.push(format!(
+                    "no starter is known: start it with srun, mpirun or a manifest of `runner fleet manifest`, \
+                     or set {RANK}, {SIZE} and {COORDINATOR} for every process"
+                ));
+                None
+            }
+        }
+    }
+
+    fn check(&mut self, rank: u32, size: u32) {
+        if size == 0 || size > MOST {
+            self.wrong.push(format!(
+                "the fleet has {size} processes; expected 1 to {MOST}"
+            ));
+        } else if rank >= size {
+            self.wrong.push(format!(
+                "the rank is {rank} of {size} processes; ranks run from 0 to {}",
+                size - 1
+            ));
+        }
+    }
+
+    /// Host and port of the user's variable.
+    fn coordinator(&mut self) -> Option<(String, u16)> {
+        let text = self.text(COORDINATOR)?.to_owned();
+        let address = address(&text);
+        if address.is_none() {
+            let shown: String = text.chars().take(80).collect();
+            self.wrong.push(format!(
+                "{COORDINATOR} is `{shown}`; expected a host, host:port, or [address]:port for IPv6"
+            ));
+        }
+        address
+    }
+
+    /// What the nearest starter says.
+    fn starter(&mut self) -> Option<Told> {
+        let slurm = self.slurm();
+        let nearer = [
+            (
+                Starter::OpenMpi,
+                "OMPI_COMM_WORLD_RANK",
+                "OMPI_COMM_WORLD_SIZE",
+                "OMPI_COMM_WORLD_LOCAL_SIZE",
+            ),
+            (Starter::Pmi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),
+        ];
+        for (starter, rank_variable, size_variable, local_variable) in nearer {
+            let rank = self.number(rank_variable);
+            let size = self.number(size_variable);
+            if rank.is_none() && size.is_none() {
+                continue;
+            }
+            let local = self.number(local_variable);
+            let of_slurm = slurm
+                .as_ref()
+                .filter(|told| told.rank == rank && told.size == size);
+            let host = match (of_slurm, local) {
+                (
+                    Some(Told {
+                        host: Host::Known(host),
+                        ..
+                    }),
+                    _,
+                ) => Host::Known(host.clone()),
+                // All processes are on this machine.
+                (_, Some(_)) if local == size => Host::Known("127.0.0.1".to_owned()),
+                _ => Host::Unknown(format!(
+                    "{} does not tell the processes where rank 0 runs",
+                    starter.name()
+                )),
+            };
+            return Some(Told {
+                starter,
+                rank,
+                rank_variable,
+                size,
+                size_variable,
+                host,
+            });
+        }
+        if slurm.is_some() {
+            return slurm;
+        }
+        let alone = [
+            (Starter::Pmix, "PMIX_RANK"),
+            (Starter::Kubernetes, "JOB_COMPLETION_INDEX"),
+        ];
+        for (starter, rank_variable) in alone {
+            if let Some(rank) = self.number(rank_variable) {
+                return Some(Told {
+                    starter,
+                    rank: Some(rank),
+                    rank_variable,
+                    size: None,
+                    size_variable: SIZE,
+                    host: Host::Unknown(format!(
+                        "{} does not tell the processes where rank 0 runs",
+                        starter.name()
+                    )),
+                });
+            }
+        }
+        None
+    }
+
+    /// What Slurm says of this process, if `srun` started it.
+    fn slurm(&mut self) -> Option<Told> {
+        let rank = self.number("SLURM_PROCID");
+        let of_step = self.number("SLURM_STEP_NUM_TASKS");
+        let of_tasks = self.number("SLURM_NTASKS");
+        if rank.is_none() && of_step.is_none() {
+            return None;
+        }
+        let size_variable = match of_step {
+            Some(_) => "SLURM_STEP_NUM_TASKS",
+            None => "SLURM_NTASKS",
+        };
+        let in_step = self.text("SLURM_STEP_ID").is_some()
+            || self.text("SLURM_STEPID").is_some()
+            || self.text("SLURM_STEP_NODELIST").is_some();
+        let nearer = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", RANK];
+        if !in_step && !nearer.iter().any(|name| self.text(name).is_some()) {
+            self.wrong.push(
+                "the batch script itself started this process, once, and not srun: write `srun runner fleet …` \
+                 in the script"
+                    .to_owned(),
+            );
+        }
+        Some(Told {
+            starter: Starter::Slurm,
+            rank,
+            rank_variable: "SLURM_PROCID",
+            size: of_step.or(of_tasks),
+            size_variable,
+            host: self.slurm_host(),
+        })
+    }
+
+    fn slurm_host(&mut self) -> Host {
+        if self.text(COORDINATOR).is_some() {
+            return Host::Unknown(String::new());
+        }
+        let distribution = self.text("SLURM_DISTRIBUTION").unwrap_or_default();
+        if distribution.starts_with("arbitrary") {
+            return Host::Unknown(
+                "SLURM_DISTRIBUTION is arbitrary, so rank 0 may run on any host of the list"
+                    .to_owned(),
+            );
+        }
+        for name in [
+            "SLURM_STEP_NODELIST",
+            "SLURM_JOB_NODELIST",
+            "SLURM_NODELIST",
+        ] {
+            let Some(list) = self.text(name) else {
+                continue;
+            };
+            return match hostlist::expand(list) {
+                Ok(hosts) => match hosts.into_iter().next() {
+                    Some(first) => Host::Known(first),
+                    None => continue,
+                },
+                Err(error) => {
+                    self.wrong.push(format!("{name}: {error}"));
+                    Host::Unknown(String::new())
+                }
+            };
+        }
+        Host::Unknown("neither SLURM_STEP_NODELIST nor SLURM_JOB_NODELIST is set".to_owned())
+    }
+}
+
+/// A host and a port; [`PORT`] if the text names none.
+fn address(text: &str) -> Option<(String, u16)> {
+    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']')?;
+        host.parse::<std::net::Ipv6Addr>().ok()?;
+        let port = match rest {
+            "" => None,
+            rest => Some(rest.strip_prefix(':')?),
+        };
+        (host, port)
+    } else if text.parse::<std::net::Ipv6Addr>().is_ok() {
+        (text, None)
+    } else {
+        match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        }
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%".contains(&byte);
+    if host.is_empty() || host.len() > 253 || !host.bytes().all(allowed) {
+        return None;
+    }
+    let port = match port {
+        Some(port) => port.parse().ok().filter(|port| *port > 0)?,
+        None => PORT,
+    };
+    Some((host.to_owned(), port))
+}

@@ -1,0 +1,48 @@
+//! Environments as starters set them, with the place or the errors that follow: `cases.toml`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    environment: BTreeMap<String, String>,
+    /// `rank/size host:port starter`.
+    place: Option<String>,
+    /// All errors, in order.
+    errors: Option<Vec<String>>,
+}
+
+#[test]
+fn environments_have_their_places() {
+    let cases: Cases = toml::from_str(include_str!("cases.toml")).unwrap();
+    assert!(cases.case.len() > 30);
+    for case in cases.case {
+        let found = read(&case.environment);
+        match (case.place, case.errors) {
+            (Some(expected), None) => {
+                let place = found.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+                let (rank, size) = (place.rank, place.size);
+                let (host, port) = (&place.host, place.port);
+                let starter = place.starter.name();
+                let shown = format!("{rank}/{size} {host}:{port} {starter}");
+                assert_eq!(shown, expected, "{}", case.name);
+            }
+            (None, Some(expected)) => {
+                let errors = found.expect_err(&case.name).0;
+                assert_eq!(errors, expected, "{}", case.name);
+            }
+            _ => panic!("{}: a case has a place or errors", case.name),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The token of a run: the one secret that all its processes share, and the key that is derived from it.
+//!
+//! This module owns reading a token and deriving from it. A token is never printed and never sent; how the key proves
+//! it to the other side is for `identity`.
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+use ring::hkdf;
+
+/// The variable with the token.
+pub const VARIABLE: &str = "RUNNER_FLEET_TOKEN";
+/// The variable with the path of a file that holds the token.
+pub const FILE_VARIABLE: &str = "RUNNER_FLEET_TOKEN_FILE";
+/// The fewest hexadecimal digits: 128 bits, so that nobody who saw a handshake finds the token by trying.
+const FEWEST: usize = 32;
+/// The most hexadecimal digits.
+const MOST: usize = 256;
+/// What the key is for, so that another use of the same token gives another key.
+const LABEL: &[u8] = b"runner fleet 1 ed25519 identity";
+/// A salt that is public and the same for all runs; the token has the entropy.
+const SALT: &[u8] = b"runner fleet";
+
+/// How to make one.
+const REMEDY: &str = "make one with `openssl rand -hex 32` and give the same to every process";
+
+/// A run's token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(Vec<u8>);
+
+/// Why there is no token. No message holds any part of one.
+#[derive(Debug, thiserror::Error)]
+pub enum NoToken {
+    /// Neither variable is set.
+    #[error("neither {VARIABLE} nor {FILE_VARIABLE} is set: {REMEDY}")]
+    Absent,
+    /// Both are set.
+    #[error("{VARIABLE} and {FILE_VARIABLE} are both set: unset one of them")]
+    Both,
+    /// It has another form.
+    #[error(
+        "the token of {place} {what}; expected {FEWEST} to {MOST} hexadecimal digits: {REMEDY}"
+    )]
+    Form {
+        /// The variable or the file.
+        place: String,
+        /// What is wrong, without the token.
+        what: String,
+    },
+    /// The file cannot be read.
+    #[error("the token's file `{path}` of {FILE_VARIABLE} cannot be read: {cause}")]
+    File {
+        /// The file.
+        path: String,
+        /// The system's error.
+        cause: std::io::Error,
+    },
+}
+
+impl Token {
+    /// From its hexadecimal digits, with white space around them; `place` names where they come from.
+    ///
+    /// # Errors
+    /// If it has another form or fewer than 128 bits.
+    pub fn parse(text: &str, place: &str) -> Result<Self, NoToken> {
+        let text = text.trim();
+        let wrong = |what: String| NoToken::Form {
+            place: place.to_owned(),
+            what,
+        };
+        let digits = text.chars().count();
+        if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(wrong(
+                "has characters other than hexadecimal digits".to_owned(),
+            ));
+        }
+        if !(FEWEST..=MOST).contains(&digits) {
+            return Err(wrong(format!("has {digits} digits")));
+        }
+        Ok(Token(text.to_ascii_lowercase().into_bytes()))
+    }
+
+    /// From the two variables, of which one is set: the token itself, or the path of its file.
+    ///
+    /// # Errors
+    /// If none or both are set, or the token cannot be read.
+    pub fn read(value: Option<&str>, file: Option<&Path>) -> Result<Self, NoToken> {
+        match (value.filter(|value| !value.trim().is_empty()), file) {
+            (None, None) => Err(NoToken::Absent),
+            (Some(_), Some(_)) => Err(NoToken::Both),
+            (Some(value), None) => Token::parse(value, VARIABLE),
+            (None, Some(path)) => {
+                let unreadable = |cause| NoToken::File {
+                    path: path.display().to_string(),
+                    cause,
+                };
+                let file = std::fs::File::open(path).map_err(unreadable)?;
+                let mut text = Vec::new();
+                // One byte more than fits, so that a large file is refused and not cut.
+                file.take(MOST as u64 + 64)
+                    .read_to_end(&mut text)
+                    .map_err(unreadable)?;
+                Token::parse(&String::from_utf8_lossy(&text), FILE_VARIABLE)
+            }
+        }
+    }
+
+    /// The seed of the run's Ed25519 key: HKDF with SHA-256 (RFC 5869) over the token.
+    pub(crate) fn seed(&self) -> [u8; 32] {
+        let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(&self.0);
+        let mut seed = [0; 32];
+        secret
+            .expand(&[LABEL], hkdf::HKDF_SHA256)
+            .and_then(|material| material.fill(&mut seed))
+            .expect("SHA-256 gives 32 bytes");
+        seed
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn a_token_has_one_form() {
+        assert!(Token::parse(GOOD, VARIABLE).is_ok());
+        assert_eq!(
+            Token::parse(&format!(" {}\n", GOOD.to_uppercase()), VARIABLE).unwrap(),
+            Token::parse(GOOD, VARIABLE).unwrap()
+        );
+        for (text, what) in [
+            (&GOOD[1..], "has 31 digits"),
+            (
+                "my secret pass phrase is quite long",
+                "has characters other",
+            ),
+            (&"a".repeat(257), "has 257 digits"),
+        ] {
+            let error = Token::parse(text, VARIABLE).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            assert!(error.contains("openssl rand -hex 32"), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_message_holds_the_token() {
+        let text = format!("{GOOD}-secretpart");
+        let error = Token::parse(&text, VARIABLE).unwrap_err();
+        for shown in [error.to_string(), format!("{error:?}")] {
+            assert!(
+                !shown.contains("0123") && !shown.contains("secretpart"),
+                "{shown}"
+            );
+        }
+        let token = Token::parse(GOOD, VARIABLE).unwrap();
+        assert!(!format!("{token:?}").contains("0123"));
+    }
+
+    #[test]
+    fn it_comes_from_a_variable_or_a_file_and_not_from_both() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, format!("{GOOD}\n")).unwrap();
+        assert_eq!(
+            Token::read(None, Some(&path)).unwrap(),
+            Token::read(Some(GOOD), None).unwrap()
+        );
+        assert!(matches!(Token::read(None, None), Err(NoToken::Absent)));
+        assert!(matches!(Token::read(Some(" "), None), Err(NoToken::Absent)));
+        assert!(matches!(
+            Token::read(Some(GOOD), Some(&path)),
+            Err(NoToken::Both)
+        ));
+        std::fs::write(&path, "f".repeat(10_000_000)).unwrap();
+        let error = Token::read(None, Some(&path)).unwrap_err().to_string();
+        assert!(error.contains("has 320 digits"), "{error}");
+        let error = Token::read(None, Some(&folder.path().join("none"))).unwrap_err();
+        assert!(error.to_string().contains("cannot be read"), "{error}");
+    }
+
+    /// RFC 5869 with Python's `hmac` over the same label and salt gives the same bytes.
+    #[test]
+    fn the_key_follows_from_the_token_alone() {
+        let seed = Token::parse(GOOD, VARIABLE).unwrap().seed();
+        assert_eq!(model::hex(&seed), SEED);
+        let other = Token::parse(&GOOD.replace('0', "1"), VARIABLE).unwrap();
+        assert_ne!(other.seed(), seed);
+    }
+
+    const SEED: &str = "4a3c42da9845fff2460720c378f4fb882abf075c5dbd671c2b37c69941c2191c";
+}

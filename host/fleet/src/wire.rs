@@ -1,0 +1,365 @@
+//! What processes of a fleet say to each other: messages, and the frames that carry them.
+//!
+//! A frame is the length of its header and of its body, four bytes each with the highest first; the header, which is a
+//! message as JSON; and the body, which is bytes of a file or of records and mostly empty. This module owns the form of
+//! both and the bounds on their sizes. It reads and writes no socket, and knows no order of messages; that is for
+//! `rendezvous` and `link`.
+
+#[cfg(test)]
+mod tests;
+
+use model::units::Nanos;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the protocol. Processes of other versions refuse each other.
+pub const PROTOCOL: u32 = 1;
+/// Bytes before a frame's header.
+const LENGTHS: usize = 8;
+/// The largest body, in bytes: small, so that a reply to a clock's question never waits long behind one.
+pub const BODY: usize = 64 << 10;
+/// How much memory grows for a header at a time: what a peer claims to send is not taken before it comes.
+const STEP: usize = 64 << 10;
+
+/// A message of either side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Message {
+    /// Agent: who it is. The first message of each connection.
+    Hello(Hello),
+    /// Coordinator: what to do. Sent once for each connection that is accepted.
+    Welcome(Box<Welcome>),
+    /// Agent: the bytes of a file that it lacks, from this offset on.
+    Need {
+        /// The file's SHA-256.
+        digest: String,
+        /// How many of its bytes the agent has.
+        offset: u64,
+    },
+    /// Coordinator: bytes of a file, in the body.
+    Piece {
+        /// The file's SHA-256.
+        digest: String,
+        /// Where in the file they stand.
+        offset: u64,
+    },
+    /// Agent: it made the plan.
+    Prepared {
+        /// The plan's digest, which must be that of rank 0.
+        plan: String,
+        /// What the coordinator records of this machine.
+        facts: Value,
+    },
+    /// Coordinator: what does your clock show?
+    Ping {
+        /// Which question.
+        id: u64,
+        /// When it was sent, by the coordinator's clock.
+        sent: Nanos,
+    },
+    /// Agent: this.
+    Pong {
+        /// Which question.
+        id: u64,
+        /// When that was sent, by the coordinator's clock.
+        asked: Nanos,
+        /// When it came, by the agent's clock.
+        received: Nanos,
+        /// When the answer was sent, by the agent's clock.
+        sent: Nanos,
+    },
+    /// Agent: connections are open, and the first request is ready.
+    Ready,
+    /// Coordinator: the run begins then.
+    Start {
+        /// The run's origin, by the agent's clock.
+        at: Nanos,
+        /// How far that may be from the coordinator's.
+        bound: Nanos,
+    },
+    /// Agent: figures of the run so far.
+    Live {
+        /// The figures.
+        figures: Value,
+    },
+    /// Agent: bytes of its records, in the body.
+    Records {
+        /// Where in the file they stand.
+        offset: u64,
+    },
+    /// Coordinator: it has the records up to here.
+    Ack {
+        /// How many bytes.
+        offset: u64,
+    },
+    /// Either: the run ends.
+    Interrupt(Interrupt),
+    /// Agent: its part of the run has ended, and all its records were acknowledged.
+    Finished(Finished),
+    /// Coordinator: there will be no run, or this process is no part of it.
+    Refused {
+        /// Why, a sentence each.
+        reasons: Vec<String>,
+    },
+    /// Coordinator: the end is on record, and the agent may leave.
+    Bye,
+}
+
+/// Who an agent is.
+///
+/// Later versions may add fields, and all versions read it, so that a version that does not fit is refused by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Hello {
+    /// Its version of the protocol.
+    pub protocol: u32,
+    /// Its version of the program.
+    pub version: String,
+    /// Which process it is.
+    pub rank: u32,
+    /// How many it was told there are.
+    pub size: u32,
+    /// Its machine's name.
+    pub host: String,
+    /// A number of this process alone: with it, a process that connects again is known from a second one of that rank.
+    pub instance: u64,
+}
+
+/// What an agent is to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Welcome {
+    /// Which slice of the plan is the agent's.
+    pub index: u32,
+    /// How many slices there are.
+    pub of: u32,
+    /// The scenario's documents and settings, which mean nothing here.
+    pub documents: Value,
+    /// Files that the agent must have before it prepares.
+    pub files: Vec<FileEntry>,
+    /// How many bytes of the agent's records the coordinator has.
+    pub records: u64,
+}
+
+/// A file that every agent needs, such as a plugin or a data set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FileEntry {
+    /// What the documents call it.
+    pub name: String,
+    /// SHA-256, in hexadecimal.
+    pub digest: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// The end of a run before its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Interrupt {
+    /// How often: once stops sending, twice gives up the replies under way.
+    pub times: u32,
+    /// Why.
+    pub why: String,
+}
+
+/// How an agent's part of the run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Finished {
+    /// What the run's owner records of the ending.
+    pub ending: Value,
+    /// How many bytes of records it wrote.
+    pub records: u64,
+    /// SHA-256 of those bytes, in hexadecimal.
+    pub sha256: String,
+}
+
+/// A message and its body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// The message.
+    pub message: Message,
+    /// Bytes beside it.
+    pub body: Vec<u8>,
+}
+
+impl From<Message> for Frame {
+    fn from(message: Message) -> Self {
+        Frame {
+            message,
+            body: Vec::new(),
+        }
+    }
+}
+
+/// How large the headers that one side accepts may be, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Before an agent has said who it is.
+    Hello,
+    /// From an agent: figures, facts, endings.
+    Agent,
+    /// From the coordinator: documents.
+    Coordinator,
+}
+
+impl Bound {
+    /// The largest header.
+    pub fn header(self) -> usize {
+        match self {
+            Bound::Hello => 4 << 10,
+            Bound::Agent => 4 << 20,
+            Bound::Coordinator => 32 << 20,
+        }
+    }
+
+    /// The largest body.
+    pub fn body(self) -> usize {
+        match self {
+            Bound::Hello => 0,
+            Bound::Agent | Bound::Coordinator => BODY,
+        }
+    }
+}
+
+/// What came is no frame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// It is larger than may be.
+    #[error("a message has {found} bytes of {part}; at most {most} are allowed")]
+    TooLarge {
+        /// Header or body.
+        part: &'static str,
+        /// How many it has.
+        found: u64,
+        /// How many it may have.
+        most: usize,
+    },
+    /// Its header is no message.
+    #[error("a message cannot be read: {0}")]
+    NotAMessage(String),
+    /// Only bytes of files and of records have a body, and those always have one.
+    #[error(
+        "a message of kind `{0}` has a body where none is allowed, or lacks the one that it must have"
+    )]
+    Body(&'static str),
+}
+
+impl Message {
+    /// Its kind, as the wire has it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Message::Hello(_) => "hello",
+            Message::Welcome(_) => "welcome",
+            Message::Need { .. } => "need",
+            Message::Piece { .. } => "piece",
+            Message::Prepared { .. } => "prepared",
+            Message::Ping { .. } => "ping",
+            Message::Pong { .. } => "pong",
+            Message::Ready => "ready",
+            Message::Start { .. } => "start",
+            Message::Live { .. } => "live",
+            Message::Records { .. } => "records",
+            Message::Ack { .. } => "ack",
+            Message::Interrupt(_) => "interrupt",
+            Message::Finished(_) => "finished",
+            Message::Refused { .. } => "refused",
+            Message::Bye => "bye",
+        }
+    }
+}
+
+impl Frame {
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// If it is larger than the other side would accept.
+    pub fn encode(&self, bound: Bound) -> Result<Vec<u8>, WireError> {
+        let header = serde_json::to_vec(&self.message)
+            .map_err(|error| WireError::NotAMessage(error.to_string()))?;
+        within("header", header.len() as u64, bound.header())?;
+        within("body", self.body.len() as u64, bound.body())?;
+        let mut bytes = Vec::with_capacity(LENGTHS + header.len() + self.body.len());
+        // Both are below the bounds, which are below 4 GiB.
+        bytes.extend((header.len() as u32).to_be_bytes());
+        bytes.extend((self.body.len() as u32).to_be_bytes());
+        bytes.extend(header);
+        bytes.extend(&self.body);
+        Ok(bytes)
+    }
+}
+
+fn within(part: &'static str, found: u64, most: usize) -> Result<(), WireError> {
+    match found > most as u64 {
+        true => Err(WireError::TooLarge { part, found, most }),
+        false => Ok(()),
+    }
+}
+
+/// Puts frames together from bytes as they come.
+#[derive(Debug)]
+pub struct Decoder {
+    bound: Bound,
+    held: Vec<u8>,
+}
+
+impl Decoder {
+    /// One that accepts frames within a bound.
+    pub fn new(bound: Bound) -> Self {
+        Decoder {
+            bound,
+            held: Vec::new(),
+        }
+    }
+
+    /// Accepts frames within another bound from now on.
+    pub fn widen(&mut self, bound: Bound) {
+        self.bound = bound;
+    }
+
+    /// Adds bytes. Call [`Self::next`] until it has no more before adding others, so that what is held stays within
+    /// one frame and one piece.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        // Growing by doubling would hold up to twice a frame.
+        if self.held.capacity() - self.held.len() < bytes.len() {
+            self.held.reserve_exact(bytes.len().max(STEP));
+        }
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// The next frame, if all of it has come.
+    ///
+    /// # Errors
+    /// If what came is no frame, or one beyond the bound; the connection is of no use then.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Frame>, WireError> {
+        let Some(lengths) = self.held.first_chunk::<LENGTHS>() else {
+            return Ok(None);
+        };
+        let [a, b, c, d, e, f, g, h] = *lengths;
+        let header = u32::from_be_bytes([a, b, c, d]);
+        let body = u32::from_be_bytes([e, f, g, h]);
+        within("header", header.into(), self.bound.header())?;
+        within("body", body.into(), self.bound.body())?;
+        let header_end = LENGTHS + header as usize;
+        let end = header_end + body as usize;
+        if self.held.len() < end {
+            return Ok(None);
+        }
+        let message: Message = serde_json::from_slice(&self.held[LENGTHS..header_end])
+            .map_err(|error| WireError::NotAMessage(error.to_string()))?;
+        let carries = matches!(message, Message::Piece { .. } | Message::Records { .. });
+        if carries != (body > 0) {
+            return Err(WireError::Body(message.kind()));
+        }
+        let body = self.held[header_end..end].to_vec();
+        self.held.drain(..end);
+        Ok(Some(Frame { message, body }))
+    }
+
+    /// How many bytes wait for the rest of their frame.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+}
