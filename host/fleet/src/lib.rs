@@ -7,7 +7,10 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod files;
 pub mod identity;
 pub mod place;
+pub mod records;
+pub mod rendezvous;
 pub mod token;
 pub mod wire;

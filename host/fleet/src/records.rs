@@ -1,0 +1,352 @@
+//! Records on their way to one place: an agent's file that grows, and the coordinator's copy of it.
+//!
+//! The file on the agent's disk is the queue. Its recorder writes it as for a run of one machine and knows nothing of the
+//! coordinator, so a slow coordinator slows nothing that measures. [`Outgoing`] reads what was written and not yet sent,
+//! [`Incoming`] appends what comes and knows how far it is, and only bytes at exactly that place are taken. So a link
+//! that breaks anywhere costs nothing but time: the agent goes on where the coordinator is.
+//!
+//! Both do blocking input and output; `link` calls them on threads that may block.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::wire::BODY;
+
+/// How many bytes may be under way and not yet acknowledged.
+pub const WINDOW: u64 = 1 << 20;
+
+/// Records could not be sent or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordsError {
+    /// The file could not be read or written.
+    #[error("the records' file `{path}` cannot be used: {cause}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
+    /// The coordinator has more than the agent wrote.
+    #[error(
+        "the coordinator has {theirs} bytes of records, and `{path}` has {ours}: the file was changed while the run went on"
+    )]
+    Ahead {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes the coordinator has.
+        theirs: u64,
+        /// How many the file has.
+        ours: u64,
+    },
+    /// Bytes of another place than where the coordinator is.
+    #[error("records came for byte {came}, and the next is byte {expected}")]
+    Gap {
+        /// Where they belong.
+        came: u64,
+        /// Where the copy ends.
+        expected: u64,
+    },
+    /// There are more than the coordinator keeps.
+    #[error("the records have more than {most} bytes, which is the bound for one agent")]
+    TooMany {
+        /// The bound.
+        most: u64,
+    },
+    /// The copy is not what the agent wrote.
+    #[error(
+        "the records came damaged: the agent wrote {written} bytes with the SHA-256 {theirs}, here are {kept} with {ours}"
+    )]
+    Damaged {
+        /// How many bytes the agent wrote.
+        written: u64,
+        /// Their digest.
+        theirs: String,
+        /// How many bytes are here.
+        kept: u64,
+        /// Their digest.
+        ours: String,
+    },
+}
+
+/// An agent's records, to be sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    path: PathBuf,
+    file: Option<File>,
+    sent: u64,
+    acknowledged: u64,
+}
+
+impl Outgoing {
+    /// Those that a recorder writes, or will write, at this path, of which the coordinator has so many bytes.
+    pub fn new(path: &Path, acknowledged: u64) -> Self {
+        Outgoing {
+            path: path.to_owned(),
+            file: None,
+            sent: acknowledged,
+            acknowledged,
+        }
+    }
+
+    /// The coordinator has so many bytes.
+    pub fn acknowledge(&mut self, offset: u64) {
+        self.acknowledged = self.acknowledged.max(offset);
+        self.sent = self.sent.max(offset);
+    }
+
+    /// The next bytes to send, with their place; none if the file has no more yet, or as much is under way as may be.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is shorter than what the coordinator has.
+    pub fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>, RecordsError> {
+        if self.sent - self.acknowledged >= WINDOW {
+            return Ok(None);
+        }
+        let path = self.path.clone();
+        let failed = |cause| RecordsError::File {
+            path: path.clone(),
+            cause,
+        };
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => match File::open(&self.path) {
+                Ok(file) => self.file.insert(file),
+                // The recorder has not begun.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(cause) => return Err(failed(cause)),
+            },
+        };
+        let ours = file.metadata().map_err(failed)?.len();
+        if ours < self.sent {
+            return Err(RecordsError::Ahead {
+                path,
+                theirs: self.sent,
+                ours,
+            });
+        }
+        file.seek(SeekFrom::Start(self.sent)).map_err(failed)?;
+        let mut bytes = Vec::with_capacity(BODY.min((ours - self.sent) as usize));
+        file.take(BODY as u64)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let offset = self.sent;
+        self.sent += bytes.len() as u64;
+        Ok(Some((offset, bytes)))
+    }
+}
+
+/// Length and SHA-256 of a file that is complete.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn seal(path: &Path) -> Result<(u64, String), RecordsError> {
+    let failed = |cause| RecordsError::File {
+        path: path.to_owned(),
+        cause,
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; BODY];
+    let mut length = 0;
+    loop {
+        match file.read(&mut buffer).map_err(failed)? {
+            0 => return Ok((length, model::hex(&digest.finalize()))),
+            read => {
+                digest.update(&buffer[..read]);
+                length += read as u64;
+            }
+        }
+    }
+}
+
+/// The coordinator's copy of an agent's records.
+#[derive(Debug)]
+pub struct Incoming {
+    path: PathBuf,
+    file: Option<File>,
+    length: u64,
+    most: u64,
+    digest: Sha256,
+}
+
+impl Incoming {
+    /// A copy at a path where nothing is, of so many bytes at most. The file is made with the first bytes.
+    pub fn new(path: &Path, most: u64) -> Self {
+        Incoming {
+            path: path.to_owned(),
+            file: None,
+            length: 0,
+            most,
+            digest: Sha256::new(),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many bytes it has.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Takes bytes at their place, and says how many there are now. What is there already is passed over, because a
+    /// connection that broke may have brought it.
+    ///
+    /// # Errors
+    /// If they leave a gap, are too many, or cannot be written.
+    pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Result<u64, RecordsError> {
+        if offset > self.length {
+            return Err(RecordsError::Gap {
+                came: offset,
+                expected: self.length,
+            });
+        }
+        let known = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
+        let Some(fresh) = bytes.get(known..).filter(|fresh| !fresh.is_empty()) else {
+            return Ok(self.length);
+        };
+        if self.length + fresh.len() as u64 > self.most {
+            return Err(RecordsError::TooMany { most: self.most });
+        }
+        let failed = |cause| RecordsError::File {
+            path: self.path.clone(),
+            cause,
+        };
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let mut options = OpenOptions::new();
+                options.write(true).create_new(true);
+                // As the run's other files: prompts and answers are nobody else's business.
+                #[cfg(unix)]
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                self.file.insert(options.open(&self.path).map_err(failed)?)
+            }
+        };
+        // After a write that failed halfway the next one begins where the counted bytes end.
+        file.seek(SeekFrom::Start(self.length)).map_err(failed)?;
+        file.write_all(fresh).map_err(failed)?;
+        self.digest.update(fresh);
+        self.length += fresh.len() as u64;
+        Ok(self.length)
+    }
+
+    /// Whether it is all that the agent wrote.
+    ///
+    /// # Errors
+    /// If length or digest differ.
+    pub fn check(&self, written: u64, sha256: &str) -> Result<(), RecordsError> {
+        let ours = model::hex(&self.digest.clone().finalize());
+        match written == self.length && ours == sha256 {
+            true => Ok(()),
+            false => Err(RecordsError::Damaged {
+                written,
+                theirs: sha256.chars().take(64).collect(),
+                kept: self.length,
+                ours,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Sends everything that can be sent; what is taken is acknowledged.
+    fn pump(outgoing: &mut Outgoing, incoming: &mut Incoming) {
+        while let Some((offset, bytes)) = outgoing.next().unwrap() {
+            let length = incoming.take(offset, &bytes).unwrap();
+            outgoing.acknowledge(length);
+        }
+    }
+
+    proptest! {
+        /// A file that grows between pieces, over links that break with pieces under way.
+        #[test]
+        fn the_copy_is_the_file_however_often_the_link_breaks(
+            steps in prop::collection::vec((0_usize..200_000, 0_u8..4), 1..12)
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+            let mut incoming = Incoming::new(&to, 1 << 30);
+            let mut outgoing = Outgoing::new(&from, 0);
+            prop_assert!(outgoing.next().unwrap().is_none());
+            let mut content = Vec::new();
+            for (number, (grow, lost)) in steps.into_iter().enumerate() {
+                content.extend((0..grow).map(|at| (at * 7 + number) as u8));
+                std::fs::write(&from, &content).unwrap();
+                // These pieces are sent and never come, or come without their acknowledgement.
+                for piece in 0..lost {
+                    if let Some((offset, bytes)) = outgoing.next().unwrap()
+                        && piece % 2 == 0 && offset == incoming.length()
+                    {
+                        incoming.take(offset, &bytes).unwrap();
+                    }
+                }
+                outgoing = Outgoing::new(&from, incoming.length());
+                pump(&mut outgoing, &mut incoming);
+                prop_assert_eq!(incoming.length(), content.len() as u64);
+            }
+            let (written, sha256) = seal(&from).unwrap();
+            prop_assert!(incoming.check(written, &sha256).is_ok());
+            if written > 0 {
+                prop_assert_eq!(std::fs::read(&to).unwrap(), content);
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_is_under_way_than_the_window() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records");
+        std::fs::write(&path, vec![0; 3 << 20]).unwrap();
+        let mut outgoing = Outgoing::new(&path, 0);
+        let mut under_way = 0;
+        while let Some((_, bytes)) = outgoing.next().unwrap() {
+            under_way += bytes.len() as u64;
+        }
+        assert_eq!(under_way, WINDOW);
+        outgoing.acknowledge(1);
+        assert!(outgoing.next().unwrap().is_some());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("copy");
+        let mut incoming = Incoming::new(&path, 10);
+        assert_eq!(incoming.take(0, b"abcd").unwrap(), 4);
+        assert_eq!(incoming.take(2, b"cdef").unwrap(), 6);
+        assert_eq!(incoming.take(0, b"ab").unwrap(), 6);
+        let gap = incoming.take(7, b"h").unwrap_err().to_string();
+        assert!(gap.contains("byte 7, and the next is byte 6"), "{gap}");
+        let many = incoming.take(6, b"ghijklm").unwrap_err().to_string();
+        assert!(many.contains("more than 10 bytes"), "{many}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"abcdef");
+        let damaged = incoming.check(6, &"0".repeat(64)).unwrap_err().to_string();
+        assert!(damaged.contains("came damaged"), "{damaged}");
+        // Nothing that is there is overwritten.
+        let error = Incoming::new(&path, 10).take(0, b"x").unwrap_err();
+        assert!(matches!(error, RecordsError::File { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records");
+        std::fs::write(&path, b"abc").unwrap();
+        let error = Outgoing::new(&path, 5).next().unwrap_err().to_string();
+        assert!(error.contains("has 5 bytes of records"), "{error}");
+    }
+}

@@ -1,0 +1,647 @@
+//! The coordinator's decisions, from the first greeting to the last ending: who belongs to the run, when all are ready,
+//! and who was lost.
+//!
+//! [`Rendezvous`] is a state machine without sockets and without a clock: inputs with their instants go in, actions come
+//! out. [`agent`] is the other side's. A connection may break and come back at any time: a process is known by its rank
+//! and its instance number, every message may be repeated, and what an agent missed is said again when it greets.
+//!
+//! Before the start a single reason is enough for no run at all, because a run with other load than the plan's is
+//! another run. All reasons are collected first: those who come late may have reasons of their own. After the start
+//! nothing is refused any more; an agent that does not come back within the grace is lost for good.
+
+pub mod agent;
+mod reason;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use model::units::Nanos;
+use serde_json::Value;
+
+use crate::clock::{Course, Estimate, Exchange, Moved};
+use crate::wire::{Finished, Hello, Interrupt, Message, PROTOCOL};
+
+pub use reason::{Reason, Step, Who};
+
+/// A connection, numbered by the one who accepted it.
+pub type Conn = u64;
+
+/// How many strangers are named among the reasons.
+const MOST_STRANGERS: usize = 8;
+/// How many interrupts of agents are passed on.
+const MOST_INTERRUPTS: u32 = 2;
+
+/// What the coordinator expects.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The program's version, which all must have.
+    pub version: String,
+    /// How many processes there are.
+    pub size: u32,
+    /// Their machines by rank, where the starter says them.
+    pub hosts: Vec<String>,
+    /// How long to wait for greetings.
+    pub arrive: Nanos,
+    /// How long to wait from then until all are ready.
+    pub prepare: Nanos,
+    /// How long to wait for further reasons once there is one.
+    pub settle: Nanos,
+    /// How long a connection may be gone before its agent is lost.
+    pub grace: Nanos,
+    /// The smallest interval that the run reports. The clocks must be known to a tenth of it.
+    pub smallest: Nanos,
+    /// How many answers a clock's estimate takes at least.
+    pub answers: u64,
+    /// How long to wait, once all are ready, until the clocks are known well enough.
+    pub measure: Nanos,
+}
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Input {
+    /// A connection greets.
+    Hello(Conn, Hello),
+    /// A message of a connection that greeted.
+    Message(Conn, Message),
+    /// An answer about a clock.
+    Clock(Conn, Exchange),
+    /// An agent's ending, with records that are complete and whole.
+    Finished(Conn, Finished),
+    /// What an agent sent cannot be used, and sending it again would not help.
+    Failed(Conn, String),
+    /// A connection is gone.
+    Broken(Conn, String),
+    /// Something was turned away before it could greet.
+    Stranger(String, String),
+    /// The run begins at this instant of the coordinator's clock.
+    Start(Nanos),
+    /// The run ends before its time.
+    Interrupt(String),
+    /// Time has passed.
+    Tick,
+}
+
+/// Something is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Welcome an agent: its connection, its rank.
+    Welcome(Conn, u32),
+    /// Send a message.
+    Send(Conn, Message),
+    /// Send what was sent so far, and close.
+    Close(Conn),
+    /// Everybody is ready: the caller may start.
+    Gathered,
+    /// There will be no run.
+    GaveUp(Vec<Reason>),
+    /// Something that the run's owner must know.
+    Event(Event),
+}
+
+/// What happened to the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// An agent is gone for good: what it had still to offer counts as not offered.
+    Lost {
+        /// Which one.
+        who: Who,
+        /// When it was last heard, by the coordinator's clock.
+        from: Nanos,
+        /// What broke.
+        why: String,
+    },
+    /// A clock moved against the coordinator's.
+    ClockMoved {
+        /// Whose.
+        who: Who,
+        /// When, and by how much.
+        moved: Moved,
+    },
+    /// An agent stopped the run, because somebody stopped it there.
+    Interrupted {
+        /// Which one.
+        who: Who,
+        /// Why.
+        why: String,
+    },
+    /// Figures of an agent's part of the run.
+    Live {
+        /// Its rank.
+        rank: u32,
+        /// The figures.
+        figures: Value,
+    },
+    /// An agent's part of the run has ended.
+    Finished {
+        /// Its rank.
+        rank: u32,
+        /// How.
+        ending: Value,
+    },
+    /// Every agent has finished or is lost.
+    Over,
+}
+
+/// Where the whole stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Gathering,
+    Gathered,
+    Running,
+    Over,
+    GaveUp,
+}
+
+/// One process.
+#[derive(Debug)]
+pub struct Seat {
+    /// Who it is.
+    pub who: Who,
+    /// How far it has come.
+    pub step: Step,
+    /// What it recorded of its machine.
+    pub facts: Option<Value>,
+    /// Its clock.
+    pub clock: Course,
+    /// The estimate of its clock at the start.
+    pub at_start: Option<Estimate>,
+    /// Since when, by the coordinator's clock, it is lost, and why.
+    pub lost: Option<(Nanos, String)>,
+    instance: Option<u64>,
+    conn: Option<Conn>,
+    heard: Nanos,
+    broken: Option<(Nanos, String)>,
+    turned_away: bool,
+    plan: Option<String>,
+    start: Option<Message>,
+    interrupts: u32,
+}
+
+/// The coordinator's side.
+#[derive(Debug)]
+pub struct Rendezvous {
+    rules: Rules,
+    began: Nanos,
+    phase: Phase,
+    seats: Vec<Seat>,
+    by_conn: BTreeMap<Conn, u32>,
+    reasons: Vec<Reason>,
+    strangers: Vec<Reason>,
+    /// The last greeting, plan or refusal.
+    news: Nanos,
+    arrived: Option<Nanos>,
+    ready: Option<Nanos>,
+    interrupt: Option<Interrupt>,
+}
+
+impl Rendezvous {
+    /// One that begins to wait now.
+    pub fn new(rules: Rules, now: Nanos) -> Self {
+        let seat = |rank| Seat {
+            who: Who {
+                rank,
+                host: rules.hosts.get(rank as usize).cloned(),
+            },
+            step: Step::Absent,
+            facts: None,
+            clock: Course::default(),
+            at_start: None,
+            lost: None,
+            instance: None,
+            conn: None,
+            heard: now,
+            broken: None,
+            turned_away: false,
+            plan: None,
+            start: None,
+            interrupts: 0,
+        };
+        Rendezvous {
+            seats: (0..rules.size).map(seat).collect(),
+            rules,
+            began: now,
+            phase: Phase::Gathering,
+            by_conn: BTreeMap::new(),
+            reasons: Vec::new(),
+            strangers: Vec::new(),
+            news: now,
+            arrived: None,
+            ready: None,
+            interrupt: None,
+        }
+    }
+
+    /// The processes by rank.
+    pub fn seats(&self) -> &[Seat] {
+        &self.seats
+    }
+
+    /// Takes an input at its instant, and says what is to be done.
+    pub fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match input {
+            Input::Hello(conn, hello) => self.hello(now, conn, hello, &mut actions),
+            Input::Message(conn, message) => self.message(now, conn, message, &mut actions),
+            Input::Clock(conn, exchange) => self.clock(now, conn, exchange, &mut actions),
+            Input::Finished(conn, finished) => self.finished(now, conn, finished, &mut actions),
+            Input::Failed(conn, why) => {
+                if let Some(rank) = self.by_conn.remove(&conn) {
+                    actions.push(Action::Close(conn));
+                    self.seat(rank).conn = None;
+                    match self.phase {
+                        Phase::Gathering => {
+                            let seat = self.seat(rank);
+                            let (who, step) = (seat.who.clone(), seat.step);
+                            self.refuse_rank(now, rank, Reason::Lost { who, step, why });
+                        }
+                        _ => self.lose(rank, why, &mut actions),
+                    }
+                }
+            }
+            Input::Broken(conn, why) => {
+                if let Some(rank) = self.by_conn.remove(&conn) {
+                    let seat = self.seat(rank);
+                    if seat.conn == Some(conn) {
+                        seat.conn = None;
+                        seat.broken = Some((now, why));
+                    }
+                }
+            }
+            Input::Stranger(address, why) => {
+                if self.strangers.len() < MOST_STRANGERS {
+                    self.strangers.push(Reason::Stranger { address, why });
+                }
+            }
+            Input::Start(at) => self.start(now, at, &mut actions),
+            Input::Interrupt(why) => self.interrupt(why, &mut actions),
+            Input::Tick => {}
+        }
+        match self.phase {
+            Phase::Gathering => self.judge(now, &mut actions),
+            Phase::Gathered | Phase::Running => self.watch(now, &mut actions),
+            Phase::Over | Phase::GaveUp => {}
+        }
+        actions
+    }
+
+    fn seat(&mut self, rank: u32) -> &mut Seat {
+        &mut self.seats[rank as usize]
+    }
+
+    /// Notes a reason that is one process's.
+    fn refuse_rank(&mut self, now: Nanos, rank: u32, reason: Reason) {
+        self.news = now;
+        self.seat(rank).turned_away = true;
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    fn hello(&mut self, now: Nanos, conn: Conn, hello: Hello, actions: &mut Vec<Action>) {
+        let mut refuse = |reasons: Vec<String>| {
+            actions.push(Action::Send(conn, Message::Refused { reasons }));
+            actions.push(Action::Close(conn));
+        };
+        let who = Who {
+            rank: hello.rank,
+            host: Some(hello.host.clone()),
+        };
+        let ours = (PROTOCOL, &self.rules.version, self.rules.size);
+        let reason = if hello.protocol != ours.0 {
+            Some(Reason::Protocol {
+                who,
+                theirs: hello.protocol,
+                ours: ours.0,
+            })
+        } else if hello.version != *ours.1 {
+            Some(Reason::Version {
+                who,
+                theirs: hello.version.clone(),
+                ours: ours.1.clone(),
+            })
+        } else if hello.size != ours.2 || hello.rank >= ours.2 {
+            Some(Reason::Size {
+                who,
+                theirs: hello.size,
+                ours: ours.2,
+            })
+        } else {
+            let seat = &self.seats[hello.rank as usize];
+            let other = seat.instance.is_some_and(|known| known != hello.instance);
+            other.then(|| Reason::Duplicate {
+                first: seat.who.clone(),
+                second: hello.host.clone(),
+            })
+        };
+        if let Some(reason) = reason {
+            refuse(vec![reason.to_string()]);
+            if self.phase == Phase::Gathering {
+                match hello.rank < self.rules.size {
+                    // The one that came first keeps its seat.
+                    true => self.refuse_rank(now, hello.rank, reason),
+                    false => {
+                        self.news = now;
+                        self.reasons.push(reason);
+                    }
+                }
+            }
+            return;
+        }
+        let interrupt = self.interrupt.clone();
+        let given_up = self.phase == Phase::GaveUp;
+        let reasons = self.reasons.iter().map(ToString::to_string);
+        let reasons: Vec<String> = if given_up {
+            reasons.collect()
+        } else {
+            Vec::new()
+        };
+        let seat = self.seat(hello.rank);
+        if given_up {
+            return refuse(reasons);
+        }
+        if let Some((_, why)) = &seat.lost {
+            return refuse(vec![format!(
+                "{} came back too late and counts as lost: {why}",
+                seat.who
+            )]);
+        }
+        let old = seat.conn.replace(conn);
+        seat.instance = Some(hello.instance);
+        seat.who.host = Some(hello.host);
+        seat.broken = None;
+        seat.heard = now;
+        seat.step = seat.step.max(Step::Welcomed);
+        actions.push(Action::Welcome(conn, hello.rank));
+        actions.extend(seat.start.clone().map(|start| Action::Send(conn, start)));
+        actions.extend(interrupt.map(|it| Action::Send(conn, Message::Interrupt(it))));
+        if seat.step == Step::Finished {
+            actions.push(Action::Send(conn, Message::Bye));
+        }
+        if let Some(old) = old {
+            self.by_conn.remove(&old);
+            actions.push(Action::Close(old));
+        }
+        self.by_conn.insert(conn, hello.rank);
+        self.news = now;
+    }
+
+    fn message(&mut self, now: Nanos, conn: Conn, message: Message, actions: &mut Vec<Action>) {
+        let Some(&rank) = self.by_conn.get(&conn) else {
+            return;
+        };
+        let gathering = self.phase == Phase::Gathering;
+        let seat = &mut self.seats[rank as usize];
+        seat.heard = now;
+        match message {
+            Message::Prepared { plan, facts } if seat.step >= Step::Welcomed => {
+                // It may be said again by an agent that connects again.
+                if seat.step == Step::Welcomed {
+                    seat.step = Step::Prepared;
+                    seat.plan = Some(plan);
+                    seat.facts = Some(facts);
+                    self.news = now;
+                }
+            }
+            Message::Ready if seat.step >= Step::Prepared => {
+                seat.step = seat.step.max(Step::Ready);
+            }
+            Message::Live { figures } => {
+                actions.push(Action::Event(Event::Live { rank, figures }));
+            }
+            Message::Interrupt(Interrupt { why, .. }) => {
+                seat.interrupts += 1;
+                if seat.interrupts <= MOST_INTERRUPTS {
+                    let who = seat.who.clone();
+                    let words = format!("{who}: {why}");
+                    if !gathering {
+                        actions.push(Action::Event(Event::Interrupted { who, why }));
+                    }
+                    self.interrupt(words, actions);
+                }
+            }
+            Message::Refused { reasons } if gathering => {
+                let who = seat.who.clone();
+                self.refuse_rank(now, rank, Reason::Declined { who, reasons });
+            }
+            other => {
+                let why = format!("it sent a message of kind `{}` out of turn", other.kind());
+                seat.conn = None;
+                seat.broken = Some((now, why));
+                self.by_conn.remove(&conn);
+                actions.push(Action::Close(conn));
+            }
+        }
+    }
+
+    fn clock(&mut self, now: Nanos, conn: Conn, exchange: Exchange, actions: &mut Vec<Action>) {
+        let Some(&rank) = self.by_conn.get(&conn) else {
+            return;
+        };
+        let running = self.phase == Phase::Running;
+        let seat = self.seat(rank);
+        seat.heard = now;
+        // An impossible answer counts for nothing; an agent with no other is refused for its clock.
+        if let Ok(Some(moved)) = seat.clock.note(exchange)
+            && running
+            && seat.clock.moves().1 == 0
+        {
+            let who = seat.who.clone();
+            actions.push(Action::Event(Event::ClockMoved { who, moved }));
+        }
+    }
+
+    fn finished(&mut self, now: Nanos, conn: Conn, finished: Finished, actions: &mut Vec<Action>) {
+        let Some(&rank) = self.by_conn.get(&conn) else {
+            return;
+        };
+        let seat = self.seat(rank);
+        seat.heard = now;
+        if seat.start.is_none() {
+            let why = "it finished before the start".to_owned();
+            actions.extend(self.on(now, Input::Failed(conn, why)));
+            return;
+        }
+        actions.push(Action::Send(conn, Message::Bye));
+        if seat.step != Step::Finished {
+            seat.step = Step::Finished;
+            let ending = finished.ending;
+            actions.push(Action::Event(Event::Finished { rank, ending }));
+        }
+    }
+
+    fn start(&mut self, now: Nanos, at: Nanos, actions: &mut Vec<Action>) {
+        if self.phase != Phase::Gathered {
+            return;
+        }
+        self.phase = Phase::Running;
+        for seat in &mut self.seats {
+            let Some(estimate) = seat.clock.at(now) else {
+                continue;
+            };
+            let start = Message::Start {
+                at: estimate.of_agent(at),
+                bound: estimate.bound,
+            };
+            seat.at_start = Some(estimate);
+            seat.start = Some(start.clone());
+            actions.extend(seat.conn.map(|conn| Action::Send(conn, start)));
+        }
+    }
+
+    fn interrupt(&mut self, why: String, actions: &mut Vec<Action>) {
+        if self.phase == Phase::Gathering {
+            self.reasons.push(Reason::Interrupted(why));
+            return self.give_up(actions);
+        }
+        let times = self.interrupt.as_ref().map_or(0, |before| before.times);
+        let interrupt = Interrupt {
+            times: times.saturating_add(1),
+            why,
+        };
+        self.interrupt = Some(interrupt.clone());
+        for conn in self.seats.iter().filter_map(|seat| seat.conn) {
+            actions.push(Action::Send(conn, Message::Interrupt(interrupt.clone())));
+        }
+    }
+
+    /// Before the start: whether all are ready, or there is no hope of it.
+    fn judge(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        let rules = &self.rules;
+        let ours = self.seats.first().and_then(|seat| seat.plan.clone());
+        let mut found = Vec::new();
+        for seat in &self.seats {
+            if let (Some(ours), Some(theirs)) = (&ours, &seat.plan)
+                && ours != theirs
+            {
+                found.push(Reason::Plan {
+                    who: seat.who.clone(),
+                    theirs: theirs.clone(),
+                    ours: ours.clone(),
+                });
+            }
+            if let Some((at, why)) = &seat.broken
+                && now.since(*at) >= rules.grace
+                && !seat.turned_away
+            {
+                found.push(Reason::Lost {
+                    who: seat.who.clone(),
+                    step: seat.step,
+                    why: why.clone(),
+                });
+            }
+        }
+        let here = |seat: &Seat| seat.instance.is_some() || seat.turned_away;
+        if self.arrived.is_none() && self.seats.iter().all(here) {
+            self.arrived = Some(now);
+        }
+        // Those that never came are missing; of the others some may not be ready.
+        let mut late = false;
+        if self.arrived.is_none() && now.since(self.began) >= rules.arrive {
+            late = true;
+            let after = rules.arrive;
+            for seat in self.seats.iter().filter(|seat| !here(seat)) {
+                let who = seat.who.clone();
+                found.push(Reason::Missing { who, after });
+            }
+        }
+        let idle = |seat: &&Seat| seat.step < Step::Ready && !seat.turned_away;
+        if self
+            .arrived
+            .is_some_and(|at| now.since(at) >= rules.prepare)
+        {
+            for seat in self.seats.iter().filter(idle) {
+                late = true;
+                found.push(Reason::NotReady {
+                    who: seat.who.clone(),
+                    step: seat.step,
+                    after: rules.prepare,
+                });
+            }
+        }
+        let all_ready = (self.seats.iter())
+            .all(|seat| seat.step == Step::Ready && seat.conn.is_some() && !seat.turned_away);
+        if !all_ready {
+            self.ready = None;
+        } else if self.reasons.is_empty() && found.is_empty() {
+            let since = *self.ready.get_or_insert(now);
+            let wanting: Vec<Reason> = (self.seats.iter())
+                .filter_map(|seat| self.clock_of(seat, now))
+                .collect();
+            if wanting.is_empty() {
+                self.phase = Phase::Gathered;
+                return actions.push(Action::Gathered);
+            }
+            if now.since(since) >= rules.measure {
+                late = true;
+                found = wanting;
+            }
+        }
+        let settled = now.since(self.news) >= rules.settle
+            || (self.seats.iter()).all(|seat| seat.turned_away || seat.plan.is_some());
+        if !(self.reasons.is_empty() && found.is_empty()) && (late || settled) {
+            self.reasons.extend(found);
+            self.give_up(actions);
+        }
+    }
+
+    /// What a clock lacks.
+    fn clock_of(&self, seat: &Seat, now: Nanos) -> Option<Reason> {
+        let who = seat.who.clone();
+        let answers = seat.clock.answers();
+        let needed = self.rules.answers.max(1);
+        match seat.clock.at(now) {
+            Some(estimate) if answers >= needed => {
+                let cause = estimate.check(self.rules.smallest).err()?;
+                Some(Reason::Clock { who, cause })
+            }
+            _ => Some(Reason::NoClock {
+                who,
+                answers,
+                needed,
+            }),
+        }
+    }
+
+    fn give_up(&mut self, actions: &mut Vec<Action>) {
+        self.phase = Phase::GaveUp;
+        self.reasons.append(&mut self.strangers);
+        let reasons: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
+        for conn in self.seats.iter_mut().filter_map(|seat| seat.conn.take()) {
+            let reasons = reasons.clone();
+            actions.push(Action::Send(conn, Message::Refused { reasons }));
+            actions.push(Action::Close(conn));
+        }
+        self.by_conn.clear();
+        actions.push(Action::GaveUp(self.reasons.clone()));
+    }
+
+    /// From then on: who is lost, and whether all have ended.
+    fn watch(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        for rank in 0..self.rules.size {
+            let grace = self.rules.grace;
+            let seat = self.seat(rank);
+            if let Some((at, why)) = &seat.broken
+                && now.since(*at) >= grace
+            {
+                let why = why.clone();
+                self.lose(rank, why, actions);
+            }
+        }
+        let ended = |seat: &Seat| seat.step == Step::Finished || seat.lost.is_some();
+        if self.phase == Phase::Running && self.seats.iter().all(ended) {
+            self.phase = Phase::Over;
+            actions.push(Action::Event(Event::Over));
+        }
+    }
+
+    fn lose(&mut self, rank: u32, why: String, actions: &mut Vec<Action>) {
+        let seat = self.seat(rank);
+        if seat.lost.is_some() || seat.step == Step::Finished {
+            return;
+        }
+        let (who, from) = (seat.who.clone(), seat.heard);
+        seat.lost = Some((from, why.clone()));
+        actions.push(Action::Event(Event::Lost { who, from, why }));
+    }
+}

@@ -1,0 +1,127 @@
+//! An agent's side: what it has said and heard, and what it says again on a new connection.
+//!
+//! Like [`super::Rendezvous`] it has no socket and no clock. Every message that an agent sends is a fact about it, so a
+//! connection that breaks loses nothing: [`Agent::again`] repeats the facts.
+
+use serde_json::Value;
+
+use model::units::Nanos;
+
+use crate::wire::{Finished, Interrupt, Message, Welcome};
+
+/// What an agent knows.
+#[derive(Clone, Debug, Default)]
+pub struct Agent {
+    /// What to do; absent before the first welcome.
+    pub welcome: Option<Welcome>,
+    /// When the run begins, by this agent's clock, and how far that may be off.
+    pub start: Option<(Nanos, Nanos)>,
+    /// That the run ends before its time.
+    pub interrupt: Option<Interrupt>,
+    /// Why this agent takes no part.
+    pub refused: Option<Vec<String>>,
+    /// The coordinator has everything.
+    pub released: bool,
+    /// How many bytes of records the coordinator has.
+    pub acknowledged: u64,
+    prepared: Option<(String, Value)>,
+    ready: bool,
+    declined: Option<Vec<String>>,
+    interrupting: Option<String>,
+    finished: Option<Finished>,
+}
+
+impl Agent {
+    /// The plan is made.
+    pub fn prepare(&mut self, plan: String, facts: Value) -> Message {
+        self.prepared = Some((plan.clone(), facts.clone()));
+        Message::Prepared { plan, facts }
+    }
+
+    /// Connections are open.
+    pub fn set_ready(&mut self) -> Message {
+        self.ready = true;
+        Message::Ready
+    }
+
+    /// This process cannot take part.
+    pub fn decline(&mut self, reasons: Vec<String>) -> Message {
+        self.declined = Some(reasons.clone());
+        Message::Refused { reasons }
+    }
+
+    /// Somebody stopped this process.
+    pub fn stop(&mut self, why: String) -> Message {
+        self.interrupting = Some(why.clone());
+        Message::Interrupt(Interrupt { times: 1, why })
+    }
+
+    /// The part of the run has ended, and its records are complete.
+    pub fn finish(&mut self, finished: Finished) {
+        self.finished = Some(finished);
+    }
+
+    /// The ending, once all records are acknowledged.
+    pub fn ending(&self) -> Option<Message> {
+        let finished = self.finished.as_ref()?;
+        (self.acknowledged >= finished.records).then(|| Message::Finished(finished.clone()))
+    }
+
+    /// What to say after the welcome of a new connection.
+    pub fn again(&self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        if let Some(reasons) = self.declined.clone() {
+            messages.push(Message::Refused { reasons });
+            return messages;
+        }
+        if let Some((plan, facts)) = self.prepared.clone() {
+            messages.push(Message::Prepared { plan, facts });
+        }
+        if self.ready {
+            messages.push(Message::Ready);
+        }
+        // An interrupt that came back is known to the coordinator.
+        if let (Some(why), None) = (self.interrupting.clone(), &self.interrupt) {
+            messages.push(Message::Interrupt(Interrupt { times: 1, why }));
+        }
+        messages.extend(self.ending());
+        messages
+    }
+
+    /// Takes a message of the coordinator; pieces of files and questions about the clock are for others.
+    ///
+    /// # Errors
+    /// If no coordinator would say that here.
+    pub fn on(&mut self, message: Message) -> Result<(), String> {
+        match message {
+            Message::Welcome(welcome) => {
+                self.acknowledged = welcome.records;
+                match &self.welcome {
+                    Some(known) if (known.index, known.of) != (welcome.index, welcome.of) => {
+                        return Err("the coordinator gave another slice than before".to_owned());
+                    }
+                    Some(_) => {}
+                    None => self.welcome = Some(*welcome),
+                }
+            }
+            // The first one holds: a second one differs only by what the clocks' estimate became.
+            Message::Start { at, bound } => {
+                self.start.get_or_insert((at, bound));
+            }
+            Message::Ack { offset } => self.acknowledged = self.acknowledged.max(offset),
+            Message::Interrupt(interrupt) => {
+                let known = self.interrupt.as_ref().map_or(0, |known| known.times);
+                if interrupt.times > known {
+                    self.interrupt = Some(interrupt);
+                }
+            }
+            Message::Refused { reasons } => self.refused = Some(reasons),
+            Message::Bye => self.released = true,
+            other => {
+                let kind = other.kind();
+                return Err(format!("the coordinator sent a message of kind `{kind}`"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,543 @@
+//! Every path of the rendezvous in virtual time.
+
+use serde_json::json;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn seconds(count: u64) -> Nanos {
+    Nanos(count * SECOND)
+}
+
+fn rules(size: u32) -> Rules {
+    Rules {
+        version: "1.0".to_owned(),
+        size,
+        hosts: Vec::new(),
+        arrive: seconds(60),
+        prepare: seconds(600),
+        settle: seconds(3),
+        grace: seconds(20),
+        smallest: seconds(1),
+        answers: 2,
+        measure: seconds(5),
+    }
+}
+
+/// A rendezvous with its virtual time and everything that it did.
+struct Scene {
+    machine: Rendezvous,
+    now: u64,
+    done: Vec<Action>,
+}
+
+impl Scene {
+    fn new(rules: Rules) -> Self {
+        Scene {
+            machine: Rendezvous::new(rules, Nanos(0)),
+            now: 0,
+            done: Vec::new(),
+        }
+    }
+
+    fn on(&mut self, input: Input) -> Vec<Action> {
+        let actions = self.machine.on(Nanos(self.now), input);
+        self.done.extend(actions.clone());
+        actions
+    }
+
+    /// Lets time pass, second by second.
+    fn wait(&mut self, count: u64) -> Vec<Action> {
+        let mut all = Vec::new();
+        for _ in 0..count {
+            self.now += SECOND;
+            all.extend(self.on(Input::Tick));
+        }
+        all
+    }
+
+    fn hello(rank: u32, size: u32) -> Hello {
+        Hello {
+            protocol: PROTOCOL,
+            version: "1.0".to_owned(),
+            rank,
+            size,
+            host: format!("node{rank}"),
+            instance: u64::from(rank) + 100,
+        }
+    }
+
+    fn greet(&mut self, conn: Conn, rank: u32) -> Vec<Action> {
+        let size = self.machine.rules.size;
+        self.on(Input::Hello(conn, Self::hello(rank, size)))
+    }
+
+    fn prepare(&mut self, conn: Conn, plan: &str) -> Vec<Action> {
+        let message = Message::Prepared {
+            plan: plan.to_owned(),
+            facts: json!({"cores": 2}),
+        };
+        self.on(Input::Message(conn, message))
+    }
+
+    /// An agent's clock answers with this round trip; it is so far ahead.
+    fn answer(&mut self, conn: Conn, ahead: u64, trip: u64) -> Vec<Action> {
+        let asked = self.now;
+        let exchange = Exchange {
+            asked: Nanos(asked),
+            received: Nanos(asked + trip / 2 + ahead),
+            sent: Nanos(asked + trip / 2 + ahead),
+            heard: Nanos(asked + trip),
+        };
+        self.now += trip;
+        self.on(Input::Clock(conn, exchange))
+    }
+
+    /// Agents 0 to `size` on connections 10, 11 and so on, as far as being ready, with clocks an hour apart.
+    fn ready(size: u32) -> Scene {
+        let mut scene = Scene::new(rules(size));
+        for rank in 0..size {
+            let conn = 10 + Conn::from(rank);
+            scene.greet(conn, rank);
+            for _ in 0..2 {
+                scene.answer(conn, u64::from(rank) * 3600 * SECOND, 200_000);
+            }
+            scene.prepare(conn, "p");
+        }
+        for rank in 0..size {
+            scene.on(Input::Message(10 + Conn::from(rank), Message::Ready));
+        }
+        scene
+    }
+
+    fn running(size: u32) -> Scene {
+        let mut scene = Scene::ready(size);
+        scene.on(Input::Start(Nanos(scene.now + 2 * SECOND)));
+        scene
+    }
+
+    fn events(&self) -> Vec<&Event> {
+        let event = |action| match action {
+            &Action::Event(ref event) => Some(event),
+            _ => None,
+        };
+        self.done.iter().filter_map(event).collect()
+    }
+
+    /// The reasons, as people read them.
+    fn reasons(&self) -> Vec<String> {
+        let reasons = |action: &Action| match action {
+            Action::GaveUp(reasons) => Some(reasons.clone()),
+            _ => None,
+        };
+        let reasons = self.done.iter().find_map(reasons).expect("it gave up");
+        reasons.iter().map(ToString::to_string).collect()
+    }
+}
+
+fn finished() -> Finished {
+    Finished {
+        ending: json!("completed"),
+        records: 0,
+        sha256: String::new(),
+    }
+}
+
+#[test]
+fn all_start_at_one_instant_by_their_own_clocks() {
+    let mut scene = Scene::ready(3);
+    assert!(scene.done.contains(&Action::Gathered));
+    let at = scene.now + 2 * SECOND;
+    let actions = scene.on(Input::Start(Nanos(at)));
+    assert_eq!(actions.len(), 3);
+    for (rank, action) in (0..3_u64).zip(actions) {
+        let Action::Send(conn, Message::Start { at: theirs, bound }) = action else {
+            panic!("{action:?}");
+        };
+        assert_eq!(conn, 10 + rank);
+        let error = theirs.0.abs_diff(at + rank * 3600 * SECOND);
+        assert!(
+            error <= bound.0 && bound.0 < 200_000,
+            "{error} of {bound:?}"
+        );
+    }
+    for conn in 10..13 {
+        assert_eq!(
+            scene.on(Input::Finished(conn, finished()))[0],
+            Action::Send(conn, Message::Bye)
+        );
+    }
+    assert_eq!(scene.events().last(), Some(&&Event::Over));
+    assert_eq!(scene.events().len(), 4);
+}
+
+#[test]
+fn the_missing_are_named() {
+    let mut expected = rules(4);
+    expected.hosts = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+    let mut scene = Scene::new(expected);
+    scene.greet(1, 0);
+    scene.greet(2, 1);
+    assert!(scene.wait(59).is_empty());
+    let actions = scene.wait(1);
+    let words = [
+        "rank 2 (c) did not connect within 60 s",
+        "rank 3 did not connect within 60 s",
+    ];
+    assert_eq!(scene.reasons(), words);
+    let reasons: Vec<String> = words.map(str::to_owned).into();
+    assert!(actions.contains(&Action::Send(1, Message::Refused { reasons })));
+    // One that comes later hears why as well.
+    let late = scene.greet(9, 3);
+    assert!(
+        matches!(&late[0], Action::Send(9, Message::Refused { reasons }) if reasons.len() == 2)
+    );
+}
+
+#[test]
+fn everything_that_does_not_fit_is_refused_at_once_by_name() {
+    let mut scene = Scene::new(rules(6));
+    scene.greet(10, 0);
+    let mut other = Scene::hello(1, 6);
+    other.version = "0.9".to_owned();
+    let refused = scene.on(Input::Hello(11, other));
+    assert!(
+        matches!(&refused[0], Action::Send(11, Message::Refused { reasons })
+        if reasons[0].contains("rank 1 (node1) runs version 0.9, the coordinator version 1.0"))
+    );
+    assert_eq!(refused[1], Action::Close(11));
+    let mut other = Scene::hello(2, 6);
+    other.protocol = 2;
+    scene.on(Input::Hello(12, other));
+    scene.on(Input::Hello(13, Scene::hello(3, 7)));
+    scene.greet(14, 4);
+    let mut other = Scene::hello(4, 6);
+    (other.instance, other.host) = (1, "twin".to_owned());
+    scene.on(Input::Hello(15, other));
+    scene.greet(16, 5);
+    scene.prepare(10, "p");
+    // Nobody waits for the slowest when there will be no run, and nobody is left out who is a moment late.
+    assert!(scene.wait(2).is_empty());
+    scene.on(Input::Stranger(
+        "10.0.0.9:4".to_owned(),
+        "tokens differ".to_owned(),
+    ));
+    scene.prepare(16, "q");
+    let reasons = scene.reasons();
+    let expected = [
+        "rank 1 (node1) runs version 0.9, the coordinator version 1.0: install",
+        "rank 2 (node2) speaks version 2 of the protocol, the coordinator version 1: install",
+        "rank 3 (node3) counts 7 processes, the coordinator 6: start all of them",
+        "rank 4 (node4) and a second process on twin have the same rank: give each its own",
+        "rank 5 (node5) made the plan q, rank 0 the plan p: the same scenario",
+        "10.0.0.9:4 was turned away: tokens differ",
+    ];
+    assert_eq!(reasons.len(), expected.len(), "{reasons:#?}");
+    for (reason, expected) in reasons.iter().zip(expected) {
+        assert!(reason.starts_with(expected), "{reason}");
+    }
+}
+
+#[test]
+fn a_rank_beyond_the_size_is_refused() {
+    let mut scene = Scene::new(rules(1));
+    scene.on(Input::Hello(5, Scene::hello(1, 2)));
+    scene.wait(3);
+    assert!(scene.reasons()[0].contains("rank 1 (node1) counts 2 processes, the coordinator 1"));
+}
+
+#[test]
+fn a_clock_that_is_too_inexact_is_refused_with_both_numbers() {
+    let mut scene = Scene::new(rules(2));
+    for (rank, trip) in [(0, 1000), (1, 300_000_000)] {
+        let conn = Conn::from(rank);
+        scene.greet(conn, rank);
+        for _ in 0..3 {
+            scene.answer(conn, 0, trip);
+        }
+        scene.prepare(conn, "p");
+        scene.on(Input::Message(conn, Message::Ready));
+    }
+    // There is time for better answers.
+    assert!(scene.wait(4).is_empty());
+    scene.wait(1);
+    let reasons = scene.reasons();
+    assert_eq!(reasons.len(), 1);
+    assert!(reasons[0].starts_with("rank 1 (node1): its clock is known to within 150."));
+    assert!(
+        reasons[0].contains("1000.000 ms, allows 100.000 ms"),
+        "{}",
+        reasons[0]
+    );
+}
+
+#[test]
+fn a_better_answer_in_time_saves_the_run() {
+    let mut scene = Scene::new(rules(1));
+    scene.greet(1, 0);
+    scene.prepare(1, "p");
+    scene.on(Input::Message(1, Message::Ready));
+    scene.answer(1, 0, 300_000_000);
+    scene.wait(3);
+    assert_eq!(scene.answer(1, 0, 1000), [Action::Gathered]);
+}
+
+#[test]
+fn an_agent_without_a_clock_is_refused() {
+    let mut scene = Scene::new(rules(1));
+    scene.greet(1, 0);
+    scene.prepare(1, "p");
+    scene.on(Input::Message(1, Message::Ready));
+    let impossible = Exchange {
+        asked: Nanos(0),
+        received: Nanos(100),
+        sent: Nanos(0),
+        heard: Nanos(1),
+    };
+    scene.on(Input::Clock(1, impossible));
+    scene.wait(5);
+    let words = "rank 0 (node0) answered 0 questions about its clock; 2 are needed";
+    assert_eq!(scene.reasons(), [words]);
+}
+
+#[test]
+fn one_that_is_never_ready_is_named_with_what_it_did() {
+    let mut scene = Scene::new(rules(3));
+    for rank in 0..3 {
+        scene.greet(Conn::from(rank), rank);
+    }
+    scene.prepare(0, "p");
+    scene.on(Input::Message(0, Message::Ready));
+    scene.prepare(1, "p");
+    scene.wait(600);
+    let expected = [
+        "rank 1 (node1) was not ready within 600 s: it was opening connections",
+        "rank 2 (node2) was not ready within 600 s: it was fetching files and preparing",
+    ];
+    assert_eq!(scene.reasons(), expected);
+}
+
+#[test]
+fn one_that_cannot_take_part_says_why() {
+    let mut scene = Scene::new(rules(1));
+    scene.greet(1, 0);
+    let reasons = vec!["the disk is full".to_owned()];
+    scene.on(Input::Message(1, Message::Refused { reasons }));
+    let words = "rank 0 (node0) cannot take part: the disk is full";
+    assert_eq!(scene.reasons(), [words]);
+}
+
+#[test]
+fn a_connection_may_break_before_the_start_and_come_back() {
+    let mut scene = Scene::new(rules(2));
+    scene.greet(1, 0);
+    scene.greet(2, 1);
+    scene.prepare(2, "p");
+    scene.on(Input::Broken(2, "reset".to_owned()));
+    scene.wait(19);
+    assert_eq!(scene.greet(3, 1), [Action::Welcome(3, 1)]);
+    assert!(scene.wait(30).is_empty());
+    // It repeats what it said, and that changes nothing.
+    scene.prepare(3, "p");
+    assert_eq!(scene.machine.seats()[1].step, Step::Prepared);
+    scene.on(Input::Broken(3, "reset by peer".to_owned()));
+    scene.wait(25);
+    let words =
+        "rank 1 (node1) was lost before the start, when it was opening connections: reset by peer";
+    assert_eq!(scene.reasons(), [words]);
+}
+
+#[test]
+fn a_second_connection_of_the_same_process_replaces_the_first() {
+    let mut scene = Scene::new(rules(1));
+    scene.greet(1, 0);
+    assert_eq!(scene.greet(2, 0), [Action::Welcome(2, 0), Action::Close(1)]);
+    // The end of the first changes nothing.
+    scene.on(Input::Broken(1, "closed".to_owned()));
+    assert!(scene.wait(50).is_empty());
+}
+
+#[test]
+fn a_stop_before_the_start_gives_up() {
+    let mut scene = Scene::new(rules(2));
+    scene.greet(1, 0);
+    let actions = scene.on(Input::Interrupt("SIGINT".to_owned()));
+    assert_eq!(scene.reasons(), ["stopped before the start: SIGINT"]);
+    assert!(matches!(
+        &actions[0],
+        Action::Send(1, Message::Refused { .. })
+    ));
+}
+
+#[test]
+fn a_lost_agent_is_lost_from_when_it_was_last_heard() {
+    let mut scene = Scene::running(2);
+    scene.wait(10);
+    let live = Message::Live { figures: json!(1) };
+    scene.on(Input::Message(11, live));
+    let heard = Nanos(scene.now);
+    scene.wait(2);
+    scene.on(Input::Broken(11, "no answer for 10 s".to_owned()));
+    assert!(scene.wait(19).is_empty());
+    let who = scene.machine.seats()[1].who.clone();
+    let lost = Event::Lost {
+        who,
+        from: heard,
+        why: "no answer for 10 s".to_owned(),
+    };
+    assert_eq!(scene.wait(1), [Action::Event(lost)]);
+    // It is too late to come back.
+    let back = scene.greet(30, 1);
+    assert!(
+        matches!(&back[0], Action::Send(30, Message::Refused { reasons })
+        if reasons[0].contains("rank 1 (node1) came back too late"))
+    );
+    assert!(scene.wait(30).is_empty());
+    let over = scene.on(Input::Finished(10, finished()));
+    assert_eq!(over.last(), Some(&Action::Event(Event::Over)));
+}
+
+#[test]
+fn one_that_comes_back_hears_what_it_missed() {
+    let mut scene = Scene::running(2);
+    scene.on(Input::Broken(11, "reset".to_owned()));
+    let sent = scene.on(Input::Interrupt("SIGTERM".to_owned()));
+    assert_eq!(sent.len(), 1);
+    let back = scene.greet(31, 1);
+    assert_eq!(back[0], Action::Welcome(31, 1));
+    assert!(matches!(&back[1], Action::Send(31, Message::Start { .. })));
+    assert!(matches!(&back[2], Action::Send(31, Message::Interrupt(it)) if it.times == 1));
+    scene.on(Input::Finished(31, finished()));
+    scene.on(Input::Broken(31, "reset".to_owned()));
+    // It did not hear that it may leave, and says again that it has finished.
+    let back = scene.greet(32, 1);
+    assert_eq!(back.last(), Some(&Action::Send(32, Message::Bye)));
+    scene.on(Input::Finished(32, finished()));
+    let endings = |event: &&&Event| matches!(event, Event::Finished { rank: 1, .. });
+    assert_eq!(scene.events().iter().filter(endings).count(), 1);
+}
+
+#[test]
+fn a_stop_reaches_all_and_counts() {
+    let mut scene = Scene::running(3);
+    for times in 1..=2 {
+        let sent = scene.on(Input::Interrupt("SIGINT".to_owned()));
+        let expected = Interrupt {
+            times,
+            why: "SIGINT".to_owned(),
+        };
+        let expected: Vec<Action> = (10..13)
+            .map(|conn| Action::Send(conn, Message::Interrupt(expected.clone())))
+            .collect();
+        assert_eq!(sent, expected);
+    }
+}
+
+#[test]
+fn the_batch_systems_signal_at_an_agent_stops_all() {
+    let mut scene = Scene::running(2);
+    let stop = || {
+        Message::Interrupt(Interrupt {
+            times: 1,
+            why: "SIGTERM".to_owned(),
+        })
+    };
+    let actions = scene.on(Input::Message(11, stop()));
+    assert!(
+        matches!(&actions[0], Action::Event(Event::Interrupted { who, why })
+        if who.rank == 1 && why == "SIGTERM")
+    );
+    assert!(
+        matches!(&actions[1], Action::Send(10, Message::Interrupt(it))
+        if it.why == "rank 1 (node1): SIGTERM")
+    );
+    assert_eq!(actions.len(), 3);
+    // An agent cannot go on for ever.
+    scene.on(Input::Message(11, stop()));
+    assert!(scene.on(Input::Message(11, stop())).is_empty());
+}
+
+#[test]
+fn a_clock_that_moves_during_the_run_is_reported() {
+    let mut scene = Scene::running(2);
+    scene.wait(3);
+    scene.answer(11, 3600 * SECOND, 200_000);
+    scene.wait(3);
+    let actions = scene.answer(11, 3601 * SECOND, 200_000);
+    let [Action::Event(Event::ClockMoved { who, moved })] = &actions[..] else {
+        panic!("{actions:?}");
+    };
+    assert_eq!(who.rank, 1);
+    assert!(moved.by > 999_000_000, "{moved:?}");
+    assert_eq!(moved.from.0 + 3 * SECOND + 200_000, moved.seen.0);
+}
+
+#[test]
+fn what_cannot_be_used_loses_the_agent() {
+    let mut scene = Scene::running(1);
+    let actions = scene.on(Input::Failed(10, "the records came damaged".to_owned()));
+    assert!(matches!(&actions[1], Action::Event(Event::Lost { why, .. })
+        if why == "the records came damaged"));
+    assert_eq!(actions.last(), Some(&Action::Event(Event::Over)));
+}
+
+#[test]
+fn messages_out_of_turn_close_the_connection() {
+    for message in [Message::Ready, Message::Bye, Message::Ack { offset: 1 }] {
+        let mut scene = Scene::new(rules(1));
+        scene.greet(1, 0);
+        assert_eq!(scene.on(Input::Message(1, message)), [Action::Close(1)]);
+    }
+    // Those of nobody change nothing.
+    let mut scene = Scene::new(rules(1));
+    assert!(scene.on(Input::Message(77, Message::Ready)).is_empty());
+}
+
+#[test]
+fn an_agent_says_again_what_it_said() {
+    use super::agent::Agent;
+    use crate::wire::Welcome;
+
+    let welcome = |records| {
+        Message::Welcome(Box::new(Welcome {
+            index: 1,
+            of: 2,
+            documents: json!({}),
+            files: Vec::new(),
+            records,
+        }))
+    };
+    let mut agent = Agent::default();
+    assert!(agent.again().is_empty());
+    agent.on(welcome(0)).unwrap();
+    let prepared = agent.prepare("p".to_owned(), json!({}));
+    let ready = agent.set_ready();
+    assert_eq!(agent.again(), [prepared, ready]);
+    let (at, bound) = (Nanos(5), Nanos(1));
+    agent.on(Message::Start { at, bound }).unwrap();
+    let at = Nanos(6);
+    agent.on(Message::Start { at, bound }).unwrap();
+    assert_eq!(agent.start, Some((Nanos(5), bound)));
+    agent.stop("SIGTERM".to_owned());
+    assert_eq!(agent.again().len(), 3);
+    for times in [2, 1] {
+        let why = "SIGTERM".to_owned();
+        let interrupt = Interrupt { times, why };
+        agent.on(Message::Interrupt(interrupt)).unwrap();
+    }
+    assert_eq!(agent.interrupt.as_ref().unwrap().times, 2);
+    assert_eq!(agent.again().len(), 2);
+    let mut ending = finished();
+    ending.records = 10;
+    agent.finish(ending);
+    assert_eq!(agent.ending(), None);
+    agent.on(Message::Ack { offset: 10 }).unwrap();
+    assert!(agent.ending().is_some());
+    // A coordinator that has fewer bytes than it said gets them again.
+    agent.on(welcome(4)).unwrap();
+    assert_eq!(agent.ending(), None);
+    agent.on(Message::Bye).unwrap();
+    assert!(agent.released);
+    assert!(agent.on(Message::Ready).is_err());
+}
