@@ -280,6 +280,12 @@ impl Store {
 mod tests {
     use super::*;
 
+    fn lacks(store: &Store, entry: &FileEntry) -> bool {
+        let lacking = store.lacking(std::slice::from_ref(entry)).unwrap();
+        assert!(lacking.iter().all(|other| other == entry));
+        !lacking.is_empty()
+    }
+
     struct Bench {
         folder: tempfile::TempDir,
     }
@@ -309,7 +315,7 @@ mod tests {
         let content: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         let (path, entry) = bench.file("plugin.wasm", &content);
         let mut store = bench.store(1 << 20);
-        assert_eq!(store.lacking(&[entry.clone()]).unwrap(), [entry.clone()]);
+        assert!(lacks(&store, &entry));
         let mut pieces = 0;
         loop {
             let offset = store.have(&entry);
@@ -323,10 +329,10 @@ mod tests {
         }
         assert_eq!(pieces, content.len().div_ceil(BODY));
         assert_eq!(fs::read(store.path(&entry.digest)).unwrap(), content);
-        assert_eq!(store.lacking(&[entry.clone()]).unwrap(), []);
+        assert!(!lacks(&store, &entry));
         // One that was damaged in the store is lacking again.
         fs::write(store.path(&entry.digest), b"damaged").unwrap();
-        assert_eq!(store.lacking(&[entry.clone()]).unwrap(), [entry]);
+        assert!(lacks(&store, &entry));
     }
 
     #[test]
@@ -352,9 +358,9 @@ mod tests {
         let bench = Bench::new();
         let (_, entry) = bench.file("empty", b"");
         let store = bench.store(0);
-        assert_eq!(store.lacking(&[entry.clone()]).unwrap(), [entry.clone()]);
+        assert!(lacks(&store, &entry));
         store.complete(&entry).unwrap();
-        assert_eq!(store.lacking(&[entry]).unwrap(), []);
+        assert!(!lacks(&store, &entry));
     }
 
     #[test]
@@ -369,12 +375,12 @@ mod tests {
         )
         .unwrap();
         let (_, new) = bench.file("new", b"abcd");
-        assert_eq!(store.lacking(&[new.clone()]).unwrap(), [new.clone()]);
+        assert!(lacks(&store, &new));
         assert!(!store.path(&old.digest).exists());
         assert!(bench.folder.path().join("store/README").exists());
         // What this run needs stays, however old it is.
         assert!(store.add(&new, 0, b"abcd").unwrap());
-        assert_eq!(store.lacking(&[new.clone()]).unwrap(), []);
+        assert!(!lacks(&store, &new));
         let error = store.lacking(&[old, new]).unwrap_err().to_string();
         assert!(
             error.contains("12 bytes") && error.contains("may hold 10"),

@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod files;
 pub mod identity;
+pub mod link;
 pub mod place;
 pub mod records;
 pub mod rendezvous;

@@ -18,6 +18,9 @@ use crate::wire::BODY;
 /// How many bytes may be under way and not yet acknowledged.
 pub const WINDOW: u64 = 1 << 20;
 
+/// SHA-256 of no bytes.
+pub const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 /// Records could not be sent or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
@@ -101,7 +104,7 @@ impl Outgoing {
     ///
     /// # Errors
     /// If the file cannot be read, or is shorter than what the coordinator has.
-    pub fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>, RecordsError> {
+    pub fn piece(&mut self) -> Result<Option<(u64, Vec<u8>)>, RecordsError> {
         if self.sent - self.acknowledged >= WINDOW {
             return Ok(None);
         }
@@ -265,7 +268,7 @@ mod tests {
 
     /// Sends everything that can be sent; what is taken is acknowledged.
     fn pump(outgoing: &mut Outgoing, incoming: &mut Incoming) {
-        while let Some((offset, bytes)) = outgoing.next().unwrap() {
+        while let Some((offset, bytes)) = outgoing.piece().unwrap() {
             let length = incoming.take(offset, &bytes).unwrap();
             outgoing.acknowledge(length);
         }
@@ -281,14 +284,14 @@ mod tests {
             let (from, to) = (folder.path().join("from"), folder.path().join("to"));
             let mut incoming = Incoming::new(&to, 1 << 30);
             let mut outgoing = Outgoing::new(&from, 0);
-            prop_assert!(outgoing.next().unwrap().is_none());
+            prop_assert!(outgoing.piece().unwrap().is_none());
             let mut content = Vec::new();
             for (number, (grow, lost)) in steps.into_iter().enumerate() {
                 content.extend((0..grow).map(|at| (at * 7 + number) as u8));
                 std::fs::write(&from, &content).unwrap();
                 // These pieces are sent and never come, or come without their acknowledgement.
                 for piece in 0..lost {
-                    if let Some((offset, bytes)) = outgoing.next().unwrap()
+                    if let Some((offset, bytes)) = outgoing.piece().unwrap()
                         && piece % 2 == 0 && offset == incoming.length()
                     {
                         incoming.take(offset, &bytes).unwrap();
@@ -313,12 +316,12 @@ mod tests {
         std::fs::write(&path, vec![0; 3 << 20]).unwrap();
         let mut outgoing = Outgoing::new(&path, 0);
         let mut under_way = 0;
-        while let Some((_, bytes)) = outgoing.next().unwrap() {
+        while let Some((_, bytes)) = outgoing.piece().unwrap() {
             under_way += bytes.len() as u64;
         }
         assert_eq!(under_way, WINDOW);
         outgoing.acknowledge(1);
-        assert!(outgoing.next().unwrap().is_some());
+        assert!(outgoing.piece().unwrap().is_some());
     }
 
     #[test]
@@ -346,7 +349,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records");
         std::fs::write(&path, b"abc").unwrap();
-        let error = Outgoing::new(&path, 5).next().unwrap_err().to_string();
+        let error = Outgoing::new(&path, 5).piece().unwrap_err().to_string();
         assert!(error.contains("has 5 bytes of records"), "{error}");
     }
 }

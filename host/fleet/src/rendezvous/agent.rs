@@ -50,6 +50,11 @@ impl Agent {
         Message::Refused { reasons }
     }
 
+    /// Whether this process cannot take part.
+    pub fn has_declined(&self) -> bool {
+        self.declined.is_some()
+    }
+
     /// Somebody stopped this process.
     pub fn stop(&mut self, why: String) -> Message {
         self.interrupting = Some(why.clone());

@@ -1,0 +1,98 @@
+//! Real sockets: the coordinator that listens, agents that connect, and everything that keeps them in touch.
+//!
+//! [`Coordinator`] and [`Agent`] drive the state machines of [`crate::rendezvous`]. This module owns connections, their
+//! bounds and their timing; it decides nothing about the run. Connections break and come back without the caller's
+//! doing, until [`Timing::grace`] is over.
+//!
+//! ```text
+//! coordinator                                agent
+//! bind, gather ------------- Welcome ------> join: documents, slice, files by digest
+//!    |        <------------- Prepared ------ prepared: the plan's digest
+//!    |        <------------- Ready --------- ready, which waits
+//! start(at) ---------------- Start --------> the instant, by the agent's own clock
+//! event, figures <---------- Live, Records - live, records
+//! interrupt ---------------- Interrupt ----> interrupted
+//! finish      <------------- Finished ------ finish
+//! ```
+//!
+//! Bounds: handshakes under way at the same time ([`HANDSHAKES`]), their time, sizes of messages
+//! ([`crate::wire::Bound`]), messages that wait for a peer ([`WAITING`]), records of an agent ([`Offer::most_records`]).
+//! A peer that does not read is cut off.
+
+mod agent;
+mod coordinator;
+mod driver;
+mod hub;
+mod peer;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use agent::{Agent, Join, JoinError, Joined, Start};
+pub use coordinator::{
+    BindError, Coordinator, Ending, Gathered, Listen, Member, Offer, Offered, Outcome, Refusal,
+    Running, Stopper,
+};
+
+/// How many connections may be in their handshake at the same time.
+pub const HANDSHAKES: usize = 64;
+/// How many messages may wait for one peer.
+pub const WAITING: usize = 256;
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// A handshake, up to the greeting.
+    pub handshake: Duration,
+    /// Between questions about a clock, which are also the signs of life.
+    pub ping: Duration,
+    /// Between the first questions, which make the estimate good.
+    pub first_pings: Duration,
+    /// How many questions are first ones.
+    pub first: u32,
+    /// Without any message the connection counts as broken.
+    pub silence: Duration,
+    /// How long a connection may be gone before its agent is lost. The agent itself ends its run a [`Self::silence`]
+    /// later.
+    pub grace: Duration,
+    /// The longest pause between two attempts to connect. The first ones are shorter.
+    pub retry: Duration,
+    /// How often the records' file is looked at.
+    pub records: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing {
+            handshake: Duration::from_secs(10),
+            ping: Duration::from_secs(1),
+            first_pings: Duration::from_millis(20),
+            first: 16,
+            silence: Duration::from_secs(10),
+            grace: Duration::from_secs(20),
+            retry: Duration::from_secs(2),
+            records: Duration::from_millis(250),
+        }
+    }
+}
+
+/// Runs what blocks on a thread that may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down; nobody waits for this any more.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// Locks what no panicking thread can have left in pieces: every holder's changes are complete or not begun.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

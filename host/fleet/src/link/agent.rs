@@ -1,0 +1,313 @@
+//! An agent as its caller sees it: join, prepare, be ready, run, finish.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
+use ring::rand::SecureRandom;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::Timing;
+use super::driver::{Command, Driver, Failure, View};
+use crate::files::{FileError, Store};
+use crate::identity::{Identity, TOKENS_DIFFER};
+use crate::place::Place;
+use crate::rendezvous::agent::Agent as State;
+use crate::token::Token;
+use crate::wire::{Hello, Interrupt, PROTOCOL, Welcome};
+
+/// How an agent joins.
+#[derive(Clone, Debug)]
+pub struct Join {
+    /// Which process it is, and where the coordinator listens.
+    pub place: Place,
+    /// The run's token.
+    pub token: Token,
+    /// The program's version.
+    pub version: String,
+    /// This machine's name.
+    pub host: String,
+    /// The clock by which the agent hears instants.
+    pub clock: Clock,
+    /// The folder for files of runs.
+    pub store: PathBuf,
+    /// How many bytes that folder may hold.
+    pub most_files: u64,
+    /// How long to wait for a coordinator that starts later.
+    pub patience: Duration,
+    /// How long things may take.
+    pub timing: Timing,
+}
+
+/// An agent takes no part, or no part any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// The coordinator has another token.
+    #[error("the coordinator at {0} was not accepted: {TOKENS_DIFFER}")]
+    Tokens(String),
+    /// No coordinator was found.
+    #[error("no coordinator answered at {address} within {after} s: {why}")]
+    Unreachable {
+        /// Where it should listen.
+        address: String,
+        /// How long was tried.
+        after: u64,
+        /// What went wrong the last time.
+        why: String,
+    },
+    /// The coordinator refused the run or this process.
+    #[error("the coordinator refused:\n  {}", .0.join("\n  "))]
+    Refused(Vec<String>),
+    /// The run was stopped before it began.
+    #[error("the run was stopped before it began: {}", .0.why)]
+    Interrupted(Interrupt),
+    /// The coordinator is gone.
+    #[error("the coordinator has been gone for {after} s: {why}")]
+    Lost {
+        /// For how long.
+        after: u64,
+        /// What broke.
+        why: String,
+    },
+    /// This machine cannot take part.
+    #[error("this machine cannot take part: {0}")]
+    Unable(String),
+}
+
+impl From<Failure> for JoinError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Tokens(address) => JoinError::Tokens(address),
+            Failure::Unreachable {
+                address,
+                after,
+                why,
+            } => JoinError::Unreachable {
+                address,
+                after,
+                why,
+            },
+            Failure::Refused(reasons) => JoinError::Refused(reasons),
+            Failure::Lost { after, why } => JoinError::Lost { after, why },
+            Failure::Unable(why) => JoinError::Unable(why),
+        }
+    }
+}
+
+/// When the run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// By this agent's clock.
+    pub at: Nanos,
+    /// How far that may be from the coordinator's instant.
+    pub bound: Nanos,
+}
+
+/// Joins fleets.
+pub struct Agent;
+
+impl Agent {
+    /// Connects, and fetches the files that are not here.
+    ///
+    /// # Errors
+    /// If there is no coordinator, it refuses, or the files cannot be had.
+    pub async fn join(join: Join) -> Result<Joined, JoinError> {
+        let unable = |error: &dyn std::fmt::Display| JoinError::Unable(error.to_string());
+        let identity = Identity::of(&join.token).map_err(|error| unable(&error))?;
+        let mut instance = [0; 8];
+        ring::rand::SystemRandom::new()
+            .fill(&mut instance)
+            .map_err(|_| unable(&"the system gives no random numbers"))?;
+        let instance = u64::from_be_bytes(instance);
+        let opened = Store::open(&join.store, join.most_files, instance);
+        let store = opened.map_err(|error: FileError| unable(&error))?;
+        let hello = Hello {
+            protocol: PROTOCOL,
+            version: join.version,
+            rank: join.place.rank,
+            size: join.place.size,
+            host: join.host,
+            instance,
+        };
+        let (commands, requests) = mpsc::unbounded_channel();
+        let (view, seen) = watch::channel(View::default());
+        let (live, figures) = watch::channel(None);
+        let driver = Driver {
+            host: join.place.host,
+            port: join.place.port,
+            identity,
+            hello,
+            clock: join.clock,
+            timing: join.timing,
+            patience: join.patience,
+            store: store.clone(),
+            state: State::default(),
+            lacking: None,
+            again: false,
+            records: None,
+            heard: join.clock.now(),
+            commands: commands.clone(),
+            requests,
+            view,
+            figures,
+        };
+        let task = Task(tokio::spawn(driver.run()));
+        let mut joined = Joined {
+            welcome: None,
+            files: BTreeMap::new(),
+            commands,
+            seen,
+            live,
+            _task: task,
+        };
+        let view = joined.until(|view| view.files).await?;
+        if let Some(welcome) = view.welcome {
+            let file = |file: &crate::wire::FileEntry| {
+                let path = store.path(&file.digest);
+                (file.name.clone(), path)
+            };
+            joined.files = welcome.files.iter().map(file).collect();
+            joined.welcome = Some(welcome);
+        }
+        Ok(joined)
+    }
+}
+
+/// The task that keeps the connection; it ends with its owner.
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// An agent that belongs to a fleet.
+pub struct Joined {
+    welcome: Option<Welcome>,
+    files: BTreeMap<String, PathBuf>,
+    commands: mpsc::UnboundedSender<Command>,
+    seen: watch::Receiver<View>,
+    live: watch::Sender<Option<Value>>,
+    _task: Task,
+}
+
+impl Joined {
+    /// Which slice of how many this agent's is.
+    pub fn slice(&self) -> (u32, u32) {
+        let slice = |welcome: &Welcome| (welcome.index, welcome.of);
+        self.welcome.as_ref().map_or((0, 1), slice)
+    }
+
+    /// Scenario and settings.
+    pub fn documents(&self) -> &Value {
+        match &self.welcome {
+            Some(welcome) => &welcome.documents,
+            None => &Value::Null,
+        }
+    }
+
+    /// Where the run's files are, by the names that the documents have for them.
+    pub fn files(&self) -> &BTreeMap<String, PathBuf> {
+        &self.files
+    }
+
+    /// Says that the plan is made: its digest, and what is to be recorded of this machine.
+    pub fn prepared(&self, plan: &str, facts: Value) {
+        self.command(Command::Prepared(plan.to_owned(), facts));
+    }
+
+    /// Says that this process cannot take part, and why. The coordinator then starts nothing, and says so to all.
+    pub async fn decline(mut self, reasons: Vec<String>) -> JoinError {
+        self.command(Command::Decline(reasons));
+        // Whatever comes, it is the end.
+        match self.until(|_| false).await {
+            Err(error) => error,
+            Ok(_) => JoinError::Refused(Vec::new()),
+        }
+    }
+
+    /// Says that connections are open, and waits for the start.
+    ///
+    /// # Errors
+    /// If there will be no run.
+    pub async fn ready(&mut self) -> Result<Start, JoinError> {
+        self.command(Command::Ready);
+        let view = self
+            .until(|view| view.start.is_some() || view.interrupt.is_some())
+            .await?;
+        match (view.start, view.interrupt) {
+            (Some((at, bound)), _) => Ok(Start { at, bound }),
+            (None, Some(interrupt)) => Err(JoinError::Interrupted(interrupt)),
+            (None, None) => Err(JoinError::Refused(Vec::new())),
+        }
+    }
+
+    /// Figures of the run so far. Only the last ones are sent, when there is time.
+    pub fn live(&self, figures: Value) {
+        self.live.send_replace(Some(figures));
+    }
+
+    /// The file to which the recorder writes, or will write. From now on it is sent as it grows.
+    pub fn records(&self, path: &Path) {
+        self.command(Command::Records(path.to_owned()));
+    }
+
+    /// Waits for the next interrupt beyond the first `known`. A coordinator that is gone for good is one too.
+    pub async fn interrupted(&mut self, known: u32) -> Interrupt {
+        let beyond = |view: &View| {
+            view.interrupt
+                .as_ref()
+                .is_some_and(|interrupt| interrupt.times > known)
+        };
+        match self.until(beyond).await {
+            Ok(View {
+                interrupt: Some(interrupt),
+                ..
+            }) => interrupt,
+            Ok(_) => std::future::pending().await,
+            // Nobody will send a second one.
+            Err(error) => Interrupt {
+                times: known.saturating_add(1),
+                why: error.to_string(),
+            },
+        }
+    }
+
+    /// Stops the whole run, because somebody stopped this process.
+    pub fn interrupt(&self, why: &str) {
+        self.command(Command::Interrupt(why.to_owned()));
+    }
+
+    /// Says how this part of the run ended, and waits until the coordinator has that and all records. The file of
+    /// records must be complete.
+    ///
+    /// # Errors
+    /// If the coordinator is gone, or the records cannot be read; they are still on this machine's disk.
+    pub async fn finish(mut self, ending: Value) -> Result<(), JoinError> {
+        self.command(Command::Finish(ending));
+        self.until(|view| view.released).await.map(drop)
+    }
+
+    fn command(&self, command: Command) {
+        // A driver that has ended says why to whoever waits for something.
+        let _ = self.commands.send(command);
+    }
+
+    /// Waits until something is so, or the driver has failed.
+    async fn until(&mut self, so: impl Fn(&View) -> bool) -> Result<View, JoinError> {
+        let enough = |view: &View| so(view) || view.failure.is_some();
+        // An error means that the driver has ended; what it showed last still holds.
+        let seen = self.seen.wait_for(enough).await.map(|view| view.clone());
+        let view = seen.unwrap_or_else(|_| self.seen.borrow().clone());
+        match (so(&view), view.failure.clone()) {
+            (true, _) => Ok(view),
+            (false, Some(failure)) => Err(failure.into()),
+            (false, None) => Err(JoinError::Unable("its connection's task ended".to_owned())),
+        }
+    }
+}

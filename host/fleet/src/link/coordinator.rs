@@ -1,0 +1,343 @@
+//! The coordinator as its caller sees it: bind, gather, start, watch, finish.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::hub::{Command, Figures, Hub, LEAVE, Links};
+use super::peer::{self, Shared};
+use super::{HANDSHAKES, Timing, lock};
+use crate::clock::{Estimate, Moved};
+use crate::identity::Identity;
+use crate::records::Incoming;
+use crate::rendezvous::{Event, Reason, Rendezvous, Rules, Who};
+use crate::token::Token;
+use crate::wire::FileEntry;
+
+/// How many notes of connections wait for the hub before they have to.
+const NOTES: usize = 1024;
+/// How long to wait after the system refused a connection, because it has no descriptors left, for example.
+const RECOVER: Duration = Duration::from_millis(50);
+
+/// Where and how to listen.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// The address, such as `0.0.0.0:7433`; port 0 takes a free one.
+    pub address: String,
+    /// The run's token.
+    pub token: Token,
+    /// The clock by which the coordinator says instants.
+    pub clock: Clock,
+    /// How long things may take.
+    pub timing: Timing,
+}
+
+/// What the coordinator has for the agents, and where their records go.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// Scenario and settings; they mean nothing here.
+    pub documents: Value,
+    /// The files that every agent needs.
+    pub files: Vec<Offered>,
+    /// The folder for the agents' records, which is there.
+    pub records: PathBuf,
+    /// How many bytes of records one agent may send.
+    pub most_records: u64,
+}
+
+/// A file and where it is.
+#[derive(Clone, Debug)]
+pub struct Offered {
+    /// Its name, digest and size.
+    pub entry: FileEntry,
+    /// Where the coordinator has it.
+    pub path: PathBuf,
+}
+
+/// The coordinator cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The address cannot be used.
+    #[error("the coordinator cannot listen on `{address}`: {cause}")]
+    Address {
+        /// The address.
+        address: String,
+        /// The system's error.
+        cause: std::io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// Why there is no run, for each process that is in the way.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the fleet cannot start:\n  {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
+pub struct Refusal(pub Vec<Reason>);
+
+/// A process that is ready.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Which one.
+    pub who: Who,
+    /// What it recorded of its machine.
+    pub facts: Value,
+    /// How far its clock is ahead.
+    pub clock: Option<Estimate>,
+}
+
+/// How an agent's part of the run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Which one.
+    pub who: Who,
+    /// How.
+    pub outcome: Outcome,
+    /// Its records, as far as they came; absent if none did.
+    pub records: Option<PathBuf>,
+    /// How many bytes came.
+    pub bytes: u64,
+    /// Its clock at the start.
+    pub at_start: Option<Estimate>,
+    /// Its clock at the end.
+    pub at_end: Option<Estimate>,
+    /// The first moves of its clock.
+    pub moves: Vec<Moved>,
+}
+
+/// What became of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It finished, and its records are complete.
+    Finished(Value),
+    /// It was lost: its records end somewhere, and what it had still to offer counts as not offered.
+    Lost {
+        /// When it was last heard, by the coordinator's clock.
+        from: Nanos,
+        /// What broke.
+        why: String,
+    },
+    /// It had not finished when the caller asked.
+    Unfinished,
+}
+
+/// A coordinator that listens.
+pub struct Coordinator {
+    listener: TcpListener,
+    address: SocketAddr,
+    identity: Identity,
+    clock: Clock,
+    timing: Timing,
+    commands: mpsc::UnboundedSender<Command>,
+    requests: mpsc::UnboundedReceiver<Command>,
+}
+
+/// Stops a run from elsewhere, before the start too.
+#[derive(Clone)]
+pub struct Stopper(mpsc::UnboundedSender<Command>);
+
+impl Stopper {
+    /// Ends the run: once stops sending, twice gives up the replies under way. Before the start there is no run then.
+    pub fn interrupt(&self, why: &str) {
+        // A run that has ended needs no stop.
+        let _ = self.0.send(Command::Interrupt(why.to_owned()));
+    }
+}
+
+impl Coordinator {
+    /// Listens.
+    ///
+    /// # Errors
+    /// If the address cannot be used.
+    pub async fn bind(listen: Listen) -> Result<Self, BindError> {
+        let failed = |cause| BindError::Address {
+            address: listen.address.clone(),
+            cause,
+        };
+        let identity = Identity::of(&listen.token)?;
+        let listener = TcpListener::bind(&listen.address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (commands, requests) = mpsc::unbounded_channel();
+        Ok(Coordinator {
+            listener,
+            address,
+            identity,
+            clock: listen.clock,
+            timing: listen.timing,
+            commands,
+            requests,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What stops the run.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.commands.clone())
+    }
+
+    /// Waits until all processes are ready, rank 0 among them.
+    ///
+    /// # Errors
+    /// With every reason why there is no run.
+    pub async fn gather(self, rules: Rules, offer: Offer) -> Result<Gathered, Refusal> {
+        let copies: Vec<_> = (0..rules.size)
+            .map(|rank| {
+                let path = offer.records.join(format!("records-{rank:04}.jsonl.zst"));
+                Arc::new(Mutex::new(Incoming::new(&path, offer.most_records)))
+            })
+            .collect();
+        let (hub, notes) = mpsc::channel(NOTES);
+        let shared = Arc::new(Shared {
+            identity: self.identity,
+            clock: self.clock,
+            timing: self.timing,
+            hub,
+            files: (offer.files.iter())
+                .map(|file| (file.entry.digest.clone(), file.path.clone()))
+                .collect(),
+            copies: copies.clone(),
+        });
+        let figures: Figures = Arc::new(Mutex::new(vec![None; rules.size as usize]));
+        let (verdict, gathered) = oneshot::channel();
+        let (events, heard) = mpsc::unbounded_channel();
+        let hub = Hub {
+            clock: self.clock,
+            machine: Rendezvous::new(rules, self.clock.now()),
+            notes,
+            commands: self.requests,
+            events,
+            verdict: Some(verdict),
+            figures: Arc::clone(&figures),
+            documents: offer.documents,
+            files: offer.files.into_iter().map(|file| file.entry).collect(),
+            copies: copies.clone(),
+            links: Links::default(),
+        };
+        let (stop, stopped) = oneshot::channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(self.listener, shared, stopped));
+        tasks.spawn(hub.run());
+        let running = Running {
+            commands: self.commands,
+            events: heard,
+            figures,
+            copies,
+            stop,
+            tasks,
+        };
+        match gathered.await {
+            Ok(Ok(members)) => Ok(Gathered { members, running }),
+            Ok(Err(refusal)) => {
+                // Those who connected are told before everything ends.
+                running.finish().await;
+                Err(refusal)
+            }
+            Err(_) => Err(Refusal(vec![Reason::Interrupted(
+                "the coordinator ended".to_owned(),
+            )])),
+        }
+    }
+}
+
+/// Accepts connections, of which so many may be in their handshake, until it is stopped. Those that are there are then
+/// left the time to send what waits.
+async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    let mut served = JoinSet::new();
+    let mut conn = 0;
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((tcp, address)) => {
+                    // One too many is closed; an agent comes again.
+                    if let Ok(permit) = Arc::clone(&handshakes).try_acquire_owned() {
+                        conn += 1;
+                        served.spawn(peer::serve(Arc::clone(&shared), tcp, address, conn, permit));
+                    }
+                }
+                Err(_) => tokio::time::sleep(RECOVER).await,
+            },
+            Some(_) = served.join_next() => {}
+            _ = &mut stopped => break,
+        }
+    }
+    drop(listener);
+    let rest = async { while served.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(LEAVE, rest).await;
+}
+
+/// Everybody is ready.
+pub struct Gathered {
+    members: Vec<Member>,
+    running: Running,
+}
+
+impl Gathered {
+    /// The processes, by rank.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Lets the run begin at an instant of the coordinator's clock, which is far enough ahead that every agent hears
+    /// of it in time.
+    pub fn start(self, at: Nanos) -> Running {
+        let _ = self.running.commands.send(Command::Start(at));
+        self.running
+    }
+}
+
+/// A run under way. When it is dropped, the agents lose their coordinator.
+pub struct Running {
+    commands: mpsc::UnboundedSender<Command>,
+    events: mpsc::UnboundedReceiver<Event>,
+    figures: Figures,
+    copies: Vec<Arc<Mutex<Incoming>>>,
+    /// Dropped when no more connections are wanted.
+    stop: oneshot::Sender<()>,
+    tasks: JoinSet<()>,
+}
+
+impl Running {
+    /// The next event; after [`Event::Over`] it is time to finish. Figures are not among them.
+    pub async fn event(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    /// Ends the run: once stops sending, twice gives up the replies under way.
+    pub fn interrupt(&self, why: &str) {
+        let _ = self.commands.send(Command::Interrupt(why.to_owned()));
+    }
+
+    /// The last figures of each agent, by rank.
+    pub fn figures(&self) -> Vec<Option<Value>> {
+        lock(&self.figures).clone()
+    }
+
+    /// How many bytes of each agent's records are here, by rank.
+    pub fn records(&self) -> Vec<u64> {
+        self.copies.iter().map(|copy| lock(copy).length()).collect()
+    }
+
+    /// The endings by rank, as they are now. Agents that have finished may take a moment to leave.
+    pub async fn finish(self) -> Vec<Ending> {
+        let (answer, endings) = oneshot::channel();
+        let _ = self.commands.send(Command::Finish(answer));
+        let endings = endings.await.unwrap_or_default();
+        drop(self.stop);
+        let mut tasks = self.tasks;
+        while tasks.join_next().await.is_some() {}
+        endings
+    }
+}

@@ -1,0 +1,478 @@
+//! The agent's one task: it connects, says again what a broken connection may have lost, fetches files, answers about
+//! the clock, and sends figures and records.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+
+use super::stream::{Reader, write};
+use super::{Timing, WAITING, blocking, lock};
+use crate::files::{FileError, Store};
+use crate::identity::{Identity, TOKENS_DIFFER, meaning, name};
+use crate::records::{NOTHING, Outgoing, RecordsError, WINDOW, seal};
+use crate::rendezvous::agent::Agent as State;
+use crate::wire::{BODY, Bound, FileEntry, Finished, Frame, Hello, Interrupt, Message, Welcome};
+
+/// The first pause between two attempts to connect; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// As many pieces of records as may be under way, so that a piece never waits for a place.
+const PIECES: usize = WINDOW as usize / BODY + 2;
+
+/// What the caller says.
+pub(super) enum Command {
+    Prepared(String, Value),
+    Ready,
+    Decline(Vec<String>),
+    Records(PathBuf),
+    Interrupt(String),
+    Finish(Value),
+    /// The records' file is complete, and this is its length and digest.
+    Sealed(Value, Result<(u64, String), RecordsError>),
+}
+
+/// Why the driver ended before its time.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    Tokens(String),
+    Unreachable {
+        address: String,
+        after: u64,
+        why: String,
+    },
+    Refused(Vec<String>),
+    Lost {
+        after: u64,
+        why: String,
+    },
+    Unable(String),
+}
+
+/// What the caller sees.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    pub(super) welcome: Option<Welcome>,
+    /// All files are here.
+    pub(super) files: bool,
+    pub(super) start: Option<(Nanos, Nanos)>,
+    pub(super) interrupt: Option<Interrupt>,
+    pub(super) released: bool,
+    pub(super) failure: Option<Failure>,
+}
+
+pub(super) struct Driver {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) identity: Identity,
+    pub(super) hello: Hello,
+    pub(super) clock: Clock,
+    pub(super) timing: Timing,
+    pub(super) patience: Duration,
+    pub(super) store: Store,
+    pub(super) state: State,
+    /// The files that are still to come; absent before they were looked for.
+    pub(super) lacking: Option<Vec<FileEntry>>,
+    /// A file came damaged once.
+    pub(super) again: bool,
+    pub(super) records: Option<Records>,
+    /// When the coordinator was last heard, or the driver began.
+    pub(super) heard: Nanos,
+    /// For what the driver tells itself.
+    pub(super) commands: mpsc::UnboundedSender<Command>,
+    pub(super) requests: mpsc::UnboundedReceiver<Command>,
+    pub(super) view: watch::Sender<View>,
+    pub(super) figures: watch::Receiver<Option<Value>>,
+}
+
+/// The file of records, and what of it is under way.
+pub(super) struct Records {
+    path: PathBuf,
+    outgoing: Arc<Mutex<Outgoing>>,
+}
+
+/// How a connection ended.
+enum End {
+    /// The run is over for this agent.
+    Done,
+    /// It may be made again.
+    Broken(String),
+}
+
+/// What sends messages and pieces on the present connection.
+struct Out {
+    messages: mpsc::Sender<Frame>,
+    bulk: mpsc::Sender<Frame>,
+}
+
+impl Out {
+    async fn send(&self, message: Message) -> Result<(), End> {
+        let sent = self.messages.send(message.into()).await;
+        sent.map_err(|_| End::Broken("the connection was closed".to_owned()))
+    }
+}
+
+type Stream = tokio_rustls::client::TlsStream<TcpStream>;
+
+impl Driver {
+    /// Keeps in touch until the coordinator has everything, or there is no hope of it.
+    pub(super) async fn run(mut self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let heard = self.heard;
+            let why = match self.connect().await {
+                Ok(stream) => match self.converse(stream).await {
+                    End::Done => return,
+                    End::Broken(why) => why,
+                },
+                Err(why) if why == TOKENS_DIFFER => {
+                    let address = self.address();
+                    return self.fail(Failure::Tokens(address));
+                }
+                Err(why) => why,
+            };
+            if self.heard > heard {
+                pause = FIRST_PAUSE;
+            }
+            let known = self.state.welcome.is_some();
+            let patience = match known {
+                true => self.timing.grace + self.timing.silence,
+                false => self.patience,
+            };
+            if self.clock.now().since(self.heard) >= patience.into() {
+                let after = patience.as_secs();
+                return self.fail(match known {
+                    true => Failure::Lost { after, why },
+                    false => Failure::Unreachable {
+                        address: self.address(),
+                        after,
+                        why,
+                    },
+                });
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(self.timing.retry);
+        }
+    }
+
+    fn address(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    fn fail(&self, failure: Failure) {
+        self.view.send_modify(|view| view.failure = Some(failure));
+    }
+
+    async fn connect(&self) -> Result<Stream, String> {
+        let connecting = async {
+            let tcp = TcpStream::connect((self.host.as_str(), self.port))
+                .await
+                .map_err(|error| error.to_string())?;
+            tcp.set_nodelay(true).map_err(|error| error.to_string())?;
+            let config = Arc::clone(&self.identity.client);
+            let stream = TlsConnector::from(config).connect(name(), tcp).await;
+            stream.map_err(|error| meaning(&error).map_or(error.to_string(), str::to_owned))
+        };
+        match timeout(self.timing.handshake, connecting).await {
+            Ok(connected) => connected,
+            Err(_) => Err(format!(
+                "the handshake took longer than {} s",
+                self.timing.handshake.as_secs()
+            )),
+        }
+    }
+
+    /// Uses a connection until it ends.
+    async fn converse(&mut self, stream: Stream) -> End {
+        let (read, half) = tokio::io::split(stream);
+        let mut reader = Reader::new(read, Bound::Coordinator, self.clock);
+        let (messages, waiting) = mpsc::channel(WAITING);
+        let (bulk, pieces) = mpsc::channel(PIECES);
+        let (clock, silence) = (self.clock, self.timing.silence);
+        let writer = write(half, waiting, pieces, clock, Bound::Agent, silence);
+        let mut writer = tokio::spawn(writer);
+        let out = Out { messages, bulk };
+        let end = tokio::select! {
+            end = self.exchange(&mut reader, &out) => end,
+            ended = &mut writer => {
+                let why = ended.ok().and_then(Result::err);
+                End::Broken(why.unwrap_or_else(|| "the connection was closed".to_owned()))
+            }
+        };
+        drop(out);
+        if let End::Done = end {
+            let _ = timeout(silence, &mut writer).await;
+        }
+        writer.abort();
+        end
+    }
+
+    async fn exchange(
+        &mut self,
+        reader: &mut Reader<tokio::io::ReadHalf<Stream>>,
+        out: &Out,
+    ) -> End {
+        let hello = Message::Hello(self.hello.clone());
+        if let Err(end) = out.send(hello).await {
+            return end;
+        }
+        let mut welcomed = false;
+        let began = self.clock.now();
+        let mut tick = tokio::time::interval(self.timing.records);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let step = tokio::select! {
+                frame = reader.next() => match frame {
+                    Ok((frame, at)) => {
+                        self.heard = at;
+                        welcomed |= matches!(frame.message, Message::Welcome(_));
+                        self.take(frame, at, out).await
+                    }
+                    Err(why) => Err(End::Broken(why)),
+                },
+                Some(command) = self.requests.recv(), if welcomed => self.obey(command, out).await,
+                Ok(()) = self.figures.changed(), if welcomed => {
+                    let figures = self.figures.borrow_and_update().clone();
+                    match figures {
+                        Some(figures) => out.send(Message::Live { figures }).await,
+                        None => Ok(()),
+                    }
+                }
+                _ = tick.tick() => {
+                    if self.clock.now().since(self.heard.max(began)) > self.timing.silence.into() {
+                        let seconds = self.timing.silence.as_secs();
+                        Err(End::Broken(format!("it said nothing for {seconds} s")))
+                    } else if welcomed {
+                        self.pump(out).await
+                    } else {
+                        Ok(())
+                    }
+                }
+            };
+            if let Err(end) = step {
+                return end;
+            }
+        }
+    }
+
+    /// Does what the caller says.
+    async fn obey(&mut self, command: Command, out: &Out) -> Result<(), End> {
+        match command {
+            Command::Prepared(plan, facts) => out.send(self.state.prepare(plan, facts)).await,
+            Command::Ready => out.send(self.state.set_ready()).await,
+            Command::Decline(reasons) => out.send(self.state.decline(reasons)).await,
+            Command::Interrupt(why) => out.send(self.state.stop(why)).await,
+            Command::Records(path) => {
+                let outgoing = Outgoing::new(&path, self.state.acknowledged);
+                let outgoing = Arc::new(Mutex::new(outgoing));
+                self.records = Some(Records { path, outgoing });
+                self.pump(out).await
+            }
+            Command::Finish(ending) => {
+                let path = self.records.as_ref().map(|records| records.path.clone());
+                let commands = self.commands.clone();
+                // A large file takes a while, in which questions about the clock are answered.
+                tokio::spawn(async move {
+                    let sealed = match path {
+                        Some(path) => blocking(move || seal(&path)).await,
+                        None => Ok((0, NOTHING.to_owned())),
+                    };
+                    let _ = commands.send(Command::Sealed(ending, sealed));
+                });
+                Ok(())
+            }
+            Command::Sealed(ending, sealed) => {
+                let (records, sha256) = match sealed {
+                    Ok(sealed) => sealed,
+                    Err(error) => return Err(self.unable(error.to_string())),
+                };
+                self.state.finish(Finished {
+                    ending,
+                    records,
+                    sha256,
+                });
+                self.pump(out).await?;
+                self.end(out).await
+            }
+        }
+    }
+
+    fn unable(&self, why: String) -> End {
+        self.fail(Failure::Unable(why));
+        End::Done
+    }
+
+    /// Sends the ending, once all records are acknowledged.
+    async fn end(&self, out: &Out) -> Result<(), End> {
+        match self.state.ending() {
+            Some(ending) => out.send(ending).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Sends records as far as the file has them and the window allows.
+    async fn pump(&mut self, out: &Out) -> Result<(), End> {
+        let Some(records) = &self.records else {
+            return Ok(());
+        };
+        // Where the writer is behind, the next acknowledgement or the next look at the file goes on.
+        while let Ok(place) = out.bulk.try_reserve() {
+            let outgoing = Arc::clone(&records.outgoing);
+            match blocking(move || lock(&outgoing).piece()).await {
+                Ok(Some((offset, body))) => {
+                    let message = Message::Records { offset };
+                    place.send(Frame { message, body });
+                }
+                Ok(None) => break,
+                Err(error) => return Err(self.unable(error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, frame: Frame, received: Nanos, out: &Out) -> Result<(), End> {
+        match frame.message {
+            Message::Ping { id, sent: asked } => {
+                let pong = Message::Pong {
+                    id,
+                    asked,
+                    received,
+                    // The writer puts in when it was.
+                    sent: Nanos::ZERO,
+                };
+                return out.send(pong).await;
+            }
+            Message::Piece { digest, offset } => {
+                return self.piece(&digest, offset, frame.body, out).await;
+            }
+            message => {
+                let kind = message.kind();
+                self.state.on(message).map_err(End::Broken)?;
+                match kind {
+                    "welcome" => self.welcomed(out).await?,
+                    "ack" => {
+                        if let Some(records) = &self.records {
+                            lock(&records.outgoing).acknowledge(self.state.acknowledged);
+                        }
+                        self.pump(out).await?;
+                        self.end(out).await?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let state = &self.state;
+        self.view.send_modify(|view| {
+            view.start = state.start;
+            view.interrupt = state.interrupt.clone();
+            view.released = state.released;
+            view.failure = state.refused.clone().map(Failure::Refused);
+        });
+        match state.refused.is_some() || state.released {
+            true => Err(End::Done),
+            false => Ok(()),
+        }
+    }
+
+    /// A connection is there: what files are lacking, what is to be said again, where the records go on.
+    async fn welcomed(&mut self, out: &Out) -> Result<(), End> {
+        let Some(welcome) = self.state.welcome.clone() else {
+            return Ok(());
+        };
+        if let Some(records) = &mut self.records {
+            let outgoing = Outgoing::new(&records.path, self.state.acknowledged);
+            records.outgoing = Arc::new(Mutex::new(outgoing));
+        }
+        if self.lacking.is_none() {
+            let (store, files) = (self.store.clone(), welcome.files.clone());
+            match blocking(move || store.lacking(&files)).await {
+                Ok(lacking) => self.lacking = Some(lacking),
+                Err(error) => return self.no_files(&error, out).await,
+            }
+            self.view.send_modify(|view| view.welcome = Some(welcome));
+        }
+        self.need(out).await?;
+        for message in self.state.again() {
+            out.send(message).await?;
+        }
+        self.pump(out).await
+    }
+
+    /// Asks for the next file that is lacking; if none is, the caller may prepare.
+    async fn need(&mut self, out: &Out) -> Result<(), End> {
+        while let Some(entry) = self.lacking.as_ref().and_then(|lacking| lacking.first()) {
+            let (store, entry) = (self.store.clone(), entry.clone());
+            let digest = entry.digest.clone();
+            let have = blocking(move || {
+                let offset = store.have(&entry);
+                // All of it came, and the connection broke before it had its name; or there is nothing to come.
+                if offset == entry.bytes {
+                    store.complete(&entry)?;
+                    return Ok(None);
+                }
+                Ok(Some(offset))
+            });
+            match have.await {
+                Ok(Some(offset)) => return out.send(Message::Need { digest, offset }).await,
+                Ok(None) => self.drop_first(),
+                Err(error) => return self.no_files(&error, out).await,
+            }
+        }
+        if self.lacking.is_some() && !self.state.has_declined() {
+            self.view.send_modify(|view| view.files = true);
+        }
+        Ok(())
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(lacking) = &mut self.lacking {
+            lacking.remove(0);
+        }
+    }
+
+    async fn piece(
+        &mut self,
+        digest: &str,
+        offset: u64,
+        body: Vec<u8>,
+        out: &Out,
+    ) -> Result<(), End> {
+        let entry = self.lacking.as_ref().and_then(|lacking| lacking.first());
+        let Some(entry) = entry.filter(|entry| entry.digest == digest).cloned() else {
+            // The rest of one that is here already.
+            return Ok(());
+        };
+        let store = self.store.clone();
+        match blocking(move || store.add(&entry, offset, &body)).await {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.drop_first();
+                self.again = false;
+                self.need(out).await
+            }
+            Err(error @ FileError::Gap { .. }) => Err(End::Broken(error.to_string())),
+            // A file that was being written may be whole now.
+            Err(FileError::Differs { .. }) if !self.again => {
+                self.again = true;
+                self.need(out).await
+            }
+            Err(error) => self.no_files(&error, out).await,
+        }
+    }
+
+    /// Tells the coordinator why this machine has no files, and waits for its answer.
+    async fn no_files(&mut self, error: &FileError, out: &Out) -> Result<(), End> {
+        self.lacking = Some(Vec::new());
+        let reasons = vec![error.to_string()];
+        out.send(self.state.decline(reasons)).await
+    }
+}

@@ -1,0 +1,235 @@
+//! The coordinator's one task that decides: it feeds the state machine, and does what that says.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::coordinator::{Ending, Member, Outcome, Refusal};
+use super::lock;
+use crate::records::Incoming;
+use crate::rendezvous::{Action, Conn, Event, Input, Reason, Rendezvous, Step};
+use crate::wire::{FileEntry, Frame, Hello, Message, Welcome};
+
+/// How often deadlines are looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How long agents that have finished may take to leave.
+pub(super) const LEAVE: Duration = Duration::from_secs(3);
+
+/// What connections tell the hub.
+pub(super) enum Note {
+    /// A connection has the token and says who it is.
+    Greeting {
+        conn: Conn,
+        hello: Hello,
+        /// What it is to be sent.
+        out: mpsc::Sender<Frame>,
+        /// To be used if it is welcome, and dropped if not.
+        accept: oneshot::Sender<()>,
+        /// To be dropped when the connection is to end.
+        leash: oneshot::Sender<()>,
+    },
+    /// Something that the state machine decides about.
+    Input(Input),
+}
+
+/// What the caller wants.
+pub(super) enum Command {
+    Start(Nanos),
+    Interrupt(String),
+    /// All agents' endings, and the end of the hub.
+    Finish(oneshot::Sender<Vec<Ending>>),
+}
+
+/// What the caller may read at any time: the last figures by rank.
+pub(super) type Figures = Arc<Mutex<Vec<Option<Value>>>>;
+/// The answer to the caller who waits for all.
+pub(super) type Verdict = oneshot::Sender<Result<Vec<Member>, Refusal>>;
+
+struct Link {
+    out: mpsc::Sender<Frame>,
+    accept: Option<oneshot::Sender<()>>,
+    _leash: oneshot::Sender<()>,
+}
+
+pub(super) struct Hub {
+    pub(super) clock: Clock,
+    pub(super) machine: Rendezvous,
+    pub(super) notes: mpsc::Receiver<Note>,
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    /// As many as the state machine makes: a few for each agent, whatever it sends.
+    pub(super) events: mpsc::UnboundedSender<Event>,
+    pub(super) verdict: Option<Verdict>,
+    pub(super) figures: Figures,
+    pub(super) documents: Value,
+    pub(super) files: Vec<FileEntry>,
+    pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
+    pub(super) links: Links,
+}
+
+/// The connections that greeted.
+#[derive(Default)]
+pub(super) struct Links(BTreeMap<Conn, Link>);
+
+impl Hub {
+    /// Decides until the caller has the endings or is gone.
+    pub(super) async fn run(mut self) {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let input = tokio::select! {
+                command = self.commands.recv() => match command {
+                    Some(Command::Start(at)) => Input::Start(at),
+                    Some(Command::Interrupt(why)) => Input::Interrupt(why),
+                    Some(Command::Finish(answer)) => return self.finish(answer).await,
+                    None => return,
+                },
+                Some(note) = self.notes.recv() => match self.note(note) {
+                    Some(input) => input,
+                    None => continue,
+                },
+                _ = tick.tick() => Input::Tick,
+            };
+            self.decide(input);
+        }
+    }
+
+    fn note(&mut self, note: Note) -> Option<Input> {
+        match note {
+            Note::Greeting {
+                conn,
+                hello,
+                out,
+                accept,
+                leash,
+            } => {
+                let link = Link {
+                    out,
+                    accept: Some(accept),
+                    _leash: leash,
+                };
+                self.links.0.insert(conn, link);
+                Some(Input::Hello(conn, hello))
+            }
+            Note::Input(input) => {
+                if let Input::Broken(conn, _) = &input {
+                    self.links.0.remove(conn);
+                }
+                Some(input)
+            }
+        }
+    }
+
+    fn decide(&mut self, input: Input) {
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            for action in self.machine.on(self.clock.now(), input) {
+                if let Some((conn, why)) = self.act(action) {
+                    inputs.push(Input::Broken(conn, why));
+                }
+            }
+        }
+    }
+
+    /// Does what the state machine says; a connection that it broke, if any.
+    fn act(&mut self, action: Action) -> Option<(Conn, String)> {
+        match action {
+            Action::Welcome(conn, rank) => {
+                let welcome = Welcome {
+                    index: rank,
+                    of: self.machine.seats().len() as u32,
+                    documents: self.documents.clone(),
+                    files: self.files.clone(),
+                    records: lock(&self.copies[rank as usize]).length(),
+                };
+                if let Some(link) = self.links.0.get_mut(&conn) {
+                    link.accept.take().map(|accept| accept.send(()));
+                }
+                return self.send(conn, Message::Welcome(Box::new(welcome)));
+            }
+            Action::Send(conn, message) => return self.send(conn, message),
+            Action::Close(conn) => drop(self.links.0.remove(&conn)),
+            Action::Gathered => {
+                let members = self.members();
+                self.verdict.take().map(|verdict| verdict.send(Ok(members)));
+            }
+            Action::GaveUp(reasons) => self.give_up(reasons),
+            Action::Event(Event::Live { rank, figures }) => {
+                lock(&self.figures)[rank as usize] = Some(figures);
+            }
+            Action::Event(event) => {
+                // A caller that listens no more has dropped it.
+                let _ = self.events.send(event);
+            }
+        }
+        None
+    }
+
+    fn give_up(&mut self, reasons: Vec<Reason>) {
+        if let Some(verdict) = self.verdict.take() {
+            let _ = verdict.send(Err(Refusal(reasons)));
+        }
+    }
+
+    /// Sends to a peer; one for which too much waits already is cut off, and may come back.
+    fn send(&mut self, conn: Conn, message: Message) -> Option<(Conn, String)> {
+        let link = self.links.0.get(&conn)?;
+        link.out.try_send(message.into()).err()?;
+        self.links.0.remove(&conn);
+        Some((conn, "it does not read what it is sent".to_owned()))
+    }
+
+    fn members(&self) -> Vec<Member> {
+        let now = self.clock.now();
+        let member = |seat: &crate::rendezvous::Seat| Member {
+            who: seat.who.clone(),
+            facts: seat.facts.clone().unwrap_or_default(),
+            clock: seat.clock.at(now),
+        };
+        self.machine.seats().iter().map(member).collect()
+    }
+
+    /// Reports the endings as they are, and lets those leave who may.
+    async fn finish(mut self, answer: oneshot::Sender<Vec<Ending>>) {
+        let now = self.clock.now();
+        let ending = |(seat, copy): (&crate::rendezvous::Seat, &Arc<Mutex<Incoming>>)| {
+            let copy = lock(copy);
+            Ending {
+                who: seat.who.clone(),
+                outcome: match (&seat.lost, seat.step, &seat.ending) {
+                    (Some((from, why)), _, _) => Outcome::Lost {
+                        from: *from,
+                        why: why.clone(),
+                    },
+                    (None, Step::Finished, Some(ending)) => Outcome::Finished(ending.clone()),
+                    _ => Outcome::Unfinished,
+                },
+                records: (copy.length() > 0).then(|| copy.path().to_owned()),
+                bytes: copy.length(),
+                at_start: seat.at_start,
+                at_end: seat.clock.at(now),
+                moves: seat.clock.moves().0.to_vec(),
+            }
+        };
+        let seats = self.machine.seats().iter();
+        let endings = seats.zip(&self.copies).map(ending).collect();
+        let left = async {
+            while !self.links.0.is_empty() {
+                match self.notes.recv().await {
+                    Some(note) => {
+                        if let Some(input) = self.note(note) {
+                            self.decide(input);
+                        }
+                    }
+                    None => return,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LEAVE, left).await;
+        let _ = answer.send(endings);
+    }
+}

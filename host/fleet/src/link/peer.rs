@@ -1,0 +1,288 @@
+//! One connection at the coordinator: its handshake, its clock's questions, and what goes to the disk or comes from it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::clock::Clock;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::hub::Note;
+use super::stream::{Reader, write};
+use super::{Timing, WAITING, blocking, lock};
+use crate::clock::Exchange;
+use crate::files;
+use crate::identity::Identity;
+use crate::records::{Incoming, RecordsError};
+use crate::rendezvous::{Conn, Input};
+use crate::wire::{Bound, Frame, Hello, Message};
+
+/// How long a connection that is to end may take to send what waits, and its peer to close it.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What all connections of a coordinator have in common.
+pub(super) struct Shared {
+    pub(super) identity: Identity,
+    pub(super) clock: Clock,
+    pub(super) timing: Timing,
+    pub(super) hub: mpsc::Sender<Note>,
+    /// The files by digest.
+    pub(super) files: Vec<(String, PathBuf)>,
+    /// The copies of records, by rank.
+    pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
+}
+
+type Stream = tokio_rustls::server::TlsStream<TcpStream>;
+type Read = Reader<tokio::io::ReadHalf<Stream>>;
+
+/// Serves a connection from its first byte to its last.
+pub(super) async fn serve(
+    shared: Arc<Shared>,
+    tcp: TcpStream,
+    address: SocketAddr,
+    conn: Conn,
+    permit: OwnedSemaphorePermit,
+) {
+    let greeted = timeout(shared.timing.handshake, greet(&shared, tcp)).await;
+    let (hello, mut reader, half) = match greeted {
+        Ok(Ok(greeted)) => greeted,
+        Ok(Err(Some(why))) => {
+            let stranger = Input::Stranger(address.to_string(), why);
+            let _ = shared.hub.send(Note::Input(stranger)).await;
+            return;
+        }
+        // A connection that says nothing: a probe of a port, or an agent that comes again.
+        Ok(Err(None)) | Err(_) => return,
+    };
+    drop(permit);
+    let (out, messages) = mpsc::channel(WAITING);
+    let (bulk, pieces) = mpsc::channel(2);
+    let (clock, silence) = (shared.clock, shared.timing.silence);
+    let writer = write(half, messages, pieces, clock, Bound::Coordinator, silence);
+    let mut writer = tokio::spawn(writer);
+    let (accept, accepted) = oneshot::channel();
+    let (leash, mut closed) = oneshot::channel();
+    let rank = hello.rank;
+    let greeting = Note::Greeting {
+        conn,
+        hello,
+        out: out.clone(),
+        accept,
+        leash,
+    };
+    if shared.hub.send(greeting).await.is_err() {
+        return;
+    }
+    let copy = shared.copies.get(rank as usize).cloned();
+    if let (Ok(()), Some(copy)) = (accepted.await, copy) {
+        reader.widen(Bound::Agent);
+        let mut peer = Peer {
+            shared: &shared,
+            conn,
+            copy,
+            out: &out,
+            bulk,
+            feeder: None,
+        };
+        let why = peer.converse(&mut reader, &mut writer, &mut closed).await;
+        drop(peer);
+        if let Some(why) = why {
+            let _ = shared.hub.send(Note::Input(Input::Broken(conn, why))).await;
+        }
+    }
+    // What waits is still sent: a refusal, or leave to go. What comes meanwhile is read, because the system would
+    // throw away what was sent if the connection were closed with something unread.
+    drop(out);
+    if !writer.is_finished() {
+        let _ = timeout(LINGER, &mut writer).await;
+        let rest = async { while reader.next().await.is_ok() {} };
+        let _ = timeout(LINGER, rest).await;
+    }
+    writer.abort();
+}
+
+/// The handshake and the greeting; what is wrong with it, unless it just ended.
+async fn greet(
+    shared: &Shared,
+    tcp: TcpStream,
+) -> Result<(Hello, Read, tokio::io::WriteHalf<Stream>), Option<String>> {
+    // Messages are small, and their instants matter.
+    tcp.set_nodelay(true).map_err(|_| None)?;
+    let accepting = TlsAcceptor::from(Arc::clone(&shared.identity.server)).accept(tcp);
+    let stream = accepting
+        .await
+        .map_err(|error| crate::identity::meaning(&error).map(str::to_owned))?;
+    let (read, half) = tokio::io::split(stream);
+    let mut reader = Reader::new(read, Bound::Hello, shared.clock);
+    match reader.next().await {
+        Ok((
+            Frame {
+                message: Message::Hello(hello),
+                ..
+            },
+            _,
+        )) => Ok((hello, reader, half)),
+        Ok((frame, _)) => {
+            let kind = frame.message.kind();
+            Err(Some(format!("it began with a message of kind `{kind}`")))
+        }
+        Err(why) => Err(Some(format!("it has the token and did not greet: {why}"))),
+    }
+}
+
+/// An agent's connection.
+struct Peer<'a> {
+    shared: &'a Shared,
+    conn: Conn,
+    copy: Arc<Mutex<Incoming>>,
+    out: &'a mpsc::Sender<Frame>,
+    bulk: mpsc::Sender<Frame>,
+    feeder: Option<JoinHandle<()>>,
+}
+
+impl Drop for Peer<'_> {
+    fn drop(&mut self) {
+        if let Some(feeder) = self.feeder.take() {
+            feeder.abort();
+        }
+    }
+}
+
+impl Peer<'_> {
+    /// Serves the agent until the connection breaks, and says why it did; nothing if the hub closed it.
+    async fn converse(
+        &mut self,
+        reader: &mut Read,
+        writer: &mut JoinHandle<Result<(), String>>,
+        closed: &mut oneshot::Receiver<()>,
+    ) -> Option<String> {
+        let timing = self.shared.timing;
+        let mut asked = 0_u64;
+        let mut heard = self.shared.clock.now();
+        let mut ping = Box::pin(sleep(Duration::ZERO));
+        loop {
+            tokio::select! {
+                frame = reader.next() => match frame {
+                    Ok((frame, at)) => {
+                        heard = at;
+                        if let Err(why) = self.take(frame, at).await {
+                            return Some(why);
+                        }
+                    }
+                    Err(why) => return Some(why),
+                },
+                () = &mut ping => {
+                    if self.shared.clock.now().since(heard) > timing.silence.into() {
+                        return Some(format!("it said nothing for {} s", timing.silence.as_secs()));
+                    }
+                    let first = asked < u64::from(timing.first);
+                    ping = Box::pin(sleep(if first { timing.first_pings } else { timing.ping }));
+                    let sent = model::units::Nanos::ZERO;
+                    let question = Message::Ping { id: asked, sent };
+                    asked += 1;
+                    if self.out.try_send(question.into()).is_err() {
+                        return Some("it does not read what it is sent".to_owned());
+                    }
+                }
+                ended = &mut *writer => {
+                    let why = ended.ok().and_then(Result::err);
+                    return Some(why.unwrap_or_else(|| "the connection was closed".to_owned()));
+                }
+                _ = &mut *closed => return None,
+            }
+        }
+    }
+
+    async fn tell(&self, input: Input) -> Result<(), String> {
+        let told = self.shared.hub.send(Note::Input(input)).await;
+        told.map_err(|_| "the coordinator has ended".to_owned())
+    }
+
+    async fn take(&mut self, frame: Frame, heard: model::units::Nanos) -> Result<(), String> {
+        match frame.message {
+            Message::Pong {
+                asked,
+                received,
+                sent,
+                ..
+            } => {
+                let exchange = Exchange {
+                    asked,
+                    received,
+                    sent,
+                    heard,
+                };
+                self.tell(Input::Clock(self.conn, exchange)).await
+            }
+            Message::Records { offset } => {
+                let copy = Arc::clone(&self.copy);
+                let taken = blocking(move || lock(&copy).take(offset, &frame.body)).await;
+                match taken {
+                    Ok(offset) => {
+                        let ack = Message::Ack { offset }.into();
+                        self.out.send(ack).await.map_err(|error| error.to_string())
+                    }
+                    // A link that came back makes it good.
+                    Err(error @ RecordsError::Gap { .. }) => Err(error.to_string()),
+                    Err(error) => self.tell(Input::Failed(self.conn, error.to_string())).await,
+                }
+            }
+            Message::Finished(finished) => {
+                let copy = Arc::clone(&self.copy);
+                let (written, sha256) = (finished.records, finished.sha256.clone());
+                let whole = blocking(move || lock(&copy).check(written, &sha256)).await;
+                let input = match whole {
+                    Ok(()) => Input::Finished(self.conn, finished),
+                    Err(error) => Input::Failed(self.conn, error.to_string()),
+                };
+                self.tell(input).await
+            }
+            Message::Need { digest, offset } => self.feed(digest, offset),
+            other => self.tell(Input::Message(self.conn, other)).await,
+        }
+    }
+
+    /// Sends the rest of a file, piece by piece, as fast as the agent takes them.
+    fn feed(&mut self, digest: String, offset: u64) -> Result<(), String> {
+        let known = self.shared.files.iter().find(|(known, _)| *known == digest);
+        let path = match known {
+            Some((_, path)) => path.clone(),
+            None => return Err("it asked for a file that is none of the run's".to_owned()),
+        };
+        if let Some(before) = self.feeder.take() {
+            before.abort();
+        }
+        let bulk = self.bulk.clone();
+        let hub = self.shared.hub.clone();
+        let conn = self.conn;
+        self.feeder = Some(tokio::spawn(async move {
+            let mut offset = offset;
+            loop {
+                let from = path.clone();
+                match blocking(move || files::piece(&from, offset)).await {
+                    Ok(body) if body.is_empty() => return,
+                    Ok(body) => {
+                        let length = body.len() as u64;
+                        let digest = digest.clone();
+                        let message = Message::Piece { digest, offset };
+                        if bulk.send(Frame { message, body }).await.is_err() {
+                            return;
+                        }
+                        offset += length;
+                    }
+                    Err(error) => {
+                        let failed = Input::Failed(conn, error.to_string());
+                        let _ = hub.send(Note::Input(failed)).await;
+                        return;
+                    }
+                }
+            }
+        }));
+        Ok(())
+    }
+}

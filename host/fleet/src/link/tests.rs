@@ -1,0 +1,351 @@
+//! Whole fleets on this machine: real sockets, real TLS, and a proxy that cuts connections.
+
+mod bench;
+mod proxy;
+
+use model::units::Nanos;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::rendezvous::Event;
+use bench::{Bench, append, content, events, on_runtime, ready, rules, token};
+use proxy::Proxy;
+
+#[test]
+fn four_agents_are_one_run() {
+    on_runtime(async {
+        let mut bench = Bench::new();
+        bench.offer("plugin.wasm", &content(9, 300_000));
+        bench.offer("empty.txt", b"");
+        let (gathered, agents) = bench.fleet(4, |_, port| port).await;
+        assert_eq!(gathered.members().len(), 4);
+        assert_eq!(gathered.members()[3].facts, json!({"cores": 2}));
+        assert_eq!(gathered.members()[2].who.to_string(), "rank 2 (node2)");
+        let at = bench.soon();
+        let mut running = gathered.start(at);
+        let mut tasks = Vec::new();
+        for (rank, agent) in (0..4_u32).zip(agents) {
+            let (joined, start, clock) = agent.await.unwrap().unwrap();
+            assert_eq!(joined.slice(), (rank, 4));
+            assert_eq!(joined.documents(), &json!({"scenario": "text"}));
+            let plugin = std::fs::read(&joined.files()["plugin.wasm"]).unwrap();
+            assert_eq!(plugin, content(9, 300_000));
+            assert_eq!(std::fs::read(&joined.files()["empty.txt"]).unwrap(), b"");
+            // The true offset lies between two readings; the agent's instant is within the bound of it.
+            let before = i128::from(bench.clock.now().0);
+            let theirs = i128::from(clock.now().0);
+            let after = i128::from(bench.clock.now().0);
+            let said = i128::from(start.at.0) - i128::from(at.0);
+            let bound = i128::from(start.bound.0);
+            assert!(said >= theirs - after - bound && said <= theirs - before + bound);
+            let path = bench.folder.path().join(format!("written{rank}"));
+            tasks.push(tokio::spawn(async move {
+                joined.records(&path);
+                for part in content(rank, 200_000).chunks(30_000) {
+                    append(&path, part);
+                    joined.live(json!({"bytes": part.len()}));
+                    tokio::task::yield_now().await;
+                }
+                joined.finish(json!({"rank": rank})).await
+            }));
+        }
+        let events = events(&mut running).await;
+        assert_eq!(events.len(), 5, "{events:?}");
+        assert_eq!(running.records(), [200_000; 4]);
+        let figures = running.figures();
+        let endings = running.finish().await;
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
+        for (rank, ending) in (0..4_u32).zip(endings) {
+            assert!(figures[rank as usize].is_some());
+            assert_eq!(ending.outcome, Outcome::Finished(json!({"rank": rank})));
+            assert_eq!(ending.bytes, 200_000);
+            assert!(ending.at_start.is_some() && ending.at_end.is_some());
+            assert_eq!(bench.records(rank), content(rank, 200_000));
+        }
+    });
+}
+
+/// Every connection is cut after some hundred kilobytes, at whatever byte that is.
+#[test]
+fn records_and_files_go_on_over_broken_links() {
+    on_runtime(async {
+        let mut bench = Bench::new();
+        bench.offer("data.jsonl", &content(7, 1_500_000));
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        let proxy = Proxy::new(port, 400_007).await;
+        let agent = tokio::spawn(ready(bench.join(proxy.port(), 0, 1)));
+        let gathered = coordinator.gather(rules(1), bench.goods()).await.unwrap();
+        let cut = proxy.connections();
+        assert!(cut > 3, "the file came over {cut} connections");
+        let mut running = gathered.start(bench.soon());
+        let (joined, _, _) = agent.await.unwrap().unwrap();
+        let file = std::fs::read(&joined.files()["data.jsonl"]).unwrap();
+        assert_eq!(file, content(7, 1_500_000));
+        let path = bench.folder.path().join("written");
+        append(&path, &content(0, 1_000_000));
+        joined.records(&path);
+        while running.records()[0] < 700_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        proxy.cut();
+        append(&path, &content(0, 3_000_000)[1_000_000..]);
+        let finishing = tokio::spawn(joined.finish(json!("done")));
+        let events = events(&mut running).await;
+        assert!(
+            matches!(events[..], [Event::Finished { .. }, Event::Over]),
+            "{events:?}"
+        );
+        let endings = running.finish().await;
+        finishing.await.unwrap().unwrap();
+        assert!(proxy.connections() > cut + 5);
+        assert_eq!(endings[0].bytes, 3_000_000);
+        assert!(bench.records(0) == content(0, 3_000_000));
+    });
+}
+
+#[test]
+fn a_lost_agent_is_reported_and_the_others_go_on() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let (gathered, mut agents) = bench.fleet(2, |_, port| port).await;
+        let mut running = gathered.start(bench.soon());
+        let (lost, _, _) = agents.pop().unwrap().await.unwrap().unwrap();
+        let (stays, _, _) = agents.pop().unwrap().await.unwrap().unwrap();
+        let path = bench.folder.path().join("written");
+        append(&path, &content(1, 100_000));
+        lost.records(&path);
+        while running.records()[1] < 100_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(lost);
+        let event = running.event().await.unwrap();
+        let Event::Lost { who, from, .. } = &event else {
+            panic!("{event:?}");
+        };
+        assert_eq!(who.to_string(), "rank 1 (node1)");
+        assert!(*from > Nanos::ZERO && *from < bench.clock.now());
+        let finishing = tokio::spawn(stays.finish(Value::Null));
+        assert_eq!(events(&mut running).await.len(), 2);
+        let endings = running.finish().await;
+        finishing.await.unwrap().unwrap();
+        assert_eq!(endings[0].outcome, Outcome::Finished(Value::Null));
+        assert!(matches!(endings[1].outcome, Outcome::Lost { .. }));
+        // What came before is kept.
+        assert_eq!(bench.records(1), content(1, 100_000));
+    });
+}
+
+#[test]
+fn other_versions_and_plans_are_refused_by_name() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        let first = tokio::spawn(ready(bench.join(port, 0, 3)));
+        let mut old = bench.join(port, 1, 3);
+        old.version = "0.9".to_owned();
+        let old = tokio::spawn(ready(old));
+        let other = bench.join(port, 2, 3);
+        let other = tokio::spawn(async move {
+            let mut joined = Agent::join(other).await?;
+            joined.prepared("another", Value::Null);
+            joined.ready().await
+        });
+        let refusal = coordinator
+            .gather(rules(3), bench.goods())
+            .await
+            .err()
+            .unwrap();
+        let words = refusal.to_string();
+        let expected = [
+            "rank 1 (node1) runs version 0.9, the coordinator version 1.0",
+            "rank 2 (node2) made the plan another, rank 0 the plan plan",
+        ];
+        for expected in expected {
+            assert!(words.contains(expected), "{words}");
+        }
+        // Everybody hears of it, and the one with the old version of its own at least.
+        let heard = first.await.unwrap().err().unwrap().to_string();
+        assert!(
+            expected.iter().all(|words| heard.contains(words)),
+            "{heard}"
+        );
+        let heard = other.await.unwrap().err().unwrap().to_string();
+        assert!(heard.contains(expected[1]), "{heard}");
+        let heard = old.await.unwrap().err().unwrap().to_string();
+        assert!(heard.contains(expected[0]), "{heard}");
+    });
+}
+
+#[test]
+fn another_token_is_refused_on_both_sides() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        let mut stranger = bench.join(port, 0, 1);
+        stranger.token = token('b');
+        let mut rules = rules(1);
+        rules.arrive = Nanos::from_secs_f64(2.0);
+        let (refused, gathered) = tokio::join!(
+            Agent::join(stranger),
+            coordinator.gather(rules, bench.goods())
+        );
+        let refused = refused.err().unwrap().to_string();
+        assert!(refused.contains("tokens differ"), "{refused}");
+        let words = gathered.err().unwrap().to_string();
+        assert!(
+            words.contains("rank 0 did not connect within 2 s"),
+            "{words}"
+        );
+        assert!(words.contains("was turned away: tokens differ"), "{words}");
+    });
+}
+
+#[test]
+fn an_interrupt_reaches_all_and_so_does_a_second_one() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let (gathered, agents) = bench.fleet(3, |_, port| port).await;
+        let mut running = gathered.start(bench.soon());
+        let mut joined = Vec::new();
+        for agent in agents {
+            joined.push(agent.await.unwrap().unwrap().0);
+        }
+        for times in 1..=2 {
+            running.interrupt("SIGINT");
+            for agent in &mut joined {
+                let interrupt = agent.interrupted(times - 1).await;
+                assert_eq!((interrupt.times, &*interrupt.why), (times, "SIGINT"));
+            }
+        }
+        // The batch system's signal at one of the machines.
+        joined[2].interrupt("SIGTERM");
+        let heard = joined[0].interrupted(2).await;
+        assert_eq!(heard.why, "rank 2 (node2): SIGTERM");
+        let finishing: Vec<_> = joined
+            .into_iter()
+            .map(|agent| tokio::spawn(agent.finish(json!("interrupted"))))
+            .collect();
+        let events = events(&mut running).await;
+        assert!(matches!(&events[0], Event::Interrupted { why, .. } if why == "SIGTERM"));
+        running.finish().await;
+        for finishing in finishing {
+            finishing.await.unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_stop_before_the_start_is_a_refusal() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        let stopper = coordinator.stopper();
+        let agent = tokio::spawn(ready(bench.join(port, 0, 2)));
+        let gathering = tokio::spawn(coordinator.gather(rules(2), bench.goods()));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stopper.interrupt("SIGINT");
+        let words = gathering.await.unwrap().err().unwrap().to_string();
+        assert!(
+            words.contains("stopped before the start: SIGINT"),
+            "{words}"
+        );
+        let heard = agent.await.unwrap().err().unwrap().to_string();
+        assert!(heard.contains("SIGINT"), "{heard}");
+    });
+}
+
+#[test]
+fn a_coordinator_may_start_later() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let port = bench.bind("127.0.0.1:0").await.address().port();
+        let agent = tokio::spawn(ready(bench.join(port, 0, 1)));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let coordinator = bench.bind(&format!("127.0.0.1:{port}")).await;
+        let gathered = coordinator.gather(rules(1), bench.goods()).await.unwrap();
+        let _running = gathered.start(bench.soon());
+        agent.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn without_a_coordinator_joining_ends_with_its_address() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let port = bench.bind("127.0.0.1:0").await.address().port();
+        let mut join = bench.join(port, 1, 2);
+        join.patience = Duration::from_secs(1);
+        let error = Agent::join(join).await.err().unwrap().to_string();
+        let expected = format!("no coordinator answered at 127.0.0.1:{port} within 1 s");
+        assert!(error.starts_with(&expected), "{error}");
+    });
+}
+
+#[test]
+fn agents_end_without_their_coordinator() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let mut join = bench.join(coordinator.address().port(), 0, 1);
+        join.timing.silence = Duration::from_millis(500);
+        join.timing.grace = Duration::from_millis(500);
+        let agent = tokio::spawn(ready(join));
+        let gathered = coordinator.gather(rules(1), bench.goods()).await.unwrap();
+        let running = gathered.start(bench.soon());
+        let (mut joined, _, _) = agent.await.unwrap().unwrap();
+        drop(running);
+        let interrupt = joined.interrupted(0).await;
+        assert!(
+            interrupt
+                .why
+                .starts_with("the coordinator has been gone for 1 s: "),
+            "{interrupt:?}"
+        );
+        let error = joined.finish(Value::Null).await.unwrap_err();
+        assert!(matches!(error, JoinError::Lost { .. }), "{error}");
+    });
+}
+
+#[test]
+fn a_machine_that_cannot_take_part_says_why_to_all() {
+    on_runtime(async {
+        let mut bench = Bench::new();
+        bench.offer("large", &content(0, 1000));
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        let mut small = bench.join(port, 1, 2);
+        small.most_files = 999;
+        let small = tokio::spawn(ready(small));
+        let declines = bench.join(port, 0, 2);
+        let declines = tokio::spawn(async move {
+            let joined = Agent::join(declines).await.unwrap();
+            joined.decline(vec!["the key is missing".to_owned()]).await
+        });
+        let words = coordinator
+            .gather(rules(2), bench.goods())
+            .await
+            .err()
+            .unwrap()
+            .to_string();
+        let expected = [
+            "rank 0 (node0) cannot take part: the key is missing",
+            "rank 1 (node1) cannot take part: the run's files have 1000 bytes",
+        ];
+        let heard = [
+            words,
+            small.await.unwrap().err().unwrap().to_string(),
+            declines.await.unwrap().to_string(),
+        ];
+        for words in heard {
+            for expected in expected {
+                assert!(words.contains(expected), "{words}");
+            }
+        }
+    });
+}

@@ -1,0 +1,190 @@
+//! A coordinator with its folder, agents that join it, and something like records.
+
+use std::path::Path;
+use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::files::entry;
+use crate::link::*;
+use crate::place::{Place, Starter};
+use crate::rendezvous::{Event, Rules};
+use crate::token::Token;
+
+/// Short enough for tests, and long enough for a machine that is busy.
+pub(super) fn timing() -> Timing {
+    Timing {
+        handshake: Duration::from_secs(10),
+        ping: Duration::from_millis(50),
+        first_pings: Duration::from_millis(2),
+        first: 8,
+        silence: Duration::from_secs(10),
+        grace: Duration::from_secs(2),
+        retry: Duration::from_millis(50),
+        records: Duration::from_millis(5),
+    }
+}
+
+pub(super) fn token(digit: char) -> Token {
+    Token::parse(&digit.to_string().repeat(64), "a test").unwrap()
+}
+
+pub(super) fn rules(size: u32) -> Rules {
+    Rules {
+        version: "1.0".to_owned(),
+        size,
+        hosts: Vec::new(),
+        arrive: Nanos::from_secs_f64(60.0),
+        prepare: Nanos::from_secs_f64(60.0),
+        settle: Nanos::from_secs_f64(1.0),
+        grace: timing().grace.into(),
+        smallest: Nanos::from_secs_f64(10.0),
+        answers: 4,
+        measure: Nanos::from_secs_f64(10.0),
+    }
+}
+
+/// A coordinator's side of a test, with its folder.
+pub(super) struct Bench {
+    pub(super) folder: TempDir,
+    pub(super) clock: Clock,
+    offered: Vec<Offered>,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        Bench {
+            folder: tempfile::tempdir().unwrap(),
+            clock: Clock::start(),
+            offered: Vec::new(),
+        }
+    }
+
+    /// A file that every agent needs.
+    pub(super) fn offer(&mut self, name: &str, content: &[u8]) {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        let entry = entry(name, &path).unwrap();
+        self.offered.push(Offered { entry, path });
+    }
+
+    pub(super) async fn bind(&self, address: &str) -> Coordinator {
+        let listen = Listen {
+            address: address.to_owned(),
+            token: token('a'),
+            clock: self.clock,
+            timing: timing(),
+        };
+        Coordinator::bind(listen).await.unwrap()
+    }
+
+    pub(super) fn goods(&self) -> Offer {
+        let records = self.folder.path().join("records");
+        std::fs::create_dir_all(&records).unwrap();
+        Offer {
+            documents: json!({"scenario": "text"}),
+            files: self.offered.clone(),
+            records,
+            most_records: 1 << 30,
+        }
+    }
+
+    pub(super) fn join(&self, port: u16, rank: u32, size: u32) -> Join {
+        Join {
+            place: Place {
+                rank,
+                size,
+                host: "127.0.0.1".to_owned(),
+                port,
+                starter: Starter::Explicit,
+            },
+            token: token('a'),
+            version: "1.0".to_owned(),
+            host: format!("node{rank}"),
+            clock: Clock::start(),
+            store: self.folder.path().join(format!("store{rank}")),
+            most_files: 1 << 30,
+            patience: Duration::from_secs(30),
+            timing: timing(),
+        }
+    }
+
+    /// A fleet that is ready, with its agents.
+    pub(super) async fn fleet(
+        &self,
+        size: u32,
+        ports: impl Fn(u32, u16) -> u16,
+    ) -> (Gathered, Vec<Ready>) {
+        let coordinator = self.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        let mut joining = Vec::new();
+        for rank in 0..size {
+            joining.push(tokio::spawn(ready(self.join(
+                ports(rank, port),
+                rank,
+                size,
+            ))));
+        }
+        let gathered = coordinator.gather(rules(size), self.goods()).await.unwrap();
+        (gathered, joining)
+    }
+
+    /// A moment from now, by the coordinator's clock.
+    pub(super) fn soon(&self) -> Nanos {
+        self.clock.now() + Nanos(50_000_000)
+    }
+
+    pub(super) fn records(&self, rank: u32) -> Vec<u8> {
+        let name = format!("records/records-{rank:04}.jsonl.zst");
+        std::fs::read(self.folder.path().join(name)).unwrap()
+    }
+}
+
+pub(super) type Ready = tokio::task::JoinHandle<Result<(Joined, Start, Clock), JoinError>>;
+
+/// An agent as far as its start.
+pub(super) async fn ready(join: Join) -> Result<(Joined, Start, Clock), JoinError> {
+    let clock = join.clock;
+    let mut joined = Agent::join(join).await?;
+    joined.prepared("plan", json!({"cores": 2}));
+    let start = joined.ready().await?;
+    Ok((joined, start, clock))
+}
+
+pub(super) fn on_runtime<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(test)
+}
+
+/// All events up to the last.
+pub(super) async fn events(running: &mut Running) -> Vec<Event> {
+    let mut events = Vec::new();
+    while let Some(event) = running.event().await {
+        let over = event == Event::Over;
+        events.push(event);
+        if over {
+            break;
+        }
+    }
+    events
+}
+
+/// Something like records: bytes that differ by rank and place.
+pub(super) fn content(rank: u32, length: usize) -> Vec<u8> {
+    (0..length)
+        .map(|at| (at as u32).wrapping_mul(31).wrapping_add(rank) as u8)
+        .collect()
+}
+
+pub(super) fn append(path: &Path, bytes: &[u8]) {
+    use std::io::Write;
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.create(true).append(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
+}

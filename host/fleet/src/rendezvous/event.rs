@@ -1,0 +1,51 @@
+//! What the owner of a run hears of it after the start.
+
+use model::units::Nanos;
+use serde_json::Value;
+
+use super::Who;
+use crate::clock::Moved;
+
+/// What happened to the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// An agent is gone for good: what it had still to offer counts as not offered.
+    Lost {
+        /// Which one.
+        who: Who,
+        /// When it was last heard, by the coordinator's clock.
+        from: Nanos,
+        /// What broke.
+        why: String,
+    },
+    /// A clock moved against the coordinator's.
+    ClockMoved {
+        /// Whose.
+        who: Who,
+        /// When, and by how much.
+        moved: Moved,
+    },
+    /// An agent stopped the run, because somebody stopped it there.
+    Interrupted {
+        /// Which one.
+        who: Who,
+        /// Why.
+        why: String,
+    },
+    /// Figures of an agent's part of the run.
+    Live {
+        /// Its rank.
+        rank: u32,
+        /// The figures.
+        figures: Value,
+    },
+    /// An agent's part of the run has ended.
+    Finished {
+        /// Its rank.
+        rank: u32,
+        /// How.
+        ending: Value,
+    },
+    /// Every agent has finished or is lost.
+    Over,
+}

@@ -1,0 +1,148 @@
+//! What follows from time and from what all have said: whether the run can begin, whether there is no hope of it, and
+//! who is lost.
+
+use model::units::Nanos;
+
+use super::{Action, Event, Message, Phase, Reason, Rendezvous, Seat, Step};
+
+impl Rendezvous {
+    /// Before the start: whether all are ready, or there is no hope of it.
+    pub(super) fn judge(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        let rules = &self.rules;
+        let ours = self.seats.first().and_then(|seat| seat.plan.clone());
+        let mut found = Vec::new();
+        for seat in &self.seats {
+            if let (Some(ours), Some(theirs)) = (&ours, &seat.plan)
+                && ours != theirs
+            {
+                found.push(Reason::Plan {
+                    who: seat.who.clone(),
+                    theirs: theirs.clone(),
+                    ours: ours.clone(),
+                });
+            }
+            if let Some((at, why)) = &seat.broken
+                && now.since(*at) >= rules.grace
+                && !seat.turned_away
+            {
+                found.push(Reason::Lost {
+                    who: seat.who.clone(),
+                    step: seat.step,
+                    why: why.clone(),
+                });
+            }
+        }
+        let here = |seat: &Seat| seat.instance.is_some() || seat.turned_away;
+        if self.arrived.is_none() && self.seats.iter().all(here) {
+            self.arrived = Some(now);
+        }
+        // Those that never came are missing; of the others some may not be ready.
+        let mut late = false;
+        if self.arrived.is_none() && now.since(self.began) >= rules.arrive {
+            late = true;
+            let after = rules.arrive;
+            for seat in self.seats.iter().filter(|seat| !here(seat)) {
+                let who = seat.who.clone();
+                found.push(Reason::Missing { who, after });
+            }
+        }
+        let idle = |seat: &&Seat| seat.step < Step::Ready && !seat.turned_away;
+        if self
+            .arrived
+            .is_some_and(|at| now.since(at) >= rules.prepare)
+        {
+            for seat in self.seats.iter().filter(idle) {
+                late = true;
+                found.push(Reason::NotReady {
+                    who: seat.who.clone(),
+                    step: seat.step,
+                    after: rules.prepare,
+                });
+            }
+        }
+        let all_ready = (self.seats.iter())
+            .all(|seat| seat.step == Step::Ready && seat.conn.is_some() && !seat.turned_away);
+        if !all_ready {
+            self.ready = None;
+        } else if self.reasons.is_empty() && found.is_empty() {
+            let since = *self.ready.get_or_insert(now);
+            let wanting: Vec<Reason> = (self.seats.iter())
+                .filter_map(|seat| self.clock_of(seat, now))
+                .collect();
+            if wanting.is_empty() {
+                self.phase = Phase::Gathered;
+                return actions.push(Action::Gathered);
+            }
+            if now.since(since) >= rules.measure {
+                late = true;
+                found = wanting;
+            }
+        }
+        let settled = now.since(self.news) >= rules.settle
+            || (self.seats.iter()).all(|seat| seat.turned_away || seat.plan.is_some());
+        if !(self.reasons.is_empty() && found.is_empty()) && (late || settled) {
+            self.reasons.extend(found);
+            self.give_up(actions);
+        }
+    }
+
+    /// What a clock lacks.
+    fn clock_of(&self, seat: &Seat, now: Nanos) -> Option<Reason> {
+        let who = seat.who.clone();
+        let answers = seat.clock.answers();
+        let needed = self.rules.answers.max(1);
+        match seat.clock.at(now) {
+            Some(estimate) if answers >= needed => {
+                let cause = estimate.check(self.rules.smallest).err()?;
+                Some(Reason::Clock { who, cause })
+            }
+            _ => Some(Reason::NoClock {
+                who,
+                answers,
+                needed,
+            }),
+        }
+    }
+
+    pub(super) fn give_up(&mut self, actions: &mut Vec<Action>) {
+        self.phase = Phase::GaveUp;
+        self.reasons.append(&mut self.strangers);
+        let reasons: Vec<String> = self.reasons.iter().map(ToString::to_string).collect();
+        for conn in self.seats.iter_mut().filter_map(|seat| seat.conn.take()) {
+            let reasons = reasons.clone();
+            actions.push(Action::Send(conn, Message::Refused { reasons }));
+            actions.push(Action::Close(conn));
+        }
+        self.by_conn.clear();
+        actions.push(Action::GaveUp(self.reasons.clone()));
+    }
+
+    /// From then on: who is lost, and whether all have ended.
+    pub(super) fn watch(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        for rank in 0..self.rules.size {
+            let grace = self.rules.grace;
+            let seat = self.seat(rank);
+            if let Some((at, why)) = &seat.broken
+                && now.since(*at) >= grace
+            {
+                let why = why.clone();
+                self.lose(rank, why, actions);
+            }
+        }
+        let ended = |seat: &Seat| seat.step == Step::Finished || seat.lost.is_some();
+        if self.phase == Phase::Running && self.seats.iter().all(ended) {
+            self.phase = Phase::Over;
+            actions.push(Action::Event(Event::Over));
+        }
+    }
+
+    pub(super) fn lose(&mut self, rank: u32, why: String, actions: &mut Vec<Action>) {
+        let seat = self.seat(rank);
+        if seat.lost.is_some() || seat.step == Step::Finished {
+            return;
+        }
+        let (who, from) = (seat.who.clone(), seat.heard);
+        seat.lost = Some((from, why.clone()));
+        actions.push(Action::Event(Event::Lost { who, from, why }));
+    }
+}

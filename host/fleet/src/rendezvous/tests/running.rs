@@ -1,0 +1,127 @@
+//! After the start: who is lost, who comes back, what stops all.
+
+use super::*;
+
+#[test]
+fn a_lost_agent_is_lost_from_when_it_was_last_heard() {
+    let mut scene = Scene::running(2);
+    scene.wait(10);
+    let live = Message::Live { figures: json!(1) };
+    scene.on(Input::Message(11, live));
+    let heard = Nanos(scene.now);
+    scene.wait(2);
+    scene.on(Input::Broken(11, "no answer for 10 s".to_owned()));
+    assert!(scene.wait(19).is_empty());
+    let who = scene.machine.seats()[1].who.clone();
+    let lost = Event::Lost {
+        who,
+        from: heard,
+        why: "no answer for 10 s".to_owned(),
+    };
+    assert_eq!(scene.wait(1), [Action::Event(lost)]);
+    // It is too late to come back.
+    let back = scene.greet(30, 1);
+    assert!(
+        matches!(&back[0], Action::Send(30, Message::Refused { reasons })
+        if reasons[0].contains("rank 1 (node1) came back too late"))
+    );
+    assert!(scene.wait(30).is_empty());
+    let over = scene.on(Input::Finished(10, finished()));
+    assert_eq!(over.last(), Some(&Action::Event(Event::Over)));
+}
+
+#[test]
+fn one_that_comes_back_hears_what_it_missed() {
+    let mut scene = Scene::running(2);
+    scene.on(Input::Broken(11, "reset".to_owned()));
+    let sent = scene.on(Input::Interrupt("SIGTERM".to_owned()));
+    assert_eq!(sent.len(), 1);
+    let back = scene.greet(31, 1);
+    assert_eq!(back[0], Action::Welcome(31, 1));
+    assert!(matches!(&back[1], Action::Send(31, Message::Start { .. })));
+    assert!(matches!(&back[2], Action::Send(31, Message::Interrupt(it)) if it.times == 1));
+    scene.on(Input::Finished(31, finished()));
+    scene.on(Input::Broken(31, "reset".to_owned()));
+    // It did not hear that it may leave, and says again that it has finished.
+    let back = scene.greet(32, 1);
+    assert_eq!(back.last(), Some(&Action::Send(32, Message::Bye)));
+    scene.on(Input::Finished(32, finished()));
+    let endings = |event: &&&Event| matches!(event, Event::Finished { rank: 1, .. });
+    assert_eq!(scene.events().iter().filter(endings).count(), 1);
+}
+
+#[test]
+fn a_stop_reaches_all_and_counts() {
+    let mut scene = Scene::running(3);
+    for times in 1..=2 {
+        let sent = scene.on(Input::Interrupt("SIGINT".to_owned()));
+        let expected = Interrupt {
+            times,
+            why: "SIGINT".to_owned(),
+        };
+        let expected: Vec<Action> = (10..13)
+            .map(|conn| Action::Send(conn, Message::Interrupt(expected.clone())))
+            .collect();
+        assert_eq!(sent, expected);
+    }
+}
+
+#[test]
+fn the_batch_systems_signal_at_an_agent_stops_all() {
+    let mut scene = Scene::running(2);
+    let stop = || {
+        Message::Interrupt(Interrupt {
+            times: 1,
+            why: "SIGTERM".to_owned(),
+        })
+    };
+    let actions = scene.on(Input::Message(11, stop()));
+    assert!(
+        matches!(&actions[0], Action::Event(Event::Interrupted { who, why })
+        if who.rank == 1 && why == "SIGTERM")
+    );
+    assert!(
+        matches!(&actions[1], Action::Send(10, Message::Interrupt(it))
+        if it.why == "rank 1 (node1): SIGTERM")
+    );
+    assert_eq!(actions.len(), 3);
+    // An agent cannot go on for ever.
+    scene.on(Input::Message(11, stop()));
+    assert!(scene.on(Input::Message(11, stop())).is_empty());
+}
+
+#[test]
+fn a_clock_that_moves_during_the_run_is_reported() {
+    let mut scene = Scene::running(2);
+    scene.wait(3);
+    scene.answer(11, 3600 * SECOND, 200_000);
+    scene.wait(3);
+    let actions = scene.answer(11, 3601 * SECOND, 200_000);
+    let [Action::Event(Event::ClockMoved { who, moved })] = &actions[..] else {
+        panic!("{actions:?}");
+    };
+    assert_eq!(who.rank, 1);
+    assert!(moved.by > 999_000_000, "{moved:?}");
+    assert_eq!(moved.from.0 + 3 * SECOND + 200_000, moved.seen.0);
+}
+
+#[test]
+fn what_cannot_be_used_loses_the_agent() {
+    let mut scene = Scene::running(1);
+    let actions = scene.on(Input::Failed(10, "the records came damaged".to_owned()));
+    assert!(matches!(&actions[1], Action::Event(Event::Lost { why, .. })
+        if why == "the records came damaged"));
+    assert_eq!(actions.last(), Some(&Action::Event(Event::Over)));
+}
+
+#[test]
+fn messages_out_of_turn_close_the_connection() {
+    for message in [Message::Ready, Message::Bye, Message::Ack { offset: 1 }] {
+        let mut scene = Scene::new(rules(1));
+        scene.greet(1, 0);
+        assert_eq!(scene.on(Input::Message(1, message)), [Action::Close(1)]);
+    }
+    // Those of nobody change nothing.
+    let mut scene = Scene::new(rules(1));
+    assert!(scene.on(Input::Message(77, Message::Ready)).is_empty());
+}
