@@ -10,6 +10,7 @@ pub mod clock;
 pub mod files;
 pub mod identity;
 pub mod link;
+pub mod manifest;
 pub mod place;
 pub mod records;
 pub mod rendezvous;

@@ -18,6 +18,9 @@
 //! Bounds: handshakes under way at the same time ([`HANDSHAKES`]), their time, sizes of messages
 //! ([`crate::wire::Bound`]), messages that wait for a peer ([`WAITING`]), records of an agent ([`Offer::most_records`]).
 //! A peer that does not read is cut off.
+//!
+//! A runtime on which other work blocks answers no questions, and silence counts as a broken connection. So the caller
+//! gives this module a runtime on a thread of its own.
 
 mod agent;
 mod coordinator;
