@@ -13,8 +13,8 @@
 //! | Indexed Job, JobSet | `JOB_COMPLETION_INDEX` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
 //!
 //! The order is that of nearness: `mpirun` within a Slurm job starts its own helpers with `srun`, so Slurm's variables
-//! are then those of a helper and not of this process. Where a nearer starter agrees with Slurm about rank and size,
-//! `srun` started this process itself (`srun --mpi=pmi2`), and Slurm knows the hosts.
+//! are then those of a helper and not of this process. Where PMI agrees with Slurm about rank and size, `srun` started
+//! this process itself (`srun --mpi=pmi2`), and Slurm knows the hosts.
 //!
 //! Sources: the manual of `srun`, section on output environment variables; Open MPI's documentation, "Environment
 //! variables set for MPI applications"; MPICH's hydra; Kubernetes' documentation of Indexed Jobs.
@@ -306,9 +306,10 @@ impl Reading<'_> {
                 continue;
             }
             let local = self.number(local_variable);
-            let of_slurm = slurm
-                .as_ref()
-                .filter(|told| told.rank == rank && told.size == size);
+            // `srun` speaks PMI itself, and never sets Open MPI's variables.
+            let of_slurm = slurm.as_ref().filter(|told| {
+                starter == Starter::Pmi && self.in_step() && told.rank == rank && told.size == size
+            });
             let host = match (of_slurm, local) {
                 (
                     Some(Told {
@@ -370,11 +371,8 @@ impl Reading<'_> {
             Some(_) => "SLURM_STEP_NUM_TASKS",
             None => "SLURM_NTASKS",
         };
-        let in_step = self.text("SLURM_STEP_ID").is_some()
-            || self.text("SLURM_STEPID").is_some()
-            || self.text("SLURM_STEP_NODELIST").is_some();
         let nearer = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", RANK];
-        if !in_step && !nearer.iter().any(|name| self.text(name).is_some()) {
+        if !self.in_step() && !nearer.iter().any(|name| self.text(name).is_some()) {
             self.wrong.push(
                 "the batch script itself started this process, once, and not srun: write `srun runner fleet …` \
                  in the script"
@@ -389,6 +387,13 @@ impl Reading<'_> {
             size_variable,
             host: self.slurm_host(),
         })
+    }
+
+    /// Whether `srun` started this process, or one that it comes from.
+    fn in_step(&self) -> bool {
+        ["SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NODELIST"]
+            .iter()
+            .any(|name| self.text(name).is_some())
     }
 
     fn slurm_host(&mut self) -> Host {

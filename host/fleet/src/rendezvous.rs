@@ -202,6 +202,11 @@ impl Rendezvous {
     /// Takes an input at its instant, and says what is to be done.
     pub fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
+        // These come all the time, and decide nothing but the last thing that is waited for.
+        let frequent = matches!(
+            input,
+            Input::Clock(..) | Input::Message(_, Message::Live { .. }) | Input::Stranger(..)
+        );
         match input {
             Input::Hello(conn, hello) => self.hello(now, conn, hello, &mut actions),
             Input::Message(conn, message) => self.message(now, conn, message, &mut actions),
@@ -240,9 +245,9 @@ impl Rendezvous {
             Input::Tick => {}
         }
         match self.phase {
-            Phase::Gathering => self.judge(now, &mut actions),
-            Phase::Gathered | Phase::Running => self.watch(now, &mut actions),
-            Phase::Over | Phase::GaveUp => {}
+            Phase::Gathering if !frequent || self.ready.is_some() => self.judge(now, &mut actions),
+            Phase::Gathered | Phase::Running if !frequent => self.watch(now, &mut actions),
+            _ => {}
         }
         actions
     }

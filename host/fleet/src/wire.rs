@@ -355,6 +355,8 @@ impl Decoder {
         }
         let body = self.held[header_end..end].to_vec();
         self.held.drain(..end);
+        // A large message is rare; its memory is not kept for small ones.
+        self.held.shrink_to(2 * STEP);
         Ok(Some(Frame { message, body }))
     }
 

@@ -252,7 +252,8 @@ impl Joined {
         self.live.send_replace(Some(figures));
     }
 
-    /// The file to which the recorder writes, or will write. From now on it is sent as it grows.
+    /// The file to which the recorder writes, or will write. From now on it is sent as it grows. There is one for each
+    /// agent.
     pub fn records(&self, path: &Path) {
         self.command(Command::Records(path.to_owned()));
     }

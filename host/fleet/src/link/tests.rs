@@ -349,3 +349,54 @@ fn a_machine_that_cannot_take_part_says_why_to_all() {
         }
     });
 }
+
+/// A network that swallows everything and closes nothing: silence is found on both sides, and a new connection goes on.
+#[test]
+fn a_connection_that_falls_silent_is_made_anew() {
+    on_runtime(async {
+        let bench = Bench::new().with_silence(Duration::from_millis(400));
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let proxy = Proxy::new(coordinator.address().port(), usize::MAX).await;
+        let agent = tokio::spawn(ready(bench.join(proxy.port(), 0, 1)));
+        let gathered = coordinator.gather(rules(1), bench.goods()).await.unwrap();
+        let mut running = gathered.start(bench.soon());
+        let (joined, _, _) = agent.await.unwrap().unwrap();
+        let before = proxy.connections();
+        proxy.freeze();
+        let path = bench.folder.path().join("written");
+        append(&path, &content(0, 500_000));
+        joined.records(&path);
+        let finishing = tokio::spawn(joined.finish(json!("done")));
+        let events = events(&mut running).await;
+        assert!(
+            matches!(events[..], [Event::Finished { .. }, Event::Over]),
+            "{events:?}"
+        );
+        assert!(proxy.connections() > before);
+        let endings = running.finish().await;
+        finishing.await.unwrap().unwrap();
+        assert_eq!(endings[0].bytes, 500_000);
+        assert!(bench.records(0) == content(0, 500_000));
+    });
+}
+
+/// As many connections as may be in their handshake, and one more, none of which says anything.
+#[test]
+fn those_who_say_nothing_do_not_keep_agents_out() {
+    on_runtime(async {
+        let mut bench = Bench::new();
+        bench.timing.handshake = Duration::from_millis(500);
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let address = coordinator.address();
+        let gathering = tokio::spawn(coordinator.gather(rules(1), bench.goods()));
+        let mut idle = Vec::new();
+        for _ in 0..=HANDSHAKES {
+            idle.push(tokio::net::TcpStream::connect(address).await.unwrap());
+        }
+        bench.timing.handshake = Duration::from_secs(10);
+        let agent = tokio::spawn(ready(bench.join(address.port(), 0, 1)));
+        let gathered = gathering.await.unwrap().unwrap();
+        let _running = gathered.start(bench.soon());
+        agent.await.unwrap().unwrap();
+    });
+}

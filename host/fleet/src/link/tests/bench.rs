@@ -51,6 +51,7 @@ pub(super) fn rules(size: u32) -> Rules {
 pub(super) struct Bench {
     pub(super) folder: TempDir,
     pub(super) clock: Clock,
+    pub(super) timing: Timing,
     offered: Vec<Offered>,
 }
 
@@ -59,8 +60,15 @@ impl Bench {
         Bench {
             folder: tempfile::tempdir().unwrap(),
             clock: Clock::start(),
+            timing: timing(),
             offered: Vec::new(),
         }
+    }
+
+    /// The same, where a connection may be silent for so long.
+    pub(super) fn with_silence(mut self, silence: Duration) -> Self {
+        self.timing.silence = silence;
+        self
     }
 
     /// A file that every agent needs.
@@ -76,7 +84,7 @@ impl Bench {
             address: address.to_owned(),
             token: token('a'),
             clock: self.clock,
-            timing: timing(),
+            timing: self.timing,
         };
         Coordinator::bind(listen).await.unwrap()
     }
@@ -108,7 +116,7 @@ impl Bench {
             store: self.folder.path().join(format!("store{rank}")),
             most_files: 1 << 30,
             patience: Duration::from_secs(30),
-            timing: timing(),
+            timing: self.timing,
         }
     }
 

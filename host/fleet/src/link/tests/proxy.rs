@@ -8,11 +8,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+/// What happens to the connections that are there.
+#[derive(Clone, Copy)]
+enum Fault {
+    Cut,
+    Freeze,
+}
+
 /// A proxy that cuts each connection after so many bytes of both directions together.
 pub(super) struct Proxy {
     port: u16,
     connections: Arc<AtomicU32>,
-    cut: watch::Sender<()>,
+    cut: watch::Sender<Fault>,
     task: JoinHandle<()>,
 }
 
@@ -27,7 +34,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let connections = Arc::new(AtomicU32::new(0));
-        let (cut, cuts) = watch::channel(());
+        let (cut, cuts) = watch::channel(Fault::Cut);
         let counted = Arc::clone(&connections);
         let task = tokio::spawn(async move {
             loop {
@@ -58,11 +65,21 @@ impl Proxy {
 
     /// Cuts all connections now.
     pub(super) fn cut(&self) {
-        self.cut.send_replace(());
+        self.cut.send_replace(Fault::Cut);
+    }
+
+    /// Passes nothing on any more on connections that are there, and closes none.
+    pub(super) fn freeze(&self) {
+        self.cut.send_replace(Fault::Freeze);
     }
 }
 
-async fn pass(mut near: TcpStream, mut far: TcpStream, most: usize, mut cuts: watch::Receiver<()>) {
+async fn pass(
+    mut near: TcpStream,
+    mut far: TcpStream,
+    most: usize,
+    mut cuts: watch::Receiver<Fault>,
+) {
     let (mut there, mut back) = (vec![0; 10_007], vec![0; 10_007]);
     let mut passed = 0;
     cuts.mark_unchanged();
@@ -70,7 +87,13 @@ async fn pass(mut near: TcpStream, mut far: TcpStream, most: usize, mut cuts: wa
         let (from, length) = tokio::select! {
             read = near.read(&mut there) => (true, read.unwrap_or(0)),
             read = far.read(&mut back) => (false, read.unwrap_or(0)),
-            _ = cuts.changed() => return,
+            Ok(()) = cuts.changed() => {
+                let fault = *cuts.borrow();
+                match fault {
+                    Fault::Cut => return,
+                    Fault::Freeze => std::future::pending().await,
+                }
+            }
         };
         let kept = length.min(most - passed);
         passed += kept;
