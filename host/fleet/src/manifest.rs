@@ -1,6 +1,6 @@
 //! What starts a fleet: manifests for Kubernetes and batch scripts for Slurm.
 //!
-//! This module owns their form and the rules for what is put into them. Whoever asks describes the fleet with [`Pods`] or
+//! This module owns their form and the rules for what is put into them. The caller describes the fleet with [`Pods`] or
 //! [`Batch`]; every value is checked before it is written, all mistakes at once. Secrets are named and never written.
 //! What the processes then find in their environment is what [`crate::place`] reads.
 

@@ -12,8 +12,8 @@
 //! | PMIx alone | `PMIX_RANK` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
 //! | Indexed Job, JobSet | `JOB_COMPLETION_INDEX` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
 //!
-//! The order is that of nearness: `mpirun` within a Slurm job starts its own helpers with `srun`, so Slurm's variables
-//! are then those of a helper and not of this process. Where PMI agrees with Slurm about rank and size, `srun` started
+//! The order is that of nearness: `mpirun` within a Slurm job starts its daemons with `srun`, so Slurm's variables
+//! are then those of a daemon and not of this process. Where PMI agrees with Slurm about rank and size, `srun` started
 //! this process itself (`srun --mpi=pmi2`), and Slurm knows the hosts.
 //!
 //! Sources: the manual of `srun`, section on output environment variables; Open MPI's documentation, "Environment
@@ -253,7 +253,7 @@ impl Reading<'_> {
             }
             (None, None, None) => {
                 self.wrong.push(format!(
-                    "no starter is known: start it with srun, mpirun or a manifest of `runner fleet manifest`, \
+                    "no starter is known: start the processes with srun, mpirun or a manifest of `runner fleet manifest`, \
                      or set {RANK}, {SIZE} and {COORDINATOR} for every process"
                 ));
                 None

@@ -228,7 +228,7 @@ impl Incoming {
             None => {
                 let mut options = OpenOptions::new();
                 options.write(true).create_new(true);
-                // As the run's other files: prompts and answers are nobody else's business.
+                // As the run's other files: they hold prompts and answers.
                 #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
                 self.file.insert(options.open(&self.path).map_err(failed)?)

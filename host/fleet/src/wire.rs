@@ -117,7 +117,7 @@ pub struct Hello {
     pub version: String,
     /// Which process it is.
     pub rank: u32,
-    /// How many it was told there are.
+    /// How many there are, by its environment.
     pub size: u32,
     /// Its machine's name.
     pub host: String,

@@ -295,7 +295,7 @@ impl Joined {
     }
 
     fn command(&self, command: Command) {
-        // A driver that has ended says why to whoever waits for something.
+        // If the driver has ended, the next call that waits says why.
         let _ = self.commands.send(command);
     }
 

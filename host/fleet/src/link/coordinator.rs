@@ -240,7 +240,7 @@ impl Coordinator {
         match gathered.await {
             Ok(Ok(members)) => Ok(Gathered { members, running }),
             Ok(Err(refusal)) => {
-                // Those who connected are told before everything ends.
+                // The reasons reach those who connected before everything ends.
                 running.finish().await;
                 Err(refusal)
             }

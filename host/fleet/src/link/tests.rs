@@ -400,3 +400,25 @@ fn those_who_say_nothing_do_not_keep_agents_out() {
         agent.await.unwrap().unwrap();
     });
 }
+
+/// More agents than may be in their handshake at the same time.
+#[test]
+fn a_hundred_agents_come_together() {
+    on_runtime(async {
+        let mut bench = Bench::new();
+        bench.offer("plugin.wasm", &content(9, 70_000));
+        let (gathered, agents) = bench.fleet(100, |_, port| port).await;
+        assert_eq!(gathered.members().len(), 100);
+        let mut running = gathered.start(bench.soon());
+        let mut finishing = Vec::new();
+        for agent in agents {
+            let (joined, _, _) = agent.await.unwrap().unwrap();
+            finishing.push(tokio::spawn(joined.finish(Value::Null)));
+        }
+        assert_eq!(events(&mut running).await.len(), 101);
+        running.finish().await;
+        for finishing in finishing {
+            finishing.await.unwrap().unwrap();
+        }
+    });
+}
