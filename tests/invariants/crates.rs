@@ -51,6 +51,7 @@ const GRAPH: [(&str, &[&str]); 23] = [
             "audit",
             "componentize",
             "devices",
+            "fleet",
             "hub",
             "lab",
             "launch",

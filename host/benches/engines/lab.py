@@ -78,7 +78,8 @@ class Lab:
             text = SCENARIO.format(name=scenario, prompt=prompt, answer=answer, requests=12 * scale)
             (self.folder / f"{scenario}.toml").write_text(text)
         if asked.vllm:
-            launch = [asked.vllm, "serve", asked.model, "--host={host}", "--port={port}", "--max-model-len=512"]
+            launch = [asked.vllm, "serve", asked.model, "--host={host}", "--port={port}", "--max-model-len=512",
+                      *asked.flag]
             options = 'max-num-seqs = [1, 8]\nmax-num-batched-tokens = [512, 1024]'
             tokenizer = f'[set.tokenizer]\npath = {json.dumps(str(asked.model))}\n'
         else:
@@ -190,6 +191,7 @@ def main():
     options.add_argument("--runner", required=True, help="the runner's binary")
     options.add_argument("--vllm", help="vLLM's program; without it the mock engine is measured")
     options.add_argument("--model", help="the model's folder, for vLLM")
+    options.add_argument("--flag", action="append", default=[], help="a further flag for vLLM; repeatable")
     options.add_argument("--work", type=pathlib.Path, help="where to keep both labs [default: a new folder]")
     asked = options.parse_args()
     work = asked.work or pathlib.Path(tempfile.mkdtemp(prefix="lab-"))

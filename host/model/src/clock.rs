@@ -42,16 +42,6 @@ impl Clock {
         }
     }
 
-    /// A clock that shows `shows` when `other` shows `at`, so that two processes whose clocks are known to each other can
-    /// name instants by the same numbers. Absent if the system's clock cannot express its origin.
-    pub fn beside(other: &Clock, at: Nanos, shows: Nanos) -> Option<Self> {
-        let origin = match at >= shows {
-            true => other.origin.checked_add(at.since(shows).into()),
-            false => other.origin.checked_sub(shows.since(at).into()),
-        };
-        origin.map(|origin| Clock { origin })
-    }
-
     /// The present instant.
     #[inline]
     pub fn now(&self) -> Nanos {

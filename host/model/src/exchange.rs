@@ -408,6 +408,31 @@ impl Events {
 }
 
 impl Exchange {
+    /// Moves every instant by so many nanoseconds, as if the run's origin were so much earlier. None gets before the
+    /// origin.
+    pub fn shift(&mut self, by: i128) {
+        let moved = |at: Nanos| {
+            let at = i128::from(at.0).saturating_add(by).max(0);
+            Nanos(u64::try_from(at).unwrap_or(u64::MAX))
+        };
+        let all = |at: &mut Option<Nanos>| *at = at.map(moved);
+        self.due = moved(self.due);
+        all(&mut self.released);
+        all(&mut self.granted);
+        all(&mut self.sent);
+        all(&mut self.written);
+        all(&mut self.first_byte);
+        all(&mut self.headers);
+        all(&mut self.ended);
+        if let Some(connection) = &mut self.connection {
+            connection.begun = moved(connection.begun);
+            connection.connected = moved(connection.connected);
+            all(&mut connection.looked_up);
+            all(&mut connection.secured);
+        }
+        self.events.at.iter_mut().for_each(|at| *at = moved(*at));
+    }
+
     /// Whether the reply was complete and held the answer that was asked for.
     pub fn is_ok(&self) -> bool {
         self.outcome == Outcome::Ok

@@ -26,7 +26,7 @@ use model::clean;
 use model::exchange::{Exchange, Phase};
 use model::timings::Reached;
 use result::summary::cache::Cache;
-use result::summary::{Client, Damage, Dataset, RunFacts, Server, Summary};
+use result::summary::{Client, Damage, Dataset, Fleet, RunFacts, Server, Summary};
 use scenario::plan::Plan;
 
 pub use below::runs;
@@ -35,6 +35,7 @@ pub use facts::facts;
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
 const STATUS: &str = "status.json";
+const FLEET: &str = "fleet.json";
 const CLIENT: &str = "client.json";
 const SERVER: &str = "server.json";
 const DATASET: &str = "dataset.json";
@@ -246,6 +247,14 @@ impl RunFolder {
         self.write_json(CLIENT, client)
     }
 
+    /// Writes which load machines made the run together.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_fleet(&self, fleet: &Fleet) -> Result<(), FolderError> {
+        self.write_json(FLEET, fleet)
+    }
+
     /// Writes the server's own metrics.
     ///
     /// # Errors
@@ -382,6 +391,7 @@ impl RunFolder {
         facts.run.damage = self.damage(status.as_ref())?;
         Ok(RunFacts {
             unsent,
+            fleet: self.read_if_there(FLEET)?,
             client: self.read_if_there(CLIENT)?,
             server: self.read_if_there(SERVER)?,
             dataset: self.read_if_there(DATASET)?,

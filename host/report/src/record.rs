@@ -6,6 +6,7 @@
 
 mod check;
 mod lines;
+mod merge;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Write};
@@ -22,6 +23,7 @@ use lines::Lines;
 use model::exchange::Exchange;
 
 pub use check::{Ended, check};
+pub use merge::{Part, merge};
 
 /// The records' file name in a run's folder.
 pub const FILE: &str = "records.jsonl.zst";
@@ -108,8 +110,30 @@ impl Recorder {
         mut seen: impl FnMut(&Exchange),
     ) -> Result<Written, RecordError> {
         let written = self.write_all(exchanges, &mut seen);
+        let path = self.path.clone();
+        let closed = self.close();
+        written.map_err(|cause| RecordError::Write { path, cause })?;
+        closed
+    }
+
+    /// Writes one exchange.
+    ///
+    /// # Errors
+    /// If writing fails.
+    fn put(&mut self, exchange: &Exchange) -> Result<(), RecordError> {
+        self.write(exchange).map_err(|cause| RecordError::Write {
+            path: self.path.clone(),
+            cause,
+        })
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If its end cannot be written.
+    fn close(self) -> Result<Written, RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
-        written.and(closed).map_err(|cause| RecordError::Write {
+        closed.map_err(|cause| RecordError::Write {
             path: self.path,
             cause,
         })?;
@@ -117,6 +141,21 @@ impl Recorder {
             count: self.count,
             sha256: model::hex(&self.digest.finalize()),
         })
+    }
+
+    fn write(&mut self, exchange: &Exchange) -> io::Result<()> {
+        let written = Line {
+            out: &mut self.out,
+            digest: &mut self.digest,
+            length: 0,
+        };
+        // A record may be large; it is not made in memory a second time.
+        let mut line = BufWriter::with_capacity(PIECE, written);
+        serde_json::to_writer(&mut line, exchange)?;
+        line.write_all(b"\n")?;
+        line.flush()?;
+        self.count += 1;
+        Ok(())
     }
 
     fn write_all<E: AsRef<Exchange>>(
@@ -131,17 +170,7 @@ impl Recorder {
                 Ok(exchange) => {
                     let exchange = exchange.as_ref();
                     seen(exchange);
-                    let written = Line {
-                        out: &mut self.out,
-                        digest: &mut self.digest,
-                        length: 0,
-                    };
-                    // A record may be large; it is not made in memory a second time.
-                    let mut line = BufWriter::with_capacity(PIECE, written);
-                    serde_json::to_writer(&mut line, exchange)?;
-                    line.write_all(b"\n")?;
-                    line.flush()?;
-                    self.count += 1;
+                    self.write(exchange)?;
                     dirty = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}

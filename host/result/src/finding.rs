@@ -5,6 +5,7 @@
 mod cache;
 mod client;
 mod course;
+mod fleet;
 mod input;
 mod load;
 mod rules;
@@ -54,6 +55,12 @@ findings! {
     Failures = "failures", rules::failures;
     /// Requests were due but never sent.
     NotSent = "not-sent", rules::not_sent;
+    /// A load machine was lost during the run.
+    AgentLost = "agent-lost", fleet::agent_lost;
+    /// A load machine's part of the run ended early.
+    AgentFailed = "agent-failed", fleet::agent_failed;
+    /// The clock of a load machine moved against the others during the run.
+    AgentClock = "agent-clock", fleet::agent_clock;
     /// The file of records is not what the run wrote.
     RecordsDamaged = "records-damaged", rules::records_damaged;
     /// The run was stopped before it completed its plan.

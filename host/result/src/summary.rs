@@ -19,6 +19,7 @@ pub mod course;
 mod dataset;
 mod facts;
 mod failing;
+pub mod fleet;
 mod gather;
 mod goodput;
 mod groups;
@@ -52,6 +53,7 @@ pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS};
 pub use dataset::{Dataset, Remark, Treatment};
 pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
+pub use fleet::Fleet;
 pub use goodput::{Attainment, Goodput};
 pub use groups::{Group, Groups};
 pub use kinds::{Drafts, Reported};
@@ -113,6 +115,9 @@ pub struct Summary {
     /// The run's figures while requests in flight were steady; absent if nothing was in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
+    /// The load machines that made the run together; absent if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Fleet>,
     /// How this client performed; absent if it was not monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,

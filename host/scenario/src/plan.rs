@@ -5,6 +5,7 @@
 use model::file::PlannedFile;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -367,6 +368,32 @@ impl Plan {
     pub fn holds(&self, index: u64) -> bool {
         self.slice
             .is_none_or(|slice| index % u64::from(slice.of) == u64::from(slice.index))
+    }
+
+    /// The plan but for what may differ between machines that share it: which part is whose, and under which names they
+    /// have the same files. Two machines make parts of one run if these are equal.
+    #[must_use]
+    pub fn shared(&self) -> Plan {
+        let mut plan = self.clone();
+        plan.slice = None;
+        plan.load.salt = None;
+        let dataset = &mut plan.dataset;
+        for plugin in [&mut plan.backend, &mut dataset.plugin] {
+            plugin.plugin.clear();
+        }
+        (plan.scorers.iter_mut()).for_each(|scorer| scorer.plugin.clear());
+        (dataset.files.values_mut()).for_each(|file| file.path = PathBuf::new());
+        let tokenizer = &mut plan.tokenizer;
+        if tokenizer.digest.is_some() {
+            tokenizer.name.clear();
+            tokenizer.revision = None;
+            tokenizer.found = false;
+        }
+        plan.connection.trust.ca_cert = None;
+        if let Arrival::Trace { file, .. } = &mut plan.load.arrival {
+            file.path = PathBuf::new();
+        }
+        plan
     }
 
     /// How many requests are measured at most, by the whole plan, where that is known beforehand.

@@ -2,6 +2,7 @@
 //! scenario resolved to becomes a plan here.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use scenario::plan::Plan;
 use tokenizer::Tokenizer;
 
 use crate::preflight::{Asked, PreflightError, probe, wait_ready};
-use crate::resolve::Resolved;
+use crate::resolve::{Resolved, Source};
 use crate::run::Parts;
 
 /// A run whose plan is complete, and whose targets have answered.
@@ -29,6 +30,10 @@ pub struct Checked {
     pub scorers: Vec<Scorer>,
     /// What counts tokens on this side.
     pub tokenizer: Arc<Tokenizer>,
+    /// Its file or folder; absent for the substitute.
+    pub tokenizer_from: Option<PathBuf>,
+    /// What it was resolved from.
+    pub(crate) source: Box<Source>,
     /// What plugins have logged.
     pub log: LogBook,
     /// How the start went so far.
@@ -173,6 +178,8 @@ impl Resolved {
             parts: self.parts,
             scorers: self.scorers,
             tokenizer: self.tokenizer,
+            tokenizer_from: self.tokenizer_from,
+            source: self.source,
             log: self.log,
             timings: self.timings,
         }

@@ -37,8 +37,10 @@ pub mod sessions;
 pub use check::{CheckError, Checked, Note};
 pub use draft::Draft;
 pub use measure::{
-    Assessed, BeginError, Begun, Ending, Kept, Loaded, Measured, NotMeasured, Record, Unjudged,
+    Assessed, BeginError, Begun, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured, Part,
+    Record, Unjudged,
 };
+pub use resolve::inputs::{Input, Role};
 pub use resolve::{Faults, Resolved, Shipped, Source, Variables, resolve};
 pub use run::{PausedClock, Threads};
 // The command line's panic hook asks this.

@@ -14,7 +14,7 @@ use report::assessment::Assessment;
 use report::environment::Environment;
 use report::folder::{self, FolderError, RunFolder, Status};
 use report::repeat::Repeat;
-use result::summary::{Client, Dataset, RunFacts, Server, Summary};
+use result::summary::{Client, Dataset, Fleet, RunFacts, Server, Summary};
 use scenario::plan::Plan;
 
 use crate::assess::assess_read;
@@ -25,7 +25,10 @@ use crate::prepare::salt;
 use crate::reuse::SentPrompts;
 use crate::run::{Control, Execute, Executor, RunError, Threads};
 
+mod elsewhere;
 mod stated;
+
+pub use elsewhere::{Elsewhere, Part};
 
 use stated::{altered, overruns};
 
@@ -107,6 +110,7 @@ pub struct Kept {
     ended: Result<(), RunError>,
     cut_short: bool,
     unsent: u64,
+    fleet: Option<Fleet>,
     client: Option<Client>,
     server: Option<Server>,
     dataset: Option<Dataset>,
@@ -318,6 +322,7 @@ impl Loaded {
             unsent: status.unsent,
             crew,
             ended,
+            fleet: None,
             client,
             server,
             dataset,
@@ -336,6 +341,11 @@ impl Loaded {
 }
 
 impl Kept {
+    /// The run's folder.
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
     /// Makes sure that there is something to assess. Removes a folder that holds no more than a plan.
     ///
     /// # Errors
@@ -377,6 +387,7 @@ impl Kept {
             mut ended,
             mut cut_short,
             unsent,
+            fleet,
             client,
             server,
             dataset,
@@ -428,6 +439,7 @@ impl Kept {
         let unjudged = Unjudged::of(&assessment);
         let facts = RunFacts {
             unsent,
+            fleet,
             client,
             server,
             dataset,

@@ -6,6 +6,7 @@ mod ahead;
 mod alone;
 mod credentials;
 mod defaults;
+pub(crate) mod inputs;
 mod options;
 mod remarks;
 mod source;
@@ -58,6 +59,8 @@ pub struct Resolved {
     pub scorers: Vec<Scorer>,
     /// The tokenizer that counts tokens on this side.
     pub tokenizer: Arc<Tokenizer>,
+    /// Its file or folder; absent for the substitute.
+    pub tokenizer_from: Option<PathBuf>,
     /// What plugins have logged.
     pub log: LogBook,
     /// What the user should know about the loading of plugins, one line each.
@@ -65,7 +68,7 @@ pub struct Resolved {
     /// How far the start has come.
     pub timings: Arc<Timings>,
     /// What it was resolved from.
-    source: Box<Source>,
+    pub(crate) source: Box<Source>,
 }
 
 /// What is wrong with a run before it begins.
@@ -159,6 +162,7 @@ impl<'s> Resolution<'s> {
             tokenizer,
             planned: planned_tokenizer,
             remarks,
+            from: tokenizer_from,
         } = self.tokenizer(tokenizer);
         self.remarks.extend(remarks);
         let tokenizer = Arc::new(tokenizer);
@@ -273,6 +277,7 @@ impl<'s> Resolution<'s> {
             },
             scorers,
             tokenizer,
+            tokenizer_from,
             log,
             remarks: self.remarks,
             timings,

@@ -112,6 +112,9 @@ pub enum RunError {
     /// A thread of the run panicked.
     #[error(transparent)]
     Panicked(#[from] Panicked),
+    /// A process of a fleet failed.
+    #[error("{0}")]
+    Agent(String),
     /// The user did not wait until answers were counted and judged.
     #[error("interrupted before all answers were counted and judged, so none of them is")]
     Unassessed,

@@ -43,6 +43,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         reasoning: assessment.reasoning,
         scores: assessment.means,
         run_scores: assessment.run_scores,
+        fleet: None,
         client: None,
         server: None,
         dataset: None,

@@ -20,14 +20,17 @@ pub(super) struct Lines<R> {
 
 impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
     pub fn open(folder: &Path) -> Result<Self, RecordError> {
-        let path = folder.join(FILE);
+        Lines::of_file(&folder.join(FILE))
+    }
+
+    pub fn of_file(path: &Path) -> Result<Self, RecordError> {
         let open = || {
-            let mut decoder = Decoder::new(File::open(&path)?)?;
+            let mut decoder = Decoder::new(File::open(path)?)?;
             decoder.window_log_max(WINDOW_LOG)?;
             Ok(decoder)
         };
         let decoder = open().map_err(|cause| RecordError::Read {
-            path: path.clone(),
+            path: path.to_owned(),
             cause,
         })?;
         Ok(Lines::of(BufReader::with_capacity(1 << 20, decoder)))

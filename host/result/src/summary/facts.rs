@@ -9,6 +9,7 @@ use super::cache::Cache;
 use super::client::Client;
 use super::column::Column;
 use super::dataset::Dataset;
+use super::fleet::Fleet;
 use super::server::Server;
 use crate::metric::{Objective, objective};
 use crate::threshold::Threshold;
@@ -225,6 +226,9 @@ pub struct RunFacts {
     /// How often scorers failed.
     #[serde(default)]
     pub scorer_errors: u64,
+    /// The load machines that made the run together, if several did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Fleet>,
     /// How the client performed, if it was monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
@@ -262,6 +266,7 @@ impl From<Run> for RunFacts {
             run_scores: BTreeMap::new(),
             unsent: 0,
             scorer_errors: 0,
+            fleet: None,
             client: None,
             server: None,
             dataset: None,

@@ -298,6 +298,7 @@ impl<'a> Gather<'a> {
                 Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
                 Err(absent) => absent,
             }),
+            fleet: self.facts.fleet.clone(),
             client: self.facts.client.clone(),
             server: self.facts.server.clone(),
             cache: self.facts.cache.clone(),

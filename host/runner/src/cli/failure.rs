@@ -254,6 +254,7 @@ impl From<RunError> for Failure {
             RunError::Record(error) => error.into(),
             RunError::Thread(_) => Failure::new(Exit::Input, error.to_string()),
             RunError::Panicked(_) => Failure::new(Exit::Bug, error.to_string()),
+            RunError::Agent(_) => Failure::new(Exit::Target, error.to_string()),
             RunError::Interrupted | RunError::Unassessed => {
                 Failure::new(Exit::Interrupted, error.to_string())
             }

@@ -193,6 +193,11 @@ impl Interrupt {
         self.lock().doing = Doing::Nothing;
     }
 
+    /// How many interrupts came.
+    pub fn count(&self) -> u32 {
+        self.lock().count
+    }
+
     /// Whether an interrupt came.
     pub fn came(&self) -> bool {
         self.lock().count > 0

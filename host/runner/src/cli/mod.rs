@@ -10,6 +10,7 @@ pub mod demo;
 pub mod failure;
 pub mod fetch;
 pub mod flags;
+pub mod fleet;
 pub mod guide;
 pub mod interrupt;
 pub mod lab;
@@ -84,6 +85,7 @@ enum Command {
     Sweep(Box<sweep::Args>),
     Search(Box<search::Args>),
     Lab(Box<lab::Args>),
+    Fleet(Box<fleet::Args>),
     Demo(demo::Args),
     Report(report::Args),
     Compare(compare::Args),
@@ -135,6 +137,7 @@ impl Cli {
             | Command::Sweep(_)
             | Command::Search(_)
             | Command::Lab(_)
+            | Command::Fleet(_)
             | Command::Demo(_)
             | Command::Plugin(_)
             | Command::Scenario(_),
@@ -150,6 +153,7 @@ impl Cli {
             Some(Command::Sweep(args)) => sweep::exec(&args),
             Some(Command::Search(args)) => search::exec(&args),
             Some(Command::Lab(args)) => lab::exec(&args),
+            Some(Command::Fleet(args)) => fleet::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),

@@ -1,6 +1,6 @@
 //! `runner run`: resolves every scenario, then measures one after the other.
 
-mod conclude;
+pub(super) mod conclude;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -72,7 +72,7 @@ pub struct Output {
         default_value = "runs",
         help_heading = "Result"
     )]
-    output_dir: PathBuf,
+    pub(super) output_dir: PathBuf,
     /// Append each summary to this file, one line of JSON each
     #[arg(
         long,
@@ -304,7 +304,7 @@ fn overseen(
 }
 
 /// Prints what happens while targets are checked. Repeats now and then that a server is not ready.
-fn teller() -> impl FnMut(Note) {
+pub(super) fn teller() -> impl FnMut(Note) {
     let mut last: Option<(String, Duration)> = None;
     move |note| match note {
         Note::Waiting {
@@ -328,7 +328,7 @@ fn teller() -> impl FnMut(Note) {
 
 impl Output {
     /// Opens the file that summaries are appended to, before anything is measured in vain.
-    fn lines(&self) -> Result<Option<File>, Failure> {
+    pub(super) fn lines(&self) -> Result<Option<File>, Failure> {
         let Some(path) = &self.output_file else {
             return Ok(None);
         };
@@ -346,7 +346,7 @@ impl Output {
 }
 
 /// Raises the limit on file descriptors to what the plan may need. Returns the limit in force.
-fn raise_descriptors(plan: &Plan) -> Option<u64> {
+pub(super) fn raise_descriptors(plan: &Plan) -> Option<u64> {
     let most = plan
         .slots()
         .map(|slots| slots as u64)
@@ -364,7 +364,7 @@ fn raise_descriptors(plan: &Plan) -> Option<u64> {
     Some(limit)
 }
 
-fn print(
+pub(super) fn print(
     summary: &Summary,
     output: &Output,
     lines: Option<File>,

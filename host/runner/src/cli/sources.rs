@@ -8,16 +8,21 @@ use super::flags::Flags;
 use super::print::tell;
 use reader::ScenarioError;
 use scenario::Scenario;
+use serde::{Deserialize, Serialize};
 use session::{Faults, Source, Variables};
 
 /// What messages call a scenario that comes from stdin.
 const STDIN: &str = "<stdin>";
 
 /// A scenario's text and its location.
-struct Text {
-    name: String,
-    folder: Option<PathBuf>,
-    text: String,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Text {
+    /// What messages call it.
+    pub name: String,
+    /// Where its relative paths start.
+    pub folder: Option<PathBuf>,
+    /// The text.
+    pub text: String,
 }
 
 /// Reads every named scenario, or builds one from the flags alone.
@@ -64,11 +69,7 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
             (order.is_none(), order, name.clone())
         });
         for (scenario, name, folder) in group {
-            let stem = Path::new(&name).file_stem().unwrap_or_default();
-            let stem = match name == STDIN {
-                true => "stdin".to_owned(),
-                false => stem.to_string_lossy().into_owned(),
-            };
+            let stem = stem(&name);
             sources.push(source(scenario, stem, folder));
         }
     }
@@ -81,6 +82,69 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
         tell(format_args!("note: {note}"));
     }
     Ok(sources)
+}
+
+/// The text of the one scenario of that name; nothing if there is none.
+///
+/// # Errors
+/// If it cannot be read, or the names stand for several.
+pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
+    let mut found = Vec::new();
+    for name in once(named)? {
+        found.extend(texts(name)?);
+    }
+    match found.len() {
+        0 | 1 => Ok(found.pop()),
+        several => Err(Failure::new(
+            Exit::CommandLine,
+            format!("name one scenario; these are {several}"),
+        )),
+    }
+}
+
+/// The run of one scenario's text, or of the flags alone.
+///
+/// # Errors
+/// Every mistake in it.
+pub(super) fn source_of(text: Option<Text>, flags: &Flags) -> Result<Source, Failure> {
+    let over = flags.scenario()?;
+    let (assigned, wrong) = flags.assigned();
+    let mut faults = Faults::default();
+    let (name, folder, scenario) = match text {
+        None => ("flags".to_owned(), None, Scenario::default()),
+        Some(Text { name, folder, text }) => match Scenario::parse(&name, &text) {
+            Ok(scenario) => (stem(&name), folder, scenario),
+            Err(error) => {
+                faults.scenario.extend(problems(&error));
+                return Err(faults.into());
+            }
+        },
+    };
+    let settled = flags.settle(scenario.overlay(over).overlay(assigned));
+    faults.scenario.extend(wrong);
+    faults.scenario.extend(settled.problems);
+    match faults.scenario.is_empty() {
+        true => Ok(Source {
+            scenario: settled.scenario,
+            name,
+            folder,
+            plugins: settled.plugins,
+            plugin_path: flags.plugin_folders(),
+            shipped: shipped::PLUGINS,
+            variables: Variables::Process,
+            ..Source::default()
+        }),
+        false => Err(faults.into()),
+    }
+}
+
+/// What a run is called whose scenario names none.
+fn stem(name: &str) -> String {
+    let stem = Path::new(name).file_stem().unwrap_or_default();
+    match name == STDIN {
+        true => "stdin".to_owned(),
+        false => stem.to_string_lossy().into_owned(),
+    }
 }
 
 /// The names, of which `-` may be one only once: stdin can be read but once.

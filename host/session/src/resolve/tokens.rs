@@ -20,6 +20,8 @@ pub(super) struct Counting {
     pub(super) tokenizer: Tokenizer,
     pub(super) planned: PlannedTokenizer,
     pub(super) remarks: Vec<String>,
+    /// Its file or folder; absent for the substitute.
+    pub(super) from: Option<PathBuf>,
 }
 
 impl Counting {
@@ -35,6 +37,7 @@ impl Counting {
             tokenizer,
             planned,
             remarks,
+            from: None,
         }
     }
 
@@ -52,6 +55,7 @@ impl Counting {
             tokenizer,
             planned,
             remarks: Vec::new(),
+            from: Some(path.to_owned()),
         })
     }
 
@@ -199,6 +203,16 @@ fn digest(path: &Path) -> std::io::Result<String> {
     if !path.is_dir() {
         return measure(path).map(|(_, digest)| digest);
     }
+    let mut hash = Sha256::new();
+    for name in deciding(path)? {
+        let (_, digest) = measure(&path.join(&name))?;
+        hash.update(format!("{digest}  {name}\n"));
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+/// The files of a tokenizer's folder that decide tokens, in the order of their names.
+pub(super) fn deciding(path: &Path) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for below in ["", "additional_chat_templates/"] {
         let Ok(entries) = std::fs::read_dir(path.join(below)) else {
@@ -212,12 +226,7 @@ fn digest(path: &Path) -> std::io::Result<String> {
         }
     }
     names.sort_unstable();
-    let mut hash = Sha256::new();
-    for name in names {
-        let (_, digest) = measure(&path.join(&name))?;
-        hash.update(format!("{digest}  {name}\n"));
-    }
-    Ok(hex(&hash.finalize()))
+    Ok(names)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use session::run::RunError;
 use session::{Measured, Unjudged};
 
 /// The exit code of a reported run.
-pub(super) fn conclude(
+pub(in crate::cli) fn conclude(
     measured: Measured,
     interrupt: &Interrupt,
     output: &Output,

@@ -1,0 +1,71 @@
+//! Rules on the load machines that made a run together.
+
+use super::{Finding, Id, Severity};
+use crate::summary::Summary;
+use crate::summary::fleet::Agent;
+
+/// How many agents a finding names.
+const NAMED: usize = 4;
+
+fn listed(agents: &[String]) -> String {
+    let named = agents[..agents.len().min(NAMED)].join("; ");
+    match agents.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
+}
+
+fn agents(summary: &Summary) -> impl Iterator<Item = &Agent> {
+    summary.fleet.iter().flat_map(|fleet| &fleet.agents)
+}
+
+pub(super) fn agent_lost(summary: &Summary) -> Option<Finding> {
+    let lost: Vec<String> = agents(summary)
+        .filter_map(|agent| {
+            let lost = agent.lost.as_ref()?;
+            let missing = match lost.not_offered {
+                Some(requests) => format!(", {requests} of its requests are not on record"),
+                None => String::new(),
+            };
+            let (name, from, why) = (agent.name(), lost.from_s, &lost.why);
+            Some(format!("{name} from {from:.1} s on ({why}){missing}"))
+        })
+        .collect();
+    (!lost.is_empty()).then(|| Finding {
+        id: Id::AgentLost,
+        severity: Severity::Invalid,
+        seen: format!("lost: {}", listed(&lost)),
+        why: "from then on the engine had less load than the plan says, so throughput, latency and the share of requests that met their objectives are those of another run".into(),
+        advice: "find out why that machine or its network failed, and measure again; what was measured before is in the records".into(),
+    })
+}
+
+pub(super) fn agent_failed(summary: &Summary) -> Option<Finding> {
+    let failed: Vec<String> = agents(summary)
+        .filter_map(|agent| Some(format!("{}: {}", agent.name(), agent.error.as_ref()?)))
+        .collect();
+    (!failed.is_empty()).then(|| Finding {
+        id: Id::AgentFailed,
+        severity: Severity::Invalid,
+        seen: listed(&failed),
+        why: "what it had still to send is missing from the load".into(),
+        advice: "mend what the message says, and measure again".into(),
+    })
+}
+
+pub(super) fn agent_clock(summary: &Summary) -> Option<Finding> {
+    let moved: Vec<String> = agents(summary)
+        .filter_map(|agent| {
+            let moved = agent.clock_moved?;
+            let (name, from, by) = (agent.name(), moved.from_s, moved.by_ms);
+            Some(format!("that of {name} by {by:.3} ms from {from:.1} s on"))
+        })
+        .collect();
+    (!moved.is_empty()).then(|| Finding {
+        id: Id::AgentClock,
+        severity: Severity::Suspect,
+        seen: format!("clocks moved: {}", listed(&moved)),
+        why: "its requests were sent so much earlier or later than those of the others, and figures over all machines (throughput by second, requests in flight) mix instants that are not the same; latency is measured on one machine and stays right".into(),
+        advice: "check whether the virtual machine was suspended or migrated, or its clock source changed; measure again".into(),
+    })
+}

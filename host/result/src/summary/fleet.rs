@@ -1,0 +1,73 @@
+//! The load machines that made a run together, where several did: how well their clocks are known, and who was lost.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::client::Client;
+
+/// The processes of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Fleet {
+    /// Each of them, by rank. Requests are shared out by their number: the agent of rank k of n sends those whose
+    /// number leaves the remainder k.
+    pub agents: Vec<Agent>,
+}
+
+/// One process of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Agent {
+    /// Its rank, from 0.
+    pub rank: u32,
+    /// The machine it ran on, as that calls itself.
+    pub host: String,
+    /// Measured requests of which it sent records.
+    pub records: u64,
+    /// How far from the coordinator's start instant it may have begun, in microseconds: the bound on the error of its
+    /// clock. Absent if its clock was never measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_bound_us: Option<f64>,
+    /// When its clock moved against the coordinator's by more than drift explains; absent if it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_moved: Option<Moved>,
+    /// That it was lost; absent if it finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
+    /// Why its part of the run ended early, though it was not lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How it performed as a client, if it was monitored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Client>,
+}
+
+/// A clock that moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Moved {
+    /// Up to when it agreed with what was known, in seconds since the measurement began.
+    pub from_s: f64,
+    /// By how much it moved at least, in milliseconds.
+    pub by_ms: f64,
+}
+
+/// An agent that was lost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Lost {
+    /// When it was last heard of, in seconds since the measurement began.
+    pub from_s: f64,
+    /// What broke.
+    pub why: String,
+    /// Requests of its part that are not on record; absent where the plan does not say how many they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_offered: Option<u64>,
+}
+
+impl Agent {
+    /// How messages name it.
+    pub fn name(&self) -> String {
+        format!("agent {} on {}", self.rank, self.host)
+    }
+}

@@ -1,0 +1,309 @@
+//! A process that sends a part of the requests. It decides nothing: rank 0 says what to send and when to begin.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ::fleet::link::{Agent, Join, JoinError, Joined};
+use ::fleet::place::Place;
+use ::fleet::token::Token;
+use model::clock::Clock;
+use model::units::Nanos;
+use report::environment::Environment;
+use report::record;
+use scenario::plan::Slice;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use session::gate::{Gate, Stage};
+use session::live::{Live, Phase};
+use session::{Checked, Ending, Loaded, Part, Record, Threads, resolve};
+use tokio::sync::oneshot;
+
+use super::super::failure::{Exit, Failure};
+use super::super::interrupt::Interrupt;
+use super::super::print::tell;
+use super::super::run::{raise_descriptors, teller};
+use super::bundle::{Documents, digest};
+use super::{Connections, Run, host_name, make};
+use load::transport::Dial;
+
+/// The most bytes of files that are kept between runs.
+const MOST_FILES: u64 = 64 << 30;
+/// How often figures are sent and signals looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How an agent's part of the run ended, as rank 0 hears it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Told {
+    /// The start instant by this process's clock.
+    pub start: Nanos,
+    /// What it measured beside its records.
+    pub part: Part,
+}
+
+/// Figures of an agent while it works.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Figures {
+    /// Requests that lie ready before the start.
+    pub ready: u64,
+    /// Whether it measures.
+    pub measuring: bool,
+    /// Requests that were answered.
+    pub answered: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests whose replies have not ended.
+    pub in_flight: u64,
+    /// Tokens of all replies since the measurement began.
+    pub tokens: u64,
+}
+
+impl Figures {
+    fn of(live: &Live) -> Self {
+        let seen = live.snapshot();
+        Figures {
+            ready: seen.ready,
+            measuring: seen.phase == Phase::Measuring,
+            answered: seen.answered,
+            failed: seen.failures(),
+            in_flight: seen.in_flight,
+            tokens: seen.tokens_seen,
+        }
+    }
+}
+
+/// Takes part, as a process of its own.
+pub(super) fn exec(
+    args: &Run,
+    place: Place,
+    token: Token,
+    interrupt: &Interrupt,
+) -> Result<ExitCode, Failure> {
+    take_part(args, place, token, interrupt, &|_| {})?;
+    match interrupt.came() {
+        true => Ok(ExitCode::from(Exit::Interrupted as u8)),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Takes part: joins, prepares, waits for the start, makes its part of the load, and hands everything over. `gated` hears
+/// of the gate at which the run waits.
+///
+/// # Errors
+/// If it cannot join, cannot prepare, or rank 0 is gone.
+pub(super) fn take_part(
+    args: &Run,
+    place: Place,
+    token: Token,
+    interrupt: &Interrupt,
+    gated: &dyn Fn(&Gate),
+) -> Result<(), Failure> {
+    let connections = Connections::start()?;
+    let scratch = args.scratch();
+    let work = Work::new(&scratch, &place)?;
+    let clock = Clock::start();
+    let join = Join {
+        place,
+        token,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: host_name(),
+        clock,
+        store: scratch.join("files"),
+        most_files: MOST_FILES,
+        patience: args.fleet_wait.0,
+        timing: args.timing(),
+    };
+    let mut joined = connections.wait(Agent::join(join)).map_err(refused)?;
+    let (checked, connect, documents) = match prepare(args, &joined, &work.0) {
+        Ok(prepared) => prepared,
+        Err(failure) => {
+            connections.wait(joined.decline(vec![failure.words()]));
+            return Err(failure);
+        }
+    };
+    let descriptors = raise_descriptors(&checked.plan);
+    let contract = plugins::Contract::NEWEST.version();
+    let environment = Environment::look(std::env::args(), descriptors, contract);
+    joined.prepared(&digest(&checked.plan)?, json!(environment));
+    let record = Record {
+        output: work.0.clone(),
+        // It is part of the salt, so all processes have the same.
+        started: (documents.started.parse()).unwrap_or_else(|_| jiff::Timestamp::now()),
+        environment,
+        repeat: None,
+    };
+    let gate = Gate::new(clock);
+    gated(&gate);
+    let run = checked.begin(record, Threads)?.behind(gate.clone());
+    interrupt.watch(run.signal());
+    let folder = run.folder().path().to_owned();
+    joined.records(&folder.join(record::FILE));
+    let (signal, live) = (run.signal().clone(), std::sync::Arc::clone(run.live()));
+    let (done, ended) = oneshot::channel();
+    let (loaded, talked) = std::thread::scope(|scope| {
+        let loading = scope.spawn(|| {
+            let loaded = run.load_now(&connect);
+            let _ = done.send(());
+            loaded
+        });
+        let talk = Talk {
+            joined: &mut joined,
+            gate: &gate,
+            live: &live,
+            interrupt,
+        };
+        let talked = connections.wait(talk.until(ended));
+        if talked.is_err() {
+            // There will be no run, or nobody to send it to.
+            signal.stop();
+        }
+        let loaded: Loaded = loading
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (loaded, talked)
+    });
+    interrupt.done();
+    let kept = loaded.keep(&Ending {
+        at: jiff::Timestamp::now().to_string(),
+        interrupted: interrupt.came(),
+    });
+    let released = talked.and_then(|start| {
+        let told = json!(Told {
+            start: start.unwrap_or_default(),
+            part: kept.part(),
+        });
+        connections.wait(joined.finish(told))
+    });
+    released.map_err(|why| {
+        if folder.join(record::FILE).exists() {
+            let folder = folder.display();
+            tell(format_args!("what this process measured is in {folder}"));
+            work.keep();
+        }
+        refused(why)
+    })
+}
+
+/// Makes the run that rank 0 describes, and asks the target.
+fn prepare(
+    args: &Run,
+    joined: &Joined,
+    work: &Path,
+) -> Result<(Checked, Dial, Documents), Failure> {
+    let documents: Documents =
+        serde_json::from_value(joined.documents().clone()).map_err(|cause| {
+            let words = format!("rank 0 sent documents that this process cannot read: {cause}");
+            Failure::new(Exit::Bug, words)
+        })?;
+    let mut source = documents
+        .clone()
+        .source(&args.flags, joined.files(), work)?;
+    let (index, of) = joined.slice();
+    source.slice = Some(Slice { index, of });
+    let resolved = resolve(&source)?;
+    let connect = resolved.dial()?;
+    let checked = resolved.check_now(&connect.afresh(), teller())?;
+    Ok((checked, connect, documents))
+}
+
+/// What goes on between an agent and rank 0 while the load is made.
+struct Talk<'t> {
+    joined: &'t mut Joined,
+    gate: &'t Gate,
+    live: &'t Live,
+    interrupt: &'t Interrupt,
+}
+
+impl Talk<'_> {
+    /// Talks until the load has been made. Gives the start instant, if there was one.
+    async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<Option<Nanos>, JoinError> {
+        let Talk {
+            joined,
+            gate,
+            live,
+            interrupt,
+        } = self;
+        let mut stages = gate.stages();
+        tokio::select! {
+            _ = &mut ended => return Ok(None),
+            // Whoever asks the server waits until the others are warm; that they are is known with the start.
+            _ = stages.wait_for(|stage| *stage >= Stage::Warm) => {}
+        }
+        let start = tokio::select! {
+            _ = &mut ended => {
+                if interrupt.came() {
+                    joined.interrupt("somebody stopped it");
+                }
+                return Ok(None);
+            }
+            start = joined.ready() => start?,
+        };
+        gate.others_are_warm();
+        gate.start_at(start.at);
+        let mut heard = 0;
+        let mut told = interrupt.count();
+        loop {
+            tokio::select! {
+                _ = &mut ended => break,
+                stop = joined.interrupted(heard) => {
+                    heard = stop.times;
+                    while interrupt.count() < heard.min(2) {
+                        tell(format_args!("stopped by the fleet: {}", stop.why));
+                        told += 1;
+                        interrupt.raise();
+                    }
+                    told = told.max(interrupt.count());
+                }
+                () = tokio::time::sleep(LOOK_EVERY) => {
+                    joined.live(json!(Figures::of(live)));
+                    if interrupt.count() > told {
+                        told = interrupt.count();
+                        joined.interrupt("somebody stopped it");
+                    }
+                }
+            }
+        }
+        joined.live(json!(Figures::of(live)));
+        Ok(Some(start.at))
+    }
+}
+
+/// A folder of this process, which goes when it ends well.
+struct Work(PathBuf);
+
+impl Work {
+    fn new(scratch: &Path, place: &Place) -> Result<Self, Failure> {
+        let name = format!("rank-{}-{}", place.rank, std::process::id());
+        let folder = scratch.join(name);
+        make(&folder)?;
+        Ok(Work(folder))
+    }
+
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Why a process takes no part.
+fn refused(error: JoinError) -> Failure {
+    match &error {
+        JoinError::Interrupted(_) => Failure::new(Exit::Interrupted, error.to_string()),
+        JoinError::Unable(_) => Failure::new(Exit::Input, error.to_string()),
+        _ => Failure::new(Exit::Target, error.to_string()),
+    }
+}
+
+/// The figures that an agent sent, if they can be read.
+pub(super) fn figures(sent: Option<Value>) -> Figures {
+    sent.and_then(|sent| serde_json::from_value(sent).ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,146 @@
+//! From what the agents sent to one run: records by one clock in one file, and what each agent did.
+
+use std::path::Path;
+
+use ::fleet::link::{Ending, Outcome};
+use model::units::Nanos;
+use report::record::{self, Part as Records};
+use result::summary::fleet::{Agent, Fleet, Lost, Moved};
+use result::summary::{Client, Dataset, Server};
+use scenario::plan::{Amount, Plan, Slice};
+use session::Elsewhere;
+use session::run::RunError;
+
+use super::super::failure::Failure;
+use super::agent::Told;
+use model::arrival::{Due, Trace};
+
+/// Everything that the agents made, with their records in the run's folder.
+///
+/// # Errors
+/// If the records cannot be written.
+pub(super) fn together(
+    folder: &Path,
+    plan: &Plan,
+    trace: &Trace,
+    start: Nanos,
+    endings: Vec<Ending>,
+) -> Result<Elsewhere, Failure> {
+    let told: Vec<Option<Told>> = endings.iter().map(told).collect();
+    let mut parts = Vec::new();
+    let mut of_parts = Vec::new();
+    for (rank, (ending, told)) in endings.iter().zip(&told).enumerate() {
+        if let Some(path) = &ending.records {
+            parts.push(Records {
+                path: path.clone(),
+                ahead: ahead(ending, told.as_ref(), start),
+            });
+            of_parts.push(rank);
+        }
+    }
+    let (records, counts) = record::merge(folder, &parts)?;
+    let mut counted = vec![0; endings.len()];
+    for (rank, count) in of_parts.into_iter().zip(counts) {
+        counted[rank] = count;
+    }
+    let size = endings.len() as u32;
+    let (mut unsent, mut agents) = (0, Vec::new());
+    let (mut clients, mut server, mut dataset): (Vec<Client>, Option<Server>, Option<Dataset>) =
+        (Vec::new(), None, None);
+    for ((ending, told), records) in endings.into_iter().zip(told).zip(counted) {
+        let rank = ending.who.rank;
+        let since = |at: Nanos| at.since(start).as_secs_f64();
+        let lost = match &ending.outcome {
+            Outcome::Finished(_) => None,
+            Outcome::Lost { from, why } => Some((since(*from), why.clone())),
+            Outcome::Unfinished => Some((0.0, "it had not finished".to_owned())),
+        };
+        let lost = lost.map(|(from_s, why)| {
+            let slice = Slice {
+                index: rank,
+                of: size,
+            };
+            let not_offered = held(plan, slice, trace).map(|held| held.saturating_sub(records));
+            unsent += not_offered.unwrap_or(0);
+            Lost {
+                from_s,
+                why,
+                not_offered,
+            }
+        });
+        let part = told.map(|told| told.part).unwrap_or_default();
+        unsent += part.unsent;
+        clients.extend(part.client.clone());
+        server = server.or(part.server);
+        dataset = dataset.or(part.dataset);
+        let micros = |bound: Nanos| bound.0 as f64 / 1e3;
+        agents.push(Agent {
+            rank,
+            host: ending
+                .who
+                .host
+                .clone()
+                .unwrap_or_else(|| "an unknown machine".to_owned()),
+            records,
+            clock_bound_us: ending.at_start.map(|estimate| micros(estimate.bound)),
+            clock_moved: ending.moves.first().map(|moved| Moved {
+                from_s: since(moved.from),
+                by_ms: moved.by as f64 / 1e6,
+            }),
+            lost,
+            error: part.error,
+            client: part.client,
+        });
+    }
+    let failed = (agents.iter()).find_map(|agent| {
+        let why = agent.error.as_ref()?;
+        Some(RunError::Agent(format!("{}: {why}", agent.name())))
+    });
+    Ok(Elsewhere {
+        records,
+        unsent,
+        client: Client::worst(clients),
+        server,
+        dataset,
+        fleet: Fleet { agents },
+        ended: failed.map_or(Ok(()), Err),
+    })
+}
+
+fn told(ending: &Ending) -> Option<Told> {
+    match &ending.outcome {
+        Outcome::Finished(said) => serde_json::from_value(said.clone()).ok(),
+        Outcome::Lost { .. } | Outcome::Unfinished => None,
+    }
+}
+
+/// How far an agent's clock is ahead: exactly as far as its start instant says, so that its due times are the plan's to
+/// the nanosecond; the estimate at the start where it could not say.
+fn ahead(ending: &Ending, told: Option<&Told>, start: Nanos) -> i128 {
+    let said = told.map(|told| told.start).filter(|at| *at > Nanos::ZERO);
+    match (said, &ending.at_start) {
+        (Some(at), _) => i128::from(at.0) - i128::from(start.0),
+        (None, Some(estimate)) => i128::from(estimate.offset),
+        (None, None) => 0,
+    }
+}
+
+/// How many requests a slice has to offer, where the plan says; those that depend on others are not counted.
+fn held(plan: &Plan, slice: Slice, trace: &Trace) -> Option<u64> {
+    let plan = Plan {
+        slice: Some(slice),
+        ..plan.clone()
+    };
+    match plan.load.amount {
+        Amount::Requests(_) => plan.held_requests(),
+        Amount::Sessions(_) => None,
+        Amount::Duration(duration) => {
+            let rate = plan.load.arrival.rate()?;
+            (plan.load.arrival.is_open() && rate.is_finite()).then(|| {
+                let due = plan.due_times(trace);
+                due.take_while(|due| matches!(due, Due::At(at) if *at < duration))
+                    .count() as u64
+            })
+        }
+    }
+}
