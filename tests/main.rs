@@ -14,6 +14,7 @@
 //! - `browser`: pages of results in a real browser: drawn, stepped through, printed.
 //! - `faults`: the fault matrix, on real processes: engine, network, disk, clock, signals, limits.
 //! - `labs`: labs, searches and sweeps, on real processes.
+//! - `fleets`: several processes that make one run.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod authoring;
@@ -21,6 +22,7 @@ mod browser;
 mod command_line;
 mod endings;
 mod faults;
+mod fleets;
 mod guide;
 mod hostile_guests;
 mod invariants;

@@ -24,7 +24,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 23] = [
+pub const PAGES: [Page; 24] = [
     page!(
         "start",
         "start",
@@ -51,6 +51,11 @@ pub const PAGES: [Page; 23] = [
         "labs",
         "labs",
         "try an engine's options, and find those that are better"
+    ),
+    page!(
+        "fleets",
+        "fleets",
+        "send requests from many machines, as one run"
     ),
     page!(
         "connections",

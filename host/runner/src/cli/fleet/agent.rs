@@ -177,7 +177,7 @@ pub(super) fn take_part(
         connections.wait(joined.finish(told))
     });
     released.map_err(|why| {
-        if folder.join(record::FILE).exists() {
+        if *gate.stages().borrow() >= Stage::Measuring {
             let folder = folder.display();
             tell(format_args!("what this process measured is in {folder}"));
             work.keep();
@@ -264,6 +264,10 @@ impl Talk<'_> {
                     }
                 }
             }
+        }
+        if interrupt.count() > told {
+            // The load was over before the next look.
+            joined.interrupt("somebody stopped it");
         }
         joined.live(json!(Figures::of(live)));
         Ok(Some(start.at))

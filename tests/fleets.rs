@@ -1,0 +1,133 @@
+//! Fleets: several processes of the built binary make one run against the mock engine, on real sockets.
+//!
+//! - `processes`: what they send together, who is refused, who is lost, and how they are stopped.
+//! - `hosts`: processes that `--hosts` starts, and manifests.
+
+mod hosts;
+mod processes;
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+use model::exchange::{Exchange, Phase};
+use model::units::Nanos;
+use report::folder::RunFolder;
+use tempfile::TempDir;
+
+use crate::support::process::{Mock, Process, runner, words};
+
+/// Two hundred requests in five seconds, and a scenario that only rank 0 has.
+const SCENARIO: &str = r#"
+name = "together"
+[dataset]
+plugin = "datasets/random.wasm"
+config = { input-len = 40, output-len = 11 }
+[load]
+requests = 200
+arrival = "poisson"
+rate = 40.0
+warmup = 2
+seed = 7
+"#;
+
+/// What every process has on its command line.
+const ASKED: &str = "--backend vllm --no-progress";
+
+/// Processes that share a token and a coordinator's port.
+struct Fleet {
+    folder: TempDir,
+    mock: Mock,
+    port: u16,
+    size: u32,
+    token: String,
+}
+
+impl Fleet {
+    fn new(size: u32) -> Self {
+        let folder = TempDir::new().unwrap();
+        std::fs::write(folder.path().join("together.toml"), SCENARIO).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Fleet {
+            folder,
+            mock: Mock::start(&["--ttft", "20ms", "--itl", "5ms"]),
+            port: listener.local_addr().unwrap().port(),
+            size,
+            token: "0123456789abcdef".repeat(4),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The process of a rank, in a folder of its own. Only rank 0 has the scenario.
+    fn command(&self, rank: u32, flags: &str) -> Command {
+        let folder = self.path().join(format!("rank{rank}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let scenario = match rank {
+            0 => "../together.toml",
+            _ => "not-here.toml",
+        };
+        let mut command = runner();
+        command
+            .args(["fleet", scenario])
+            .args(words(ASKED))
+            .args(["--host", "127.0.0.1", "--port", self.mock.port()])
+            .args(words(flags))
+            .current_dir(folder)
+            .env("RUNNER_FLEET_TOKEN", &self.token)
+            .env("RUNNER_FLEET_SIZE", self.size.to_string())
+            .env("RUNNER_FLEET_RANK", rank.to_string())
+            .env(
+                "RUNNER_FLEET_COORDINATOR",
+                format!("127.0.0.1:{}", self.port),
+            );
+        command
+    }
+
+    /// All processes, of which rank 0 is the first.
+    fn start(&self, flags: &str) -> Vec<Process> {
+        (0..self.size)
+            .map(|rank| Process::start(&mut self.command(rank, flags)))
+            .collect()
+    }
+
+    /// The one run folder on rank 0.
+    fn run(&self) -> RunFolder {
+        only_run(&self.path().join("rank0/runs"))
+    }
+}
+
+/// The one run in a folder.
+fn only_run(runs: &Path) -> RunFolder {
+    let entries = std::fs::read_dir(runs).unwrap();
+    let mut folders: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("plan.json").exists())
+        .collect();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    RunFolder::at(&folders.remove(0))
+}
+
+/// Measured exchanges in the order of their numbers.
+fn measured(run: &RunFolder) -> Vec<Exchange> {
+    let mut exchanges = run.exchanges().unwrap();
+    exchanges.retain(|exchange| exchange.phase == Phase::Measure);
+    exchanges.sort_by_key(|exchange| exchange.index);
+    exchanges
+}
+
+/// When each was due, from when the first was.
+fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
+    let first = exchanges[0].due;
+    let after = exchanges.iter().map(|exchange| exchange.due.since(first));
+    after.collect()
+}
+
+/// What each asked.
+fn asked(exchanges: &[Exchange]) -> Vec<&str> {
+    let digests = exchanges.iter();
+    let digests = digests.map(|exchange| &*exchange.sample.request_digest);
+    digests.collect()
+}

@@ -1,0 +1,207 @@
+//! Processes that are started by hand, as any starter would.
+
+use result::finding::{Id, Verdict};
+
+use super::{Fleet, asked, due, measured, only_run};
+use crate::support::process::{Ended, Process, run_patiently, runner, words};
+
+fn all(processes: Vec<Process>) -> Vec<Ended> {
+    processes.into_iter().map(Process::end).collect()
+}
+
+/// Four processes send what one sends, when one sends it: due times are equal to the nanosecond.
+#[test]
+fn four_send_what_one_would_have_sent() {
+    let fleet = Fleet::new(4);
+    for ended in all(fleet.start("")) {
+        ended.with_code(0);
+    }
+    let run = fleet.run();
+    let together = measured(&run);
+
+    let alone = fleet.path().join("alone");
+    std::fs::create_dir(&alone).unwrap();
+    let mut single = runner();
+    single
+        .args(["../together.toml", "--backend", "vllm", "--no-progress"])
+        .args(["--host", "127.0.0.1", "--port", fleet.mock.port()])
+        .current_dir(&alone);
+    run_patiently(&mut single).with_code(0);
+    let single = measured(&only_run(&alone.join("runs")));
+    assert_eq!(together.len(), 200);
+    assert_eq!(due(&together), due(&single));
+    assert_eq!(asked(&together), asked(&single));
+    assert!(together.iter().all(|exchange| exchange.is_ok()));
+
+    let facts = run.facts().unwrap();
+    let agents = facts.fleet.as_ref().unwrap().agents.clone();
+    assert_eq!(
+        agents.iter().map(|agent| agent.records).collect::<Vec<_>>(),
+        [50; 4]
+    );
+    for agent in &agents {
+        assert!(agent.clock_bound_us.is_some_and(|bound| bound < 1000.0));
+        assert!(agent.client.is_some() && agent.lost.is_none());
+    }
+    let summary = run.summarize(&facts).unwrap();
+    assert_eq!(summary.requests.successful, 200);
+    assert_eq!(summary.run.damage, None);
+    // Nothing is left of the processes' own folders but the files that are kept.
+    for rank in 0..4 {
+        let scratch = fleet.path().join(format!("rank{rank}/runs/.fleet"));
+        let left = std::fs::read_dir(scratch).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["files"]);
+    }
+}
+
+/// Files of a run travel: the plugin, the dataset's file and the tokenizer are only on rank 0.
+#[test]
+fn files_come_from_rank_0() {
+    let fleet = Fleet::new(2);
+    let scenario = "name = \"mine\"\n[load]\nrequests = 4\narrival = \"constant\"\nrate = 10.0\n";
+    std::fs::write(fleet.path().join("together.toml"), scenario).unwrap();
+    let own = fleet.path().join("rank0");
+    std::fs::create_dir(&own).unwrap();
+    let row = |words: &str| format!("{{\"prompt\": \"{words}\", \"output_tokens\": 5}}\n");
+    let rows: String = ["one", "two three", "three", "four five"].map(row).concat();
+    std::fs::write(own.join("data.jsonl"), rows).unwrap();
+    let plugin = shipped::plugin("datasets/custom.wasm").unwrap();
+    std::fs::write(own.join("mine.wasm"), plugin).unwrap();
+    let tokenizer = r#"{"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel",
+        "vocab": {"one": 0, "two": 1, "[UNK]": 2}, "unk_token": "[UNK]"},
+        "pre_tokenizer": {"type": "Whitespace"}}"#;
+    std::fs::write(own.join("tokenizer.json"), tokenizer).unwrap();
+    let flags = "--plugin mine.wasm --dataset-path data.jsonl --tokenizer tokenizer.json";
+    for ended in all(fleet.start(flags)) {
+        ended.with_code(0);
+    }
+    let run = fleet.run();
+    assert_eq!(measured(&run).len(), 4);
+    let agents = run.facts().unwrap().fleet.unwrap().agents;
+    assert_eq!(agents.iter().map(|agent| agent.records).collect::<Vec<_>>(), [2, 2]);
+}
+
+#[test]
+fn who_does_not_fit_is_refused_by_name() {
+    let fleet = Fleet::new(3);
+    let other = fleet.command(1, "--num-prompts 300");
+    let stranger = {
+        let mut command = fleet.command(2, "--fleet-wait 5s");
+        command.env("RUNNER_FLEET_TOKEN", "f".repeat(64));
+        command
+    };
+    let processes = vec![
+        Process::start(&mut fleet.command(0, "--fleet-wait 10s")),
+        Process::start(&mut { other }),
+        Process::start(&mut { stranger }),
+    ];
+    let ended = all(processes);
+    let [coordinator, other, stranger] = &ended[..] else {
+        panic!("{ended:#?}");
+    };
+    assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
+    assert!(coordinator.stderr.contains("rank 1"), "{coordinator:#?}");
+    assert!(coordinator.stderr.contains("the plan"), "{coordinator:#?}");
+    assert!(coordinator.stderr.contains("tokens differ"), "{coordinator:#?}");
+    assert_eq!(other.code, Some(5), "{other:#?}");
+    assert!(stranger.stderr.contains("token"), "{stranger:#?}");
+    assert_eq!(stranger.code, Some(5), "{stranger:#?}");
+    for ended in &ended {
+        assert!(!ended.stderr.contains(&fleet.token), "{ended:#?}");
+    }
+    // There is no run, and no folder of one.
+    let runs = std::fs::read_dir(fleet.path().join("rank0/runs")).unwrap();
+    let runs: Vec<_> = runs.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(runs, [".fleet"]);
+}
+
+/// The part of an agent that is killed counts as not offered, and the verdict says from when.
+#[test]
+fn an_agent_that_is_killed_is_lost() {
+    let fleet = Fleet::new(2);
+    let mut processes = fleet.start("--fleet-grace 2s");
+    let journal = fleet.path().join("rank0/runs");
+    processes[1].until("it measures", |_| {
+        // Its records have come so far that some are readable.
+        let folders = std::fs::read_dir(&journal).into_iter().flatten().flatten();
+        folders
+            .map(|entry| entry.path().join("agents/records-0001.jsonl.zst"))
+            .any(|path| path.metadata().is_ok_and(|file| file.len() > 2000))
+    });
+    processes[1].signal("KILL");
+    let mut ended = all(processes);
+    let coordinator = ended.remove(0).with_code(0);
+    assert!(
+        coordinator.stderr.contains("lost rank 1"),
+        "{coordinator:#?}"
+    );
+    let run = fleet.run();
+    let facts = run.facts().unwrap();
+    let lost = facts.fleet.as_ref().unwrap().agents[1]
+        .lost
+        .clone()
+        .unwrap();
+    assert!(lost.from_s > 0.0, "{lost:?}");
+    let exchanges = measured(&run);
+    let of_lost = exchanges
+        .iter()
+        .filter(|exchange| exchange.index % 2 == 1)
+        .count() as u64;
+    assert!(of_lost > 0);
+    assert_eq!(lost.not_offered, Some(100 - of_lost));
+    let summary = run.summarize(&facts).unwrap();
+    assert_eq!(summary.verdict, Verdict::Invalid);
+    let found = summary
+        .findings
+        .iter()
+        .find(|finding| finding.id == Id::AgentLost);
+    assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
+    // Those of the other one are all there.
+    assert_eq!(exchanges.len() as u64 - of_lost, 100);
+}
+
+/// An interrupt of one ends all, as it ends a single run: with what was measured.
+#[test]
+fn an_interrupt_ends_all() {
+    for interrupted in [0, 1] {
+        let fleet = Fleet::new(2);
+        let mut processes = fleet.start("");
+        processes[0].until("all are ready", |process| {
+            process.stderr().contains("rank 1 (") && process.stderr().contains("ready")
+        });
+        // The start instant is two seconds ahead; some of the load is to be made.
+        let records = fleet.path().join("rank0/runs");
+        processes[0].until("records come", |_| {
+            let folders = std::fs::read_dir(&records).into_iter().flatten().flatten();
+            folders
+                .map(|entry| entry.path().join("agents/records-0001.jsonl.zst"))
+                .any(|path| path.metadata().is_ok_and(|file| file.len() > 1000))
+        });
+        processes[interrupted].signal("INT");
+        for ended in all(processes) {
+            ended.with_code(130);
+        }
+        let summary = {
+            let run = fleet.run();
+            run.summarize(&run.facts().unwrap()).unwrap()
+        };
+        assert!(summary.run.interrupted);
+        let answered = summary.requests.successful;
+        assert!(answered > 0 && answered < 200, "{answered}");
+    }
+}
+
+#[test]
+fn half_a_place_is_no_place() {
+    let mut command = runner();
+    command
+        .args(["fleet", "chat.toml"])
+        .env("RUNNER_FLEET_RANK", "1");
+    let ended = run_patiently(&mut command).with_code(2);
+    assert!(ended.stderr.contains("RUNNER_FLEET_SIZE"), "{ended:#?}");
+    let mut command = runner();
+    command.args(words("fleet chat.toml"));
+    let ended = run_patiently(&mut command).with_code(2);
+    assert!(ended.stderr.contains("srun"), "{ended:#?}");
+}
