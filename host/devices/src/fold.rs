@@ -10,8 +10,8 @@ use model::units::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::entry::Recording;
 use crate::reading::{Device, Reading, Reason};
-use crate::watch::Recording;
 use line::{Area, Line};
 
 /// A figure is given only if samples cover this share of the interval. What little they do not cover is taken to be as
@@ -36,6 +36,18 @@ pub struct Telemetry {
     /// The energy of all devices, in joules. Absent if that of any is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
+    /// The mean power of all devices together, in watts: their energy over the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_power_w: Option<f64>,
+    /// The largest power of all devices together, in watts, of samples in which each of them stated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_power_w: Option<f64>,
+    /// The most memory in use on all devices together, in bytes, of samples in which each of them stated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<u64>,
+    /// The mean of the devices' mean utilisation. Absent if that of any is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_utilization: Option<f64>,
     /// The host; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
@@ -52,6 +64,8 @@ pub struct Figures {
     pub device: Device,
     /// How many samples are of the interval.
     pub samples: u64,
+    /// The share of the interval that samples cover: what lies between two of them that are not far apart.
+    pub covered: f64,
     /// The energy, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
@@ -178,18 +192,54 @@ impl Recording {
             .enumerate()
             .map(|(at, device)| self.figures(span, at, device))
             .collect();
-        let energies: Option<Vec<f64>> = devices.iter().map(|device| device.energy_j).collect();
+        let sum = |figure: &dyn Fn(&Figures) -> Option<f64>| {
+            let all: Option<Vec<f64>> = devices.iter().map(figure).collect();
+            all.filter(|all| !all.is_empty())
+                .map(|all| all.iter().sum::<f64>())
+        };
+        let energy_j = sum(&|device| device.energy_j);
+        let most = |value: &dyn Fn(&Reading) -> Option<f64>| {
+            let inside = self
+                .samples
+                .iter()
+                .filter(|sample| span.holds(sample.at_ns));
+            let together = inside.filter_map(|sample| {
+                let each = (0..devices.len()).map(|at| value(sample.devices.get(at)?.as_ref()?));
+                each.sum::<Option<f64>>().filter(|_| !devices.is_empty())
+            });
+            together.reduce(f64::max)
+        };
         Telemetry {
             source: facts.map(|facts| facts.source.clone()),
             driver: facts.and_then(|facts| facts.driver.clone()),
             duration_s: span.length(),
-            energy_j: energies
-                .filter(|all| !all.is_empty())
-                .map(|all| all.iter().sum()),
+            energy_j,
+            mean_power_w: energy_j.map(|energy| energy / span.length()),
+            max_power_w: most(&|reading| reading.power_w),
+            // A number of bytes is exact as long as it is below eight petabytes.
+            peak_memory: most(&|reading| reading.memory_used.map(|it| it as f64))
+                .map(|it| it as u64),
+            mean_utilization: sum(&|device| device.mean_utilization)
+                .map(|sum| sum / devices.len() as f64),
             devices,
             host: self.host_figures(span),
             failed: self.error.clone().map(|error| (self.failed, error)),
         }
+    }
+
+    /// The mean power of all devices together in each of these intervals, in watts, from readings of the power. Absent if
+    /// it is unknown in one of them.
+    pub fn power_over(&self, intervals: impl Iterator<Item = (Nanos, Nanos)>) -> Option<Vec<f64>> {
+        let count = self.facts.as_ref()?.devices.len();
+        let points = self.samples.iter().filter_map(|sample| {
+            let each = (0..count).map(|at| sample.devices.get(at)?.as_ref()?.power_w);
+            let power: f64 = each.sum::<Option<f64>>().filter(|_| count > 0)?;
+            Some((sample.at_ns.as_secs_f64(), power))
+        });
+        let line = Line::new(points.collect(), self.every_ns.as_secs_f64());
+        let means =
+            intervals.map(|(from, to)| line.area(from.as_secs_f64(), to.as_secs_f64()).mean());
+        means.collect()
     }
 
     fn figures(&self, span: Span, at: usize, device: &Device) -> Figures {
@@ -200,9 +250,11 @@ impl Recording {
             });
             Line::new(points.collect(), span.every)
         };
+        let there = line(&|_| Some(0.0));
         let mut figures = Figures {
             device: device.clone(),
-            samples: line(&|_| Some(0.0)).within(span.from, span.to).count() as u64,
+            samples: there.within(span.from, span.to).count() as u64,
+            covered: span.covered(there.area(span.from, span.to)),
             ..Figures::default()
         };
         let power = line(&|it| it.power_w);
@@ -298,6 +350,10 @@ struct Span {
 impl Span {
     fn length(self) -> f64 {
         self.to - self.from
+    }
+
+    fn holds(self, at: Nanos) -> bool {
+        (self.from..=self.to).contains(&at.as_secs_f64())
     }
 
     fn covered(self, area: Area) -> f64 {

@@ -5,13 +5,15 @@
 //! It leaves to others how to fetch an exporter's page, which interval is a run's, and what the figures mean for the run.
 //!
 //! 1. A [`Source`] of devices is [`nvml::Nvml`] or [`dcgm::Exporter`]; the host's is [`rapl::Rapl`].
-//! 2. A [`Watch`] reads them at an interval on a thread of its own, and gives a [`Recording`].
+//! 2. A [`Watch`] reads them at an interval on a thread of its own, and gives a [`Recording`], entry by entry while it
+//!    goes on and as a whole at its end.
 //! 3. [`Recording::over`] makes figures of an interval, and [`per_tokens`] those for a million tokens.
 //!
 //! What is not measured is absent. It is never zero.
 #![deny(unsafe_code)]
 
 pub mod dcgm;
+mod entry;
 mod exposition;
 mod fold;
 pub mod nvml;
@@ -20,7 +22,8 @@ mod reading;
 mod tokens;
 mod watch;
 
+pub use entry::{Entry, Failed, Head, Recording, Sample};
 pub use fold::{EnergyFrom, Figures, Host, Telemetry, Throttled};
 pub use reading::{Choice, Device, Facts, Reading, Reason, Source, held};
 pub use tokens::{PerTokens, per_tokens};
-pub use watch::{Recording, Sample, Watch};
+pub use watch::{Aside, Monitor, Watch};

@@ -7,7 +7,7 @@ mod library;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::reading::{Choice, Device, Facts, Reading, Source};
 use library::{Clock, Handle, Library};
@@ -16,6 +16,15 @@ pub use library::NvmlError;
 
 /// The library's name where the driver is installed.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// The variable with the library's path, where the driver is installed elsewhere.
+pub const VARIABLE: &str = "RUNNER_NVML_LIBRARY";
+
+/// The library: what [`VARIABLE`] names, else [`LIBRARY`].
+fn library() -> PathBuf {
+    let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    PathBuf::from(named.unwrap_or_else(|| LIBRARY.into()))
+}
 
 /// NVML, initialised.
 pub struct Nvml {
@@ -30,7 +39,7 @@ impl Nvml {
     /// # Errors
     /// If there is no driver, if it does not work, or if none of its devices is chosen.
     pub fn open(choice: &Choice) -> Result<Self, NvmlError> {
-        Nvml::open_at(Path::new(LIBRARY), choice)
+        Nvml::open_at(&library(), choice)
     }
 
     /// The same with the library at this path.

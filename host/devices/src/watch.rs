@@ -7,52 +7,26 @@ use std::time::Duration;
 
 use model::clock::Clock;
 use model::units::Nanos;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use crate::entry::{Entry, Failed, Head, Recording, Sample};
 use crate::rapl::Rapl;
 use crate::reading::{Facts, Reading, Source};
-
-/// More samples are thinned out, and the interval is doubled: ten hours at one in a second.
-const MOST_SAMPLES: usize = 36_000;
 
 /// How long a source may take to give its last reading: a driver that hangs holds no run up.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
-/// What all devices said at an instant.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Sample {
-    /// When, since the origin of the run's clock.
-    pub at_ns: Nanos,
-    /// The devices in the order of the facts. Absent is one that said nothing; there may be fewer than in the facts.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub devices: Vec<Option<Reading>>,
-    /// What the host has drawn since the recording began, in joules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_j: Option<f64>,
+/// What goes along with a recording, on its thread.
+pub trait Aside: Send {
+    /// The thread has begun.
+    fn begin(&mut self) {}
+
+    /// An entry was added to the recording. Of readings that fail again and again, few are entries.
+    fn note(&mut self, entry: &Entry);
 }
 
-/// What was recorded of devices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Recording {
-    /// Which devices there are; absent where none are measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub facts: Option<Facts>,
-    /// What of the host is counted, such as `package-0`; nothing where it is not.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub host: Vec<String>,
-    /// The time from one sample to the next.
-    pub every_ns: Nanos,
-    /// The samples, the earliest first.
-    pub samples: Vec<Sample>,
-    /// How many readings failed.
-    #[serde(default)]
-    pub failed: u64,
-    /// Why the last of these failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+/// Nothing goes along.
+impl Aside for () {
+    fn note(&mut self, _: &Entry) {}
 }
 
 /// Devices that are being recorded. The recording ends when this is dropped.
@@ -70,15 +44,15 @@ impl Watch {
     pub fn start(
         clock: Clock,
         every: Nanos,
-        source: Option<Box<dyn Source>>,
-        host: Option<Rapl>,
+        (source, host): (Option<Box<dyn Source>>, Option<Rapl>),
+        aside: impl Aside + 'static,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Mutex::new(Recording {
+        let head = Head {
             facts: source.as_ref().map(|source| source.facts().clone()),
             host: host.iter().flat_map(Rapl::names).cloned().collect(),
             every_ns: Nanos(every.0.max(1)),
-            ..Recording::default()
-        }));
+        };
+        let shared = Arc::<Mutex<Recording>>::default();
         let (stop, stopped) = channel();
         let (end, ended) = channel();
         let mut recorder = Recorder {
@@ -86,9 +60,15 @@ impl Watch {
             source,
             host,
             shared: Arc::clone(&shared),
+            aside,
+            failed: Failed::default(),
         };
+        // Before the thread begins, so that an onlooker sees at once which devices there are.
+        lock(&shared).enter(Entry::Head(head.clone()));
         let thread = std::thread::Builder::new().name("devices".to_owned());
         thread.spawn(move || {
+            recorder.aside.begin();
+            recorder.aside.note(&Entry::Head(head));
             recorder.run(&stopped);
             drop(end);
         })?;
@@ -99,9 +79,9 @@ impl Watch {
         })
     }
 
-    /// The latest sample.
-    pub fn latest(&self) -> Option<Sample> {
-        lock(&self.shared).samples.last().cloned()
+    /// What shows the latest sample for as long as the recording goes on.
+    pub fn monitor(&self) -> Monitor {
+        Monitor(Arc::clone(&self.shared))
     }
 
     /// Ends the recording with a last sample, and gives it. Where the devices do not answer, it does without that sample.
@@ -112,18 +92,32 @@ impl Watch {
     }
 }
 
+/// Shows the latest sample of a recording.
+#[derive(Clone, Debug)]
+pub struct Monitor(Arc<Mutex<Recording>>);
+
+impl Monitor {
+    /// The devices and the latest sample; absent before the first, and once the recording has ended.
+    pub fn latest(&self) -> Option<(Facts, Sample)> {
+        let recording = lock(&self.0);
+        Some((recording.facts.clone()?, recording.samples.last()?.clone()))
+    }
+}
+
 fn lock(shared: &Mutex<Recording>) -> MutexGuard<'_, Recording> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Recorder {
+struct Recorder<A> {
     clock: Clock,
     source: Option<Box<dyn Source>>,
     host: Option<Rapl>,
     shared: Arc<Mutex<Recording>>,
+    aside: A,
+    failed: Failed,
 }
 
-impl Recorder {
+impl<A: Aside> Recorder<A> {
     fn run(&mut self, stopped: &Receiver<()>) {
         let mut due = self.clock.now();
         loop {
@@ -135,6 +129,9 @@ impl Recorder {
                 Ok(()) => break self.sample(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+        }
+        if self.failed.count > 0 {
+            self.aside.note(&Entry::Failed(self.failed.clone()));
         }
     }
 
@@ -163,35 +160,37 @@ impl Recorder {
             devices: devices.unwrap_or_default(),
             host_j,
         };
-        let mut recording = lock(&self.shared);
-        if let Some(source) = &self.source
-            && let Some(facts) = &mut recording.facts
-            && facts.devices.len() < source.facts().devices.len()
-        {
-            *facts = source.facts().clone();
+        if let Some(head) = self.grown() {
+            self.enter(Entry::Head(head), true);
         }
-        recording.failed += errors.len() as u64;
-        if let Some(error) = errors.pop() {
-            recording.error = Some(error);
+        for error in errors {
+            let count = self.failed.count + 1;
+            self.failed = Failed { count, error };
+            // A device that is lost for hours fills no disk with its errors.
+            self.enter(Entry::Failed(self.failed.clone()), count.is_power_of_two());
         }
         if !sample.devices.is_empty() || sample.host_j.is_some() {
-            recording.add(sample);
+            self.enter(Entry::Sample(sample), true);
         }
     }
-}
 
-impl Recording {
-    /// Adds a sample, and thins the others out where there are too many.
-    fn add(&mut self, sample: Sample) {
-        if self.samples.len() >= MOST_SAMPLES {
-            let mut at = 0;
-            self.samples.retain(|_| {
-                at += 1;
-                at % 2 == 1
-            });
-            self.every_ns = self.every_ns + self.every_ns;
+    /// The new facts, where devices were added.
+    fn grown(&self) -> Option<Head> {
+        let facts = self.source.as_ref()?.facts();
+        let recording = lock(&self.shared);
+        let known = recording.facts.as_ref()?.devices.len();
+        (known < facts.devices.len()).then(|| Head {
+            facts: Some(facts.clone()),
+            host: recording.host.clone(),
+            every_ns: recording.every_ns,
+        })
+    }
+
+    fn enter(&mut self, entry: Entry, is_noted: bool) {
+        if is_noted {
+            self.aside.note(&entry);
         }
-        self.samples.push(sample);
+        lock(&self.shared).enter(entry);
     }
 }
 
@@ -229,6 +228,55 @@ mod tests {
         }
     }
 
+    /// Keeps the entries.
+    #[derive(Clone, Default)]
+    struct Noted(Arc<Mutex<Vec<Entry>>>);
+
+    impl Aside for Noted {
+        fn note(&mut self, entry: &Entry) {
+            self.0.lock().unwrap().push(entry.clone());
+        }
+    }
+
+    #[test]
+    fn readings_that_fail_for_hours_are_few_entries() {
+        struct Lost(Facts, Arc<AtomicU64>);
+        impl Source for Lost {
+            fn facts(&self) -> &Facts {
+                &self.0
+            }
+            fn read(&mut self) -> Result<Vec<Option<Reading>>, String> {
+                let count = self.1.fetch_add(1, Ordering::SeqCst) + 1;
+                Err(format!("lost {count}"))
+            }
+        }
+        let read = Arc::new(AtomicU64::new(0));
+        let source = Lost(Facts::default(), Arc::clone(&read));
+        let noted = Noted::default();
+        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
+        let watch = Watch::start(Clock::start(), Nanos(1), sources, noted.clone()).unwrap();
+        while read.load(Ordering::SeqCst) < 100 {
+            std::thread::yield_now();
+        }
+        let recording = watch.finish();
+        let read = read.load(Ordering::SeqCst);
+        assert_eq!(recording.failed, read);
+        assert_eq!(recording.error, Some(format!("lost {read}")));
+        let entries = noted.0.lock().unwrap();
+        // The head, one for each power of two, and the last.
+        assert_eq!(
+            entries.len() as u32,
+            1 + (u64::BITS - read.leading_zeros()) + 1
+        );
+        assert_eq!(
+            entries.last(),
+            Some(&Entry::Failed(Failed {
+                count: read,
+                error: format!("lost {read}")
+            }))
+        );
+    }
+
     #[test]
     fn samples_from_the_first_instant_to_the_last() {
         let read = Arc::new(AtomicU64::new(0));
@@ -237,12 +285,24 @@ mod tests {
             read: Arc::clone(&read),
         };
         let clock = Clock::start();
-        let watch = Watch::start(clock, Nanos(1_000), Some(Box::new(source)), None).unwrap();
+        let noted = Noted::default();
+        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
+        let watch = Watch::start(clock, Nanos(1_000), sources, noted.clone()).unwrap();
+        let monitor = watch.monitor();
         while read.load(Ordering::SeqCst) < 20 {
             std::thread::yield_now();
         }
-        assert!(watch.latest().is_some());
+        assert!(monitor.latest().is_some());
         let recording = watch.finish();
+        assert_eq!(monitor.latest(), None, "it has ended");
+        let mut again = Recording::default();
+        noted
+            .0
+            .lock()
+            .unwrap()
+            .drain(..)
+            .for_each(|entry| again.enter(entry));
+        assert_eq!(again, recording, "the entries are the recording");
         let samples = &recording.samples;
         let read = read.load(Ordering::SeqCst);
         assert_eq!(
@@ -267,8 +327,10 @@ mod tests {
             facts: Facts::default(),
             read,
         };
-        let watch = Watch::start(clock, hour, Some(Box::new(source)), None).unwrap();
-        while watch.latest().is_none() {
+        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
+        let watch = Watch::start(clock, hour, sources, ()).unwrap();
+        let monitor = watch.monitor();
+        while monitor.latest().is_none() {
             std::thread::yield_now();
         }
         assert_eq!(watch.finish().samples.len(), 2);
@@ -287,27 +349,8 @@ mod tests {
                 }
             }
         }
-        let source = Box::new(Hangs(Facts::default()));
-        let watch = Watch::start(Clock::start(), Nanos(1), Some(source), None).unwrap();
+        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(Hangs(Facts::default()))), None);
+        let watch = Watch::start(Clock::start(), Nanos(1), sources, ()).unwrap();
         assert_eq!(watch.finish().samples, []);
-    }
-
-    #[test]
-    fn many_samples_are_thinned_out() {
-        let mut recording = Recording {
-            every_ns: Nanos(10),
-            ..Recording::default()
-        };
-        for at in 0..=MOST_SAMPLES as u64 {
-            recording.add(Sample {
-                at_ns: Nanos(at * 10),
-                ..Sample::default()
-            });
-        }
-        assert_eq!(recording.samples.len(), MOST_SAMPLES / 2 + 1);
-        assert_eq!(recording.every_ns, Nanos(20));
-        let steps = recording.samples.windows(2);
-        let mut steps = steps.map(|two| two[1].at_ns.since(two[0].at_ns));
-        assert!(steps.all(|step| step == Nanos(20)));
     }
 }

@@ -1,8 +1,8 @@
 //! Figures of samples that are made here, with exact numbers.
 
 use super::*;
+use crate::entry::Sample;
 use crate::reading::Facts;
-use crate::watch::Sample;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -53,12 +53,17 @@ fn figures_of_a_device() {
     assert_eq!(telemetry.duration_s, 10.0);
     assert_eq!(telemetry.energy_j, Some(3_100.0));
     assert_eq!(telemetry.driver.as_deref(), Some("575"));
+    assert_eq!(telemetry.mean_power_w, Some(310.0));
+    assert_eq!(telemetry.max_power_w, Some(400.0));
+    assert_eq!(telemetry.peak_memory, Some(71 << 30));
+    assert_eq!(telemetry.mean_utilization, Some(0.5));
     let figures = &telemetry.devices[0];
     assert_eq!(
         *figures,
         Figures {
             device: Device::default(),
             samples: 11,
+            covered: 1.0,
             energy_j: Some(3_100.0),
             energy_from: Some(EnergyFrom::Counter),
             mean_power_w: Some(310.0),
@@ -118,9 +123,10 @@ fn what_was_not_said_is_absent_and_not_zero() {
     let silent = recording(10, |_| vec![Some(Reading::default()), None]);
     let telemetry = over(&silent, 0, 10);
     assert_eq!(telemetry.energy_j, None);
-    for (figures, samples) in telemetry.devices.iter().zip([11, 0]) {
+    for (figures, (samples, covered)) in telemetry.devices.iter().zip([(11, 1.0), (0, 0.0)]) {
         let expected = Figures {
             samples,
+            covered,
             notes: vec!["the energy is absent: the device does not say what it draws".to_owned()],
             ..Figures::default()
         };
@@ -211,4 +217,70 @@ fn the_host_is_apart_from_its_devices() {
         host.note.unwrap(),
         "the host's energy is absent: the counter was read once at most"
     );
+}
+
+#[test]
+fn devices_together() {
+    let reading = |power: f64, used: u64, utilization: f64| {
+        Some(Reading {
+            power_w: Some(power),
+            memory_used: Some(used),
+            utilization: Some(utilization),
+            ..Reading::default()
+        })
+    };
+    // Each has its largest power at another instant; both together are the largest at the sixth second.
+    let two = recording(10, |second| match second {
+        4 => vec![reading(500.0, 10, 1.0), reading(100.0, 90, 0.5)],
+        6 => vec![reading(350.0, 60, 1.0), reading(350.0, 70, 0.5)],
+        8 => vec![reading(900.0, 99, 1.0), None],
+        _ => vec![reading(300.0, 50, 1.0), reading(200.0, 50, 0.5)],
+    });
+    let telemetry = over(&two, 0, 10);
+    assert_eq!(telemetry.max_power_w, Some(700.0));
+    assert_eq!(telemetry.peak_memory, Some(130));
+    assert_eq!(telemetry.mean_utilization, Some(0.75));
+    let each: Vec<f64> = telemetry
+        .devices
+        .iter()
+        .filter_map(|it| it.energy_j)
+        .collect();
+    assert_eq!(telemetry.energy_j, Some(each.iter().sum()));
+    assert_eq!(
+        telemetry.mean_power_w,
+        telemetry.energy_j.map(|it| it / 10.0)
+    );
+    let spans =
+        |upto: u64| (0..upto).map(|second| (Nanos(second * SECOND), Nanos((second + 1) * SECOND)));
+    let power = two.power_over(spans(7)).unwrap();
+    // Lines join the samples; the last interval is half of the way to the eighth second, which lacks a device.
+    assert_eq!(power, [500.0, 500.0, 500.0, 550.0, 550.0, 600.0, 600.0]);
+    assert_eq!(
+        two.power_over(spans(11)),
+        None,
+        "the eleventh has no samples"
+    );
+    // Of one that states nothing, nothing is stated of all.
+    let silent = recording(10, |_| {
+        vec![reading(300.0, 50, 1.0), Some(Reading::default())]
+    });
+    let telemetry = over(&silent, 0, 10);
+    assert_eq!(
+        (telemetry.mean_power_w, telemetry.max_power_w),
+        (None, None)
+    );
+    assert_eq!(
+        (telemetry.peak_memory, telemetry.mean_utilization),
+        (None, None)
+    );
+}
+
+#[test]
+fn samples_that_are_missing_cover_nothing() {
+    let read = |second: u64| (second < 10 || second > 30).then(Reading::default);
+    let telemetry = over(&recording(40, |second| vec![read(second)]), 0, 40);
+    // From 0 to 9 and from 31 to 40.
+    assert_eq!(telemetry.devices[0].covered, 18.0 / 40.0);
+    let whole = over(&recording(40, |_| vec![Some(Reading::default())]), 5, 35);
+    assert_eq!(whole.devices[0].covered, 1.0);
 }

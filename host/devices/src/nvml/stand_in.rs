@@ -3,16 +3,17 @@
 #![allow(missing_docs, clippy::missing_safety_doc)]
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-static READY: AtomicBool = AtomicBool::new(false);
+/// How often it was initialised and not yet shut down: a program may do so several times.
+static READY: AtomicU64 = AtomicU64::new(0);
 static ENERGY: AtomicU64 = AtomicU64::new(5_000_000);
 
 /// Handles that are no addresses: a program that looks behind them crashes.
 const HANDLES: [usize; 2] = [0x11, 0x22];
 
 fn index(device: *mut c_void) -> Option<usize> {
-    if !READY.load(Ordering::SeqCst) {
+    if READY.load(Ordering::SeqCst) == 0 {
         return None;
     }
     HANDLES.iter().position(|handle| *handle == device as usize)
@@ -40,14 +41,14 @@ pub unsafe extern "C" fn nvmlInit_v2() -> c_int {
     if cfg!(no_driver) {
         return 9;
     }
-    READY.store(true, Ordering::SeqCst);
+    READY.fetch_add(1, Ordering::SeqCst);
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlShutdown() -> c_int {
     // Shut down without having been initialised: the tests would see the process end.
-    if !READY.swap(false, Ordering::SeqCst) {
+    if READY.fetch_sub(1, Ordering::SeqCst) == 0 {
         std::process::abort();
     }
     0
