@@ -17,7 +17,7 @@ const GRAPH: [(&str, &[&str]); 23] = [
     ("fleet", &["model"]),
     ("hub", &["model"]),
     ("launch", &["model"]),
-    ("result", &["model"]),
+    ("result", &["devices", "model"]),
     ("reader", &["model"]),
     ("simulator", &["model"]),
     ("load", &["model", "result"]),
@@ -29,11 +29,12 @@ const GRAPH: [(&str, &[&str]); 23] = [
     ("scenario", &["model", "reader", "result"]),
     (
         "report",
-        &["audit", "model", "result", "scenario", "search"],
+        &["audit", "devices", "model", "result", "scenario", "search"],
     ),
     (
         "session",
         &[
+            "devices",
             "hub",
             "load",
             "model",

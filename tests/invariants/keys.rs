@@ -33,6 +33,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
         "load.think-time=1s",
     ];
     let cancelled = ["request.cancel-share=0.1", "request.cancel-after=1s"];
+    let watched = ["run.device-metrics=nvml", "run.device-interval=5s"];
     let trace = format!("load.trace.file={times}");
     let exact = "scorers=[{plugin='scorers/exact-match.wasm'}]";
     let scorer = "scorers=[{plugin='scorers/exact-match.wasm', config={strip=false}}]";
@@ -50,6 +51,9 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
         "request.extra-body" => (&[], Some("request.extra-body.a=1".into())),
         "request.adapter-assignment" => (&["request.adapters=a"], None),
         "request.cancel-share" | "request.cancel-after" => (&cancelled, None),
+        "run.device-metrics" => (&watched, Some("http://127.0.0.1:1/metrics".into())),
+        "run.device-interval" | "run.devices" => (&watched, None),
+        "cost.currency" => (&["cost.per-hour=2"], None),
         "goodput.METRIC" => (&[], Some("goodput.ttft=7".into())),
         "thresholds.FIGURE" => (&[], Some("thresholds.ttft.p99=<= 7ms".into())),
         "scorers[].plugin" => (&[], Some(exact.into())),

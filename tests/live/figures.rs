@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use devices::{Device, Facts, Reading};
 use model::arrival::{Due, Trace};
 use model::units::Nanos;
 use session::live::cells::{ERROR, Quantiles};
@@ -134,6 +135,51 @@ async fn in_the_end_the_page_says_what_the_summary_says() {
     let upto = |le| page.value("runner_time_to_first_token_seconds_bucket", &[("le", le)]);
     assert_eq!((upto("0.1"), upto("0.15")), (0.0, answered));
     assert_eq!(page.of("runner_client_cpu_ratio", &[]).count(), 0);
+}
+
+/// What a device does not say has no series, and a device that says nothing has none.
+#[tokio::test(start_paused = true)]
+async fn devices_have_series_while_they_are_read() {
+    let ran = Trial::of(SCENARIO).run().await;
+    let none = page(&ran);
+    assert_eq!(none.of("runner_device_power_watts", &[]).count(), 0);
+    let device = |index, uuid: &str| Device {
+        index: Some(index),
+        uuid: Some(uuid.to_owned()),
+        ..Device::default()
+    };
+    let facts = Facts {
+        devices: vec![device(0, "GPU-a"), device(3, "GPU-b"), device(4, "GPU-c")],
+        ..Facts::default()
+    };
+    let reading = |power_w, sm_clock_mhz| {
+        Some(Reading {
+            power_w,
+            sm_clock_mhz,
+            ..Reading::default()
+        })
+    };
+    let sample = devices::Sample {
+        devices: vec![
+            reading(Some(350.5), None),
+            reading(Some(90.0), Some(1_980.0)),
+            None,
+        ],
+        ..devices::Sample::default()
+    };
+    let snapshot = Snapshot {
+        devices: Some((facts, sample)),
+        ..ran.live.snapshot()
+    };
+    let identity = Identity::of("20260102-030405-trial", &ran.plan);
+    let page = Page::read(&exposition::page(&identity, snapshot));
+    let power = |device| page.value("runner_device_power_watts", &[("device", device)]);
+    assert_eq!((power("0"), power("3")), (350.5, 90.0));
+    assert_eq!(page.of("runner_device_power_watts", &[]).count(), 2);
+    let clock = [("device", "3"), ("uuid", "GPU-b")];
+    assert_eq!(page.value("runner_device_sm_clock_hertz", &clock), 1.98e9);
+    assert_eq!(page.of("runner_device_sm_clock_hertz", &[]).count(), 1);
+    assert_eq!(page.of("runner_device_temperature_celsius", &[]).count(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,6 +50,7 @@ fn run() -> Run {
         interrupted: false,
         recorded_histories: false,
         damage: None,
+        cost: None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! A run's folder on disk: which files it holds, and reading and writing the small ones.
 //!
-//! `plan.json` and `environment.json` are written before the first request, the records during the run
-//! (`record`), and `status.json`, `client.json`, `server.json`, `dataset.json`, `cache.json`, `assessment.json` and
-//! `summary.json` after it. However the run ends, the files written until then are readable: the summary is a function of
-//! the other files.
+//! `plan.json` and `environment.json` are written before the first request, the records (`record`) and the samples of
+//! devices (`telemetry`) during the run, and `status.json`, `client.json`, `server.json`, `dataset.json`, `cache.json`,
+//! `assessment.json` and `summary.json` after it. However the run ends, the files written until then are readable: the
+//! summary is a function of the other files.
 
 mod below;
 mod facts;
@@ -21,6 +21,7 @@ use crate::environment::Environment;
 use crate::private;
 use crate::record::{self, Ended, RecordError, Written};
 use crate::repeat::Repeat;
+use crate::telemetry;
 use kept::without_secrets;
 use model::clean;
 use model::exchange::{Exchange, Phase};
@@ -193,7 +194,7 @@ impl RunFolder {
     pub fn discard_unbegun(&self) {
         let begun = [record::FILE, LOG];
         if !begun.iter().any(|name| self.0.join(name).exists()) {
-            for name in [PLAN, ENVIRONMENT, REPEAT, STATUS] {
+            for name in [PLAN, ENVIRONMENT, REPEAT, STATUS, telemetry::FILE] {
                 let _ = std::fs::remove_file(self.0.join(name));
             }
             // Fails, as it should, where anything else lies there.
@@ -394,6 +395,7 @@ impl RunFolder {
             fleet: self.read_if_there(FLEET)?,
             client: self.read_if_there(CLIENT)?,
             server: self.read_if_there(SERVER)?,
+            devices: telemetry::read(&self.0)?,
             dataset: self.read_if_there(DATASET)?,
             cache: self.read_if_there(CACHE)?,
             ..facts

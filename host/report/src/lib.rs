@@ -26,6 +26,7 @@ pub mod repeats;
 pub mod schema;
 pub mod search;
 pub mod sweep;
+pub mod telemetry;
 pub mod text;
 pub mod view;
 

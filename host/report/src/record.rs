@@ -7,6 +7,7 @@
 mod check;
 mod lines;
 mod merge;
+pub(crate) mod lines;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Write};

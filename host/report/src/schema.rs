@@ -11,9 +11,10 @@ use model::exchange::Exchange;
 use result::summary::Summary;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "summary",
     "exchange",
+    "devices",
     "audit",
     "comparison",
     "repeats",
@@ -26,6 +27,7 @@ pub fn schema(name: &str) -> Option<String> {
     let schema = match name {
         "summary" => schema_for!(Summary),
         "exchange" => schema_for!(Exchange),
+        "devices" => schema_for!(devices::Entry),
         "audit" => schema_for!(audit::Report),
         "comparison" => schema_for!(Compared),
         "repeats" => schema_for!(Repeats),

@@ -12,7 +12,7 @@ use search::Load;
 use search::sweep::{At, Curve, NoKnee, Place, Point, Run, curve};
 
 /// The figures of the table, with their headings.
-const COLUMNS: [(&str, &str); 7] = [
+const COLUMNS: [(&str, &str); 9] = [
     ("throughput.requests-per-s", "req/s"),
     ("throughput.output-tokens-per-s", "out tok/s"),
     ("ttft.median", "TTFT P50"),
@@ -20,7 +20,12 @@ const COLUMNS: [(&str, &str); 7] = [
     ("tpot.mean", "TPOT mean"),
     ("e2e.p99", "E2E P99"),
     ("requests.success-share", "answered"),
+    ("devices.energy-per-million-output-tokens", "J/M out tok"),
+    ("cost.per-million-output-tokens", "cost/M out"),
 ];
+
+/// Of these, those at the end that a table has only where a run has them.
+const ASKED_FOR: usize = 2;
 
 /// A sweep, as far as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +91,16 @@ impl SweptRun {
 }
 
 impl Sweep {
+    /// The columns of the table.
+    fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let always = COLUMNS.len() - ASKED_FOR;
+        let columns = COLUMNS.into_iter().enumerate();
+        columns.filter_map(move |(place, column)| {
+            let mut runs = self.runs.iter();
+            (place < always || runs.any(|run| run.figures.contains_key(column.0))).then_some(column)
+        })
+    }
+
     /// The sweep with its curve.
     pub fn result(&self) -> Result<'_> {
         let points: Vec<Point> = (self.runs.iter())
@@ -138,13 +153,13 @@ fn shown(name: &str, value: f64) -> String {
 pub fn text(sweep: &Sweep) -> String {
     let mut text = String::new();
     let _ = write!(text, "{:>10}", unit(sweep.load));
-    for (_, heading) in COLUMNS {
+    for (_, heading) in sweep.columns() {
         let _ = write!(text, " {heading:>11}");
     }
     text.push_str("  verdict\n");
     for run in &sweep.runs {
         let _ = write!(text, "{:>10}", short(run.at.number()));
-        for (name, _) in COLUMNS {
+        for (name, _) in sweep.columns() {
             let value = run.figures.get(name);
             let value = value.map_or_else(|| "-".to_owned(), |value| shown(name, *value));
             let _ = write!(text, " {value:>11}");

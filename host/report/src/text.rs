@@ -10,6 +10,7 @@
 //!
 //! [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
 
+mod devices;
 mod outcomes;
 mod padded;
 mod sessions;
@@ -50,6 +51,8 @@ pub fn text(summary: &Summary) -> String {
     sessions::dataset(&mut block, summary);
     client(&mut block, summary);
     server(&mut block, summary);
+    devices::devices(&mut block, summary);
+    devices::cost(&mut block, summary);
     cache(&mut block, summary);
     outcomes::failures(&mut block, summary);
     scores(&mut block, summary);

@@ -4,14 +4,18 @@
 //! A name is the figure's path in the summary's JSON: a metric of the catalogue with a statistic, or
 //! a section with a key. `metric` defines the metrics, `summary` computes the figures.
 
+mod whole;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Metric, Unit};
-use crate::summary::{Distribution, Summary, percentile_name, server};
+use crate::summary::{Distribution, Summary, percentile_name};
 use model::nearest;
+
+pub use whole::{WHOLE, Whole};
 
 /// The name of a figure.
 #[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -49,211 +53,7 @@ pub enum Better {
     Neither,
 }
 
-/// A figure of the run as a whole.
-pub struct Whole {
-    /// Its name.
-    pub name: &'static str,
-    /// What people call it.
-    pub label: &'static str,
-    /// Its unit, or nothing for a share or a number.
-    pub unit: &'static str,
-    /// Which way it is better.
-    pub better: Better,
-    /// How to read it from a summary.
-    read: fn(&Summary) -> Option<f64>,
-}
-
 use Better::{Higher, Lower, Neither};
-
-/// Every figure of the run as a whole.
-pub static WHOLE: [Whole; 30] = [
-    whole("requests.total", "Requests", "", Neither, |s| {
-        Some(s.requests.total as f64)
-    }),
-    whole(
-        "requests.successful",
-        "Successful requests",
-        "",
-        Neither,
-        |s| Some(s.requests.successful as f64),
-    ),
-    whole("requests.failed", "Failed requests", "", Lower, |s| {
-        Some(s.requests.failed as f64)
-    }),
-    whole("requests.success-share", "Success share", "", Higher, |s| {
-        s.requests.success_share
-    }),
-    whole("tokens.input", "Input tokens", "tokens", Neither, |s| {
-        s.tokens.input.total.map(|n| n as f64)
-    }),
-    whole("tokens.output", "Output tokens", "tokens", Neither, |s| {
-        s.tokens.output.total.map(|n| n as f64)
-    }),
-    whole(
-        "tokens.output-retokenized",
-        "Output tokens, retokenized",
-        "tokens",
-        Neither,
-        |s| s.tokens.output_retokenized.map(|n| n as f64),
-    ),
-    whole("throughput.duration-s", "Duration", "s", Neither, |s| {
-        s.throughput.duration_s
-    }),
-    whole(
-        "throughput.requests-per-s",
-        "Request throughput",
-        "req/s",
-        Higher,
-        |s| s.throughput.requests_per_s,
-    ),
-    whole(
-        "throughput.input-tokens-per-s",
-        "Input token throughput",
-        "tok/s",
-        Higher,
-        |s| s.throughput.input_tokens_per_s,
-    ),
-    whole(
-        "throughput.output-tokens-per-s",
-        "Output token throughput",
-        "tok/s",
-        Higher,
-        |s| s.throughput.output_tokens_per_s,
-    ),
-    whole(
-        "throughput.total-tokens-per-s",
-        "Total token throughput",
-        "tok/s",
-        Higher,
-        |s| s.throughput.total_tokens_per_s,
-    ),
-    whole(
-        "throughput.peak-output-tokens-per-s",
-        "Peak output token throughput",
-        "tok/s",
-        Neither,
-        |s| s.throughput.peak_output_tokens_per_s,
-    ),
-    whole(
-        "throughput.sent-requests-per-s",
-        "Requests sent",
-        "req/s",
-        Neither,
-        |s| s.throughput.sent_requests_per_s,
-    ),
-    whole(
-        "throughput.due-requests-per-s",
-        "Requests due",
-        "req/s",
-        Neither,
-        |s| s.throughput.due_requests_per_s,
-    ),
-    whole(
-        "throughput.drain-share",
-        "Share of the duration after the last request was sent",
-        "",
-        Neither,
-        |s| s.throughput.drain_share,
-    ),
-    whole(
-        "arrivals.due-gap-cv",
-        "Coefficient of variation of the gaps as due",
-        "",
-        Neither,
-        |s| s.arrivals?.due_gap_cv,
-    ),
-    whole(
-        "arrivals.sent-gap-cv",
-        "Coefficient of variation of the gaps as sent",
-        "",
-        Neither,
-        |s| s.arrivals?.sent_gap_cv,
-    ),
-    whole("concurrency.mean", "Concurrency", "", Neither, |s| {
-        s.concurrency.mean
-    }),
-    whole(
-        "concurrency.peak",
-        "Peak concurrent requests",
-        "",
-        Neither,
-        |s| s.concurrency.peak.map(|n| n as f64),
-    ),
-    whole(
-        "goodput.requests-per-s",
-        "Request goodput",
-        "req/s",
-        Higher,
-        |s| s.goodput.as_ref()?.requests_per_s,
-    ),
-    whole(
-        "goodput.slo-attainment",
-        "SLO attainment",
-        "",
-        Higher,
-        |s| s.goodput.as_ref()?.slo_attainment,
-    ),
-    whole(
-        "goodput.output-tokens-per-s",
-        "Output token goodput",
-        "tok/s",
-        Higher,
-        |s| s.goodput.as_ref()?.output_tokens_per_s,
-    ),
-    whole("sessions.total", "Sessions", "", Neither, |s| {
-        Some(s.sessions?.total as f64)
-    }),
-    whole("sessions.complete", "Complete sessions", "", Neither, |s| {
-        Some(s.sessions?.complete as f64)
-    }),
-    whole(
-        "sessions.failed",
-        "Sessions with a failure",
-        "",
-        Lower,
-        |s| Some(s.sessions?.failed as f64),
-    ),
-    whole(
-        "sessions.cut-short",
-        "Sessions cut short",
-        "",
-        Neither,
-        |s| Some(s.sessions?.cut_short as f64),
-    ),
-    whole(
-        "sessions.sessions-per-s",
-        "Session throughput",
-        "sessions/s",
-        Higher,
-        |s| s.sessions?.sessions_per_s,
-    ),
-    whole(
-        "sessions.turns-per-s",
-        "Turn throughput",
-        "turns/s",
-        Higher,
-        |s| s.sessions?.turns_per_s,
-    ),
-    whole("server.preemptions", "Server preemptions", "", Lower, |s| {
-        s.server.as_ref()?.counted(server::Figure::Preemptions)
-    }),
-];
-
-const fn whole(
-    name: &'static str,
-    label: &'static str,
-    unit: &'static str,
-    better: Better,
-    read: fn(&Summary) -> Option<f64>,
-) -> Whole {
-    Whole {
-        name,
-        label,
-        unit,
-        better,
-        read,
-    }
-}
 
 impl Figure {
     /// The figure's value in a summary; absent if it was not measured, or if the percentile was not

@@ -6,6 +6,7 @@ mod cache;
 mod client;
 mod course;
 mod fleet;
+mod devices;
 mod input;
 mod load;
 mod rules;
@@ -135,6 +136,12 @@ findings! {
     CacheDiffers = "cache-differs", cache::differs;
     /// The server put requests back that it had begun.
     Preempted = "preempted", server::preempted;
+    /// Heat or the power supply kept a device's clock down.
+    DeviceThrottled = "device-throttled", devices::throttled;
+    /// The limit on a device's power kept its clock down.
+    DevicePowerCapped = "device-power-capped", devices::power_capped;
+    /// The telemetry of a device has gaps.
+    DeviceGaps = "device-gaps", devices::gaps;
     /// A figure drifted over the steady window.
     Drift = "drift", course::drift;
     /// Throughput oscillated with a period.

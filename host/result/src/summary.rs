@@ -32,6 +32,7 @@ pub mod server;
 mod sessions;
 mod steady;
 mod survey;
+pub mod telemetry;
 mod tokens;
 
 #[cfg(test)]
@@ -64,6 +65,7 @@ pub use requests::{Failures, Requests};
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
+pub use telemetry::{Cost, Devices, Price};
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 
 use crate::finding::{self, Finding, Verdict};
@@ -124,6 +126,12 @@ pub struct Summary {
     /// The server's own metrics; absent if they were not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// What the devices did and drew during the measurement; absent if they were not sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Devices>,
+    /// What the measurement cost; absent if the scenario names no price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// What of the prompts repeats, and what the server found in its prefix cache; absent if it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<cache::Cache>,

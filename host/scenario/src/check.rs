@@ -151,6 +151,13 @@ fn short(found: String) -> String {
 pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     let mut problems = load::gaps(scenario);
     request::gaps(&scenario.request, &mut problems);
+    if let (Some(currency), None) = (&scenario.cost.currency, &scenario.cost.per_hour) {
+        problems.push(
+            Problem::new("`cost.currency` is set, and `cost.per-hour` is not")
+                .at(currency.place.clone(), "the currency of what?")
+                .help("add what the machines cost per hour (--cost-per-hour), or leave the currency out"),
+        );
+    }
     problems
 }
 

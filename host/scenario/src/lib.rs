@@ -24,6 +24,7 @@ use table::table;
 mod about;
 mod check;
 pub mod comparability;
+mod devices;
 mod field;
 mod key;
 mod load;
@@ -41,6 +42,7 @@ mod tests;
 mod value;
 
 pub use about::About;
+pub use devices::{Cost, DeviceMetrics, Run};
 pub use field::Entry;
 pub use key::{Flag, Key, heading, keys};
 pub use load::{Arrival, Load, Ramp, Stage, Trace};
@@ -77,6 +79,10 @@ table! {
         timeouts: Timeouts;
         /// The scorers that judge the answers; if the list is empty, nothing judges them.
         scorers: Option<Vec<Located<Scorer>>>;
+        /// What is watched while the run goes on.
+        run: Run;
+        /// What a million tokens cost.
+        cost: Cost;
         /// What is reported.
         report: Report;
         /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as ttft:200 tpot:20 e2el:5000.

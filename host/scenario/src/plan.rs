@@ -21,13 +21,15 @@ use model::session::Users;
 use model::units::Nanos;
 use result::metric::Objective;
 use result::prefix::PAGE;
-use result::summary::Used;
+use result::summary::{Price, Used};
 use result::threshold::Threshold;
 
 use crate::load::SESSION_MEMORY;
 
+mod devices;
 mod request;
 
+pub use devices::WatchedDevices;
 pub use request::{Cancel, RequestOptions};
 
 /// A resolved run.
@@ -62,6 +64,12 @@ pub struct Plan {
     /// What the targets are asked in addition to the measured requests.
     #[serde(default, skip_serializing_if = "Controls::is_none")]
     pub control: Controls,
+    /// Which devices are sampled; absent if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_metrics: Option<WatchedDevices>,
+    /// What the devices or their machine cost; absent if it was not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Price>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
     /// Whether means and percentiles include requests that failed or were not sent, as infinitely late.

@@ -10,10 +10,11 @@ use model::connection::Timeouts;
 use model::file::PlannedFile;
 use model::plugin::Limits;
 use result::metric::Objective;
+use result::summary::Price;
 use result::threshold::Threshold;
 use scenario::plan::{
     ApiKey, Controls, Load, Plan, PlannedDataset, PlannedPlugin, PlannedTarget, PlannedTokenizer,
-    RequestOptions, Slice, Wiring,
+    RequestOptions, Slice, WatchedDevices, Wiring,
 };
 
 /// A plan, but for the model where the scenario names none.
@@ -45,6 +46,10 @@ pub struct Draft {
     pub timeouts: Timeouts,
     /// What the targets are asked beside answers.
     pub control: Controls,
+    /// Which devices are sampled, if any is.
+    pub device_metrics: Option<WatchedDevices>,
+    /// What the machines cost, if that is known.
+    pub cost: Option<Price>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
     /// Whether means and percentiles include requests that failed, as infinitely late.
@@ -103,6 +108,8 @@ impl Draft {
             connection: self.connection,
             timeouts: self.timeouts,
             control: self.control,
+            device_metrics: self.device_metrics,
+            cost: self.cost,
             percentiles: self.percentiles,
             failures_as_infinite: self.failures_as_infinite,
             goodput: self.goodput,

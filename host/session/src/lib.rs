@@ -33,6 +33,7 @@ pub mod resolve;
 pub mod reuse;
 pub mod run;
 pub mod sessions;
+pub mod telemetry;
 
 pub use check::{CheckError, Checked, Note};
 pub use draft::Draft;

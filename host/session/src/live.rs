@@ -22,6 +22,7 @@ pub use history::History;
 pub use snapshot::{Latency, Phase, Snapshot, Stopped};
 
 use crate::sessions::Sessions;
+use crate::telemetry::Telemetry;
 use due::DueCount;
 use totals::Totals;
 
@@ -54,6 +55,8 @@ pub struct Live {
     pub client: OnceLock<Client>,
     /// The server's own metrics, once the measurement has ended; absent if it was not asked.
     pub server: OnceLock<Server>,
+    /// The devices; none in virtual time, and where none is sampled.
+    pub telemetry: Telemetry,
     /// What the dataset did to its input, once it has given its last sample.
     pub remarks: Arc<OnceLock<Vec<Remark>>>,
     /// What the recorder wrote, once it has written everything.
@@ -232,6 +235,7 @@ impl Live {
             tpot,
             e2e,
             send_lag,
+            devices: self.telemetry.latest(),
             load: begun
                 .and_then(|begun| begun.vitals.as_ref())
                 .and_then(|vitals| vitals.load()),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use devices::Recording;
 use load::crew::{Crew, trip};
 use load::pace::Signal;
 use load::transport::Connect;
@@ -24,6 +25,7 @@ use crate::live::Live;
 use crate::prepare::salt;
 use crate::reuse::SentPrompts;
 use crate::run::{Control, Execute, Executor, RunError, Threads};
+use crate::telemetry::{self, NoDevices, Recorded};
 
 mod elsewhere;
 mod stated;
@@ -61,6 +63,9 @@ pub enum BeginError {
     /// A file of its folder could not be written.
     #[error(transparent)]
     Write(FolderError),
+    /// The devices that the plan names cannot be sampled.
+    #[error(transparent)]
+    Devices(#[from] NoDevices),
 }
 
 /// Why a run that began has no result.
@@ -113,6 +118,7 @@ pub struct Kept {
     fleet: Option<Fleet>,
     client: Option<Client>,
     server: Option<Server>,
+    devices: Option<Recording>,
     dataset: Option<Dataset>,
     kept: Result<(), FolderError>,
 }
@@ -170,6 +176,10 @@ impl Checked {
             let started = record.started.to_string();
             self.plan.load.salt = Some(salt(self.plan.load.seed, &started, &self.tokenizer));
         }
+        let devices = match executor.is_in_real_time() {
+            true => telemetry::open(&self.plan)?,
+            false => None,
+        };
         let folder = RunFolder::create(&record.output, &self.plan.name, &record.started)
             .map_err(BeginError::Create)?;
         let written = folder.begin(&self.plan, &record.environment);
@@ -193,11 +203,14 @@ impl Checked {
             run.parts.prompts = Some(Arc::new(prompts));
         }
         let signal = executor.signal();
+        let live = Live::timed_by(&run.timings);
+        live.telemetry.prepare(devices);
         let control = Control {
             crew: Crew::new(&signal),
             signal,
             live: Arc::new(Live::timed_by(&run.timings)),
             gate: None,
+            live: Arc::new(live),
         };
         Ok(Begun {
             run,
@@ -303,6 +316,7 @@ impl Loaded {
             ..client.clone()
         });
         let server = live.server.get().cloned();
+        let devices = live.telemetry.recorded();
         let remarks = live.remarks.get();
         let dataset = remarks.filter(|remarks| !remarks.is_empty());
         let dataset = dataset.map(|remarks| altered(remarks, &run.parts.secrets));
@@ -312,6 +326,11 @@ impl Loaded {
         if let Some(server) = &server {
             kept = kept.and(folder.write_server(server));
         }
+        let devices = devices.map(|Recorded { recording, written }| {
+            let so_far = std::mem::replace(&mut kept, Ok(()));
+            kept = so_far.and(written.map_err(FolderError::from));
+            recording
+        });
         if let Some(dataset) = &dataset {
             kept = kept.and(folder.write_dataset(dataset));
         }
@@ -325,6 +344,7 @@ impl Loaded {
             fleet: None,
             client,
             server,
+            devices,
             dataset,
             kept,
         }
@@ -390,6 +410,7 @@ impl Kept {
             fleet,
             client,
             server,
+            devices,
             dataset,
             mut kept,
         } = self;
@@ -442,6 +463,7 @@ impl Kept {
             fleet,
             client,
             server,
+            devices,
             dataset,
             cache,
             ..folder::facts(&run.plan, assessment, cut_short)

@@ -23,7 +23,8 @@ use sha2::{Digest, Sha256};
 
 use ahead::Ahead;
 use defaults::{
-    controls, goodput, limits, load_of, percentiles, request_options, thresholds, timeouts,
+    controls, cost, device_metrics, goodput, limits, load_of, percentiles, request_options,
+    thresholds, timeouts,
 };
 
 pub(crate) use alone::{Alone, alone};
@@ -258,6 +259,8 @@ impl<'s> Resolution<'s> {
             connection: self.wiring(),
             timeouts: timeouts(scenario),
             control: controls(scenario),
+            device_metrics: device_metrics(scenario),
+            cost: cost(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
             goodput: goodput(scenario),

@@ -159,6 +159,11 @@ fn workers(cores: usize) -> usize {
 pub trait Executor {
     /// What wakes the pacer of a run.
     fn signal(&self) -> Signal;
+
+    /// Whether time passes as it does elsewhere, so that what happens elsewhere can be measured.
+    fn is_in_real_time(&self) -> bool {
+        true
+    }
 }
 
 /// An [`Executor`] that runs plans over connections of this kind.
@@ -205,6 +210,10 @@ impl Executor for PausedClock {
     fn signal(&self) -> Signal {
         Signal::for_task()
     }
+
+    fn is_in_real_time(&self) -> bool {
+        false
+    }
 }
 
 impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
@@ -237,6 +246,10 @@ where
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let clock = control.clock();
     let vitals = Some(Vitals::new(clock));
+    let devices = control
+        .live
+        .telemetry
+        .watch(clock, folder, vitals.as_ref())?;
     let (stage, prepared) = Stage::set(
         plan,
         parts,
@@ -288,6 +301,7 @@ where
         let read = thread.join().unwrap_or(Ok(()));
         conducted = conducted.and(read.map_err(RunError::Thread));
     }
+    control.live.telemetry.finish(devices);
     stage.finish(conducted)
 }
 

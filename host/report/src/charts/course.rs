@@ -1,4 +1,4 @@
-//! The course of runs over time: throughput, requests in flight, those that wait for the cap, failures.
+//! The course of runs over time: throughput, requests in flight, those that wait for the cap, failures, power.
 
 use super::{Shown, keys, seconds, sentences};
 use crate::chart::number::{count, short, significant};
@@ -70,6 +70,8 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     } else if alone {
         keys.truncate(1);
     }
+    let title = "power of the devices (W)";
+    panels.extend(drawing.panel(title, "W", 72.0, &|course| course.power_w.clone()));
     let longest = drawing
         .courses()
         .map(|course| course.duration_s)
@@ -188,7 +190,7 @@ impl Drawing<'_> {
                     x: (from + to) / 2.0,
                     y: value,
                     text: match unit {
-                        "tok/s" => format!("{} tok/s", significant(value, 4)),
+                        "tok/s" | "W" => format!("{} {unit}", significant(value, 4)),
                         _ => short((value * 100.0).round() / 100.0, 4),
                     },
                 })

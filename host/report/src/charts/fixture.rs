@@ -79,8 +79,13 @@ pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
 
 /// A run of these exchanges.
 pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> Shown {
+    let facts = facts(&plan(label), Default::default(), false);
+    run_with(label, exchanges, facts)
+}
+
+/// The same with what else is known of it.
+pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> Shown {
     let plan = plan(label);
-    let facts: RunFacts = facts(&plan, Default::default(), false);
     let summary = Summary::of(&facts, exchanges);
     let reported = Reported {
         folder: format!("20260102-030405-{label}"),

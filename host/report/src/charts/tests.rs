@@ -1,8 +1,11 @@
 use super::*;
 use crate::chart::{Look, Shape, Width, svg};
-use crate::charts::fixture::{exchanges, run_of};
+use crate::charts::fixture::{exchanges, plan, run_of, run_with};
 use crate::exchanges::any_run;
+use crate::folder::facts;
+use devices::{Device, Facts, Reading, Recording, Sample};
 use model::exchange::Exchange;
+use model::units::Nanos;
 use proptest::prelude::*;
 
 fn names(charts: &Charts) -> Vec<&str> {
@@ -164,4 +167,40 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn power_that_was_sampled_throughout_has_a_panel() {
+    let course = |until_s: u64| {
+        let samples = (0..=until_s).map(|second| Sample {
+            at_ns: Nanos(second * 1_000_000_000),
+            devices: vec![Some(Reading {
+                power_w: Some(if second <= 4 { 200.0 } else { 300.0 }),
+                ..Reading::default()
+            })],
+            host_j: None,
+        });
+        let mut of = facts(&plan("one"), Default::default(), false);
+        of.devices = Some(Recording {
+            facts: Some(Facts {
+                devices: vec![Device::default()],
+                ..Facts::default()
+            }),
+            every_ns: Nanos(1_000_000_000),
+            samples: samples.collect(),
+            ..Recording::default()
+        });
+        let charts = Charts::of(&[run_with("one", &exchanges(60, 0), of)]);
+        named(&charts, "course").clone()
+    };
+    // The run is from 1 s to some 7 s.
+    let chart = course(9);
+    let power = chart.panels.last().unwrap();
+    assert_eq!(power.y.title, "power of the devices (W)");
+    let points = &power.marks[0].points;
+    assert_eq!(points.first().unwrap().y, Some(200.0));
+    assert_eq!(points.last().unwrap().y, Some(300.0));
+    let column = power.marks[0].column.as_ref().unwrap();
+    assert_eq!(column.cells[0].as_ref().unwrap().text, "200 W");
+    assert_eq!(course(3).panels.len(), chart.panels.len() - 1);
 }

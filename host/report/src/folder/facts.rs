@@ -37,6 +37,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             interrupted,
             recorded_histories: plan.request.history == History::Recorded,
             damage: None,
+            cost: plan.cost.clone(),
         },
         scorer_errors: assessment.error_count(),
         retokenized: assessment.retokenized,
@@ -46,6 +47,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         fleet: None,
         client: None,
         server: None,
+        devices: None,
         dataset: None,
         cache: None,
     }

@@ -85,7 +85,10 @@ fn row(
     let name = figure.to_string();
     let is_share = matches!(
         name.as_str(),
-        "requests.success-share" | "goodput.slo-attainment"
+        "requests.success-share"
+            | "goodput.slo-attainment"
+            | "devices.mean-utilization"
+            | "devices.throttled-share"
     );
     let told = |value: f64| match is_share {
         true => percent(value),

@@ -1,5 +1,7 @@
 //! Sections of a few figures each: goodput, sessions, steady state, tokens, what the dataset did, the server's own
-//! metrics, scores.
+//! metrics, devices, cost, scores.
+
+mod devices;
 
 use serde::Serialize;
 
@@ -27,6 +29,8 @@ pub(super) fn parts(summary: &Summary) -> Vec<Part> {
         cache(summary),
         dataset(summary),
         server(summary),
+        devices::devices(summary),
+        devices::cost(summary),
         scores(summary),
     ];
     let there = parts.into_iter().flatten();

@@ -1,5 +1,5 @@
-//! The lines of a file of records. A few bytes of a compressed file can become any number of bytes, so what is kept
-//! of it has a bound.
+//! The lines of a file of records, or of devices. A few bytes of a compressed file can become any number of bytes, so
+//! what is kept of it has a bound.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -13,12 +13,13 @@ use super::{FILE, LONGEST_LINE, RecordError};
 const WINDOW_LOG: u32 = 23;
 
 /// Reads line by line.
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: R,
     line: Vec<u8>,
 }
 
 impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
+    /// Those of the records in a run's folder.
     pub fn open(folder: &Path) -> Result<Self, RecordError> {
         Lines::of_file(&folder.join(FILE))
     }
@@ -33,6 +34,14 @@ impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
             path: path.to_owned(),
             cause,
         })?;
+        let path = folder.join(FILE);
+        Lines::at(&path).map_err(|cause| RecordError::Read { path, cause })
+    }
+
+    /// Those of a compressed file.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let mut decoder = Decoder::new(File::open(path)?)?;
+        decoder.window_log_max(WINDOW_LOG)?;
         Ok(Lines::of(BufReader::with_capacity(1 << 20, decoder)))
     }
 }

@@ -1,5 +1,6 @@
 //! The course of a run: tokens, requests in flight, waiting requests and failures in equal spans of time.
 
+use devices::Recording;
 use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
 use result::metric::Reading;
@@ -33,6 +34,8 @@ pub struct Course {
     pub waiting: Option<Vec<f64>>,
     /// Requests that failed; those never sent count at their due time.
     pub failed: Vec<u64>,
+    /// Mean power of all devices together in watts; absent if it was not sampled throughout.
+    pub power_w: Option<Vec<f64>>,
 }
 
 impl Course {
@@ -102,7 +105,7 @@ impl Gather {
         }
     }
 
-    pub(super) fn finish(self) -> Course {
+    pub(super) fn finish(self, devices: Option<&Recording>) -> Course {
         let lengths: Vec<f64> = (0..self.failed.len() as u64)
             .map(|place| {
                 let rest = self
@@ -123,7 +126,16 @@ impl Gather {
                 .map(|(sum, length)| per(*sum as f64, *length))
                 .collect()
         };
+        let power = devices.and_then(|recording| {
+            let spans = (0..self.failed.len() as u64).map(|place| {
+                let from = Nanos(place.saturating_mul(self.grain.0));
+                let to = (from + self.grain).min(self.duration);
+                (self.origin + from, self.origin + to)
+            });
+            recording.power_over(spans)
+        });
         Course {
+            power_w: power,
             grain_s: self.grain.as_secs_f64(),
             duration_s: self.duration.as_secs_f64(),
             tokens_per_s: known.then(rates),

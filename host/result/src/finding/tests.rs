@@ -1,4 +1,5 @@
 mod cache;
+mod devices;
 mod failures;
 mod load;
 mod vitals;

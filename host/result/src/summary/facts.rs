@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use devices::Recording;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ use super::column::Column;
 use super::dataset::Dataset;
 use super::fleet::Fleet;
 use super::server::Server;
+use super::telemetry::Price;
 use crate::metric::{Objective, objective};
 use crate::threshold::Threshold;
 use model::plugin::Kind;
@@ -96,6 +98,9 @@ pub struct Run {
     /// What is wrong with its records, if they are not what it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
+    /// What the machines cost, if the scenario says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Price>,
 }
 
 impl Run {
@@ -235,6 +240,9 @@ pub struct RunFacts {
     /// The server's own metrics, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// What was sampled of devices, if it was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Recording>,
     /// What the dataset did to its input, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
@@ -269,6 +277,7 @@ impl From<Run> for RunFacts {
             fleet: None,
             client: None,
             server: None,
+            devices: None,
             dataset: None,
             cache: None,
         }

@@ -38,6 +38,7 @@ pub(crate) fn facts() -> RunFacts {
         interrupted: false,
         recorded_histories: false,
         damage: None,
+        cost: None,
     })
 }
 

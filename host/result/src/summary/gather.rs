@@ -11,10 +11,11 @@ use super::messages::Messages;
 use super::sessions::Histories;
 use super::steady::{Inside, SteadyState};
 use super::survey::Surveyed;
+use super::telemetry::Answered;
 use super::tokens::TokenSums;
 use super::{
-    Concurrency, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, groups, sessions, spread, take,
+    Concurrency, Cost, Devices, Distribution, HEADLINE, Requests, Run, RunFacts, Summary,
+    Throughput, WithFailures, groups, sessions, spread, take,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
@@ -280,7 +281,20 @@ impl<'a> Gather<'a> {
             Some((metric.name.to_owned(), distribution))
         });
         let metrics = metrics.collect();
+        let steady_state = self.steady.map(|found| match found {
+            Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
+            Err(absent) => absent,
+        });
+        let answered = Answered::of(&tokens);
+        let devices = self.facts.devices.as_ref().zip(last_end);
+        let devices = devices.map(|(recording, end)| {
+            let measured = (self.surveyed.origin, end);
+            Devices::of(recording, measured, answered, steady_state.as_ref())
+        });
+        let cost = run.cost.as_ref();
         Summary {
+            cost: cost.map(|price| Cost::of(price, duration, answered)),
+            devices,
             verdict: Verdict::Valid,
             findings: Vec::new(),
             thresholds: Vec::new(),
@@ -299,6 +313,7 @@ impl<'a> Gather<'a> {
                 Err(absent) => absent,
             }),
             fleet: self.facts.fleet.clone(),
+            steady_state,
             client: self.facts.client.clone(),
             server: self.facts.server.clone(),
             cache: self.facts.cache.clone(),

@@ -1,3 +1,4 @@
+mod devices;
 mod outcomes;
 
 use proptest::prelude::*;

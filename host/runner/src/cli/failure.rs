@@ -14,6 +14,7 @@ use report::folder::FolderError;
 use report::record::RecordError;
 use session::preflight::PreflightError;
 use session::run::RunError;
+use session::telemetry::NoDevices;
 use session::{BeginError, CheckError, Faults, NotMeasured};
 
 /// Exit codes: part of the stable surface.
@@ -229,6 +230,10 @@ impl From<BeginError> for Failure {
                 Failure::new(Exit::Input, format!("{error}; {advice}"))
             }
             BeginError::Write(error) => error.into(),
+            BeginError::Devices(NoDevices::Nvml(_)) => Failure::new(Exit::Input, error.to_string()),
+            BeginError::Devices(NoDevices::Page { .. }) => {
+                Failure::new(Exit::Target, error.to_string())
+            }
         }
     }
 }

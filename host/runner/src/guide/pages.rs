@@ -67,6 +67,11 @@ pub const PAGES: [Page; 24] = [
         "monitoring",
         "watch a run, in a terminal or with Prometheus"
     ),
+    page!(
+        "devices",
+        "devices",
+        "measure power, energy and cost, for a million tokens too"
+    ),
     page!("mock", "mock", "try things out against the built-in engine"),
     page!(
         "coming-from",

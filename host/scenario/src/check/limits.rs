@@ -5,11 +5,12 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::super::Scenario;
 use super::super::load::{Arrival, Load};
+use super::super::{DeviceMetrics, Scenario};
 use super::{unless, wrong};
 use model::arrival::{Shape, Stage, length_for};
 use model::duration::{self, Span};
+use model::target::{Target, TargetError};
 use model::units::Nanos;
 use reader::{Located, Place, Problem, Size};
 
@@ -31,6 +32,12 @@ pub(super) const FACTORS: RangeInclusive<f64> = 1e-6..=1e6;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// One call of a plugin, or its compilation.
 const LONGEST_CALL: Duration = Duration::from_secs(24 * 3600);
+/// The time between two readings of devices: counters of energy in processors begin again after little more than a minute.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
+/// What machines cost per hour, in any currency.
+const MOST_PER_HOUR: f64 = 1e12;
+/// Letters of a currency's label.
+const CURRENCY: usize = 8;
 /// Percentiles of a report.
 const PERCENTILES: usize = 100;
 
@@ -98,12 +105,50 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
     ] {
         check(within(name, number, &(1..=most)));
     }
+    watched(scenario, &mut check);
     if let Some(percentiles) = &scenario.report.percentiles
         && percentiles.value.len() > PERCENTILES
     {
         let (place, found) = (&percentiles.place, percentiles.value.len());
         let expected = format!("at most {PERCENTILES}");
         check(Some(wrong("report.percentiles", place, &expected, found)));
+    }
+}
+
+/// The devices that are watched, and the cost.
+fn watched(scenario: &Scenario, check: &mut impl FnMut(Option<Problem>)) {
+    let (run, cost) = (&scenario.run, &scenario.cost);
+    let expected = "a duration from 10ms to 1m";
+    let interval = &run.device_interval;
+    check(unless("run.device-interval", interval, expected, |span| {
+        INTERVALS.contains(&span.0)
+    }));
+    let expected = "a number above zero";
+    check(unless("cost.per-hour", &cost.per_hour, expected, |price| {
+        *price > 0.0 && *price <= MOST_PER_HOUR
+    }));
+    let expected = "a label of at most 8 letters, such as \"EUR\"";
+    check(unless("cost.currency", &cost.currency, expected, |label| {
+        let is_plain = |c: char| !c.is_whitespace() && !c.is_control();
+        (1..=CURRENCY).contains(&label.chars().count()) && label.chars().all(is_plain)
+    }));
+    if let Some(Located { value, place }) = &run.device_metrics
+        && let DeviceMetrics::Page(url) = value
+        && let Err(error) = Target::parse(url)
+    {
+        let problem = match error {
+            TargetError::Credentials => Problem::new(
+                "`run.device-metrics`: the URL contains a user name or password, which would end up in results",
+            )
+            .at(place.clone(), "this")
+            .help("have the exporter serve this machine without a password")
+            .secret(),
+            TargetError::NotUrl { .. } => {
+                let expected = "a URL without a query, such as \"http://127.0.0.1:9400/metrics\"";
+                wrong("run.device-metrics", place, expected, format!("{url:?}"))
+            }
+        };
+        check(Some(problem));
     }
 }
 

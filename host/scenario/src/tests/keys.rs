@@ -66,7 +66,16 @@ fn defaults_hold_where_nothing_is_said() {
 fn flags_say_what_files_say() {
     for key in keys().iter().filter(|key| key.flag.is_some()) {
         let flag = key.flag.as_ref().unwrap();
-        let texts = ["7", "7s", "7MiB", "{\"a\": 1}", "ttft:7", "a=b", "true"];
+        let texts = [
+            "7",
+            "7s",
+            "7MiB",
+            "{\"a\": 1}",
+            "ttft:7",
+            "a=b",
+            "true",
+            "nvml",
+        ];
         let words = key.words.iter().map(|(name, _)| *name);
         let text = words
             .chain(texts)

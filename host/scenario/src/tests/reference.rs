@@ -4,7 +4,7 @@ use super::*;
 use crate::comparability::Fate;
 
 /// What the tables are for. Keys without a table come first.
-const TABLES: [(&str, &str); 15] = [
+const TABLES: [(&str, &str); 17] = [
     ("", "At the top"),
     (
         "about",
@@ -25,6 +25,8 @@ const TABLES: [(&str, &str); 15] = [
         "scorers[]",
         "The scorers that judge the answers, each under `[[scorers]]`.",
     ),
+    ("run", "What is watched while the run goes on."),
+    ("cost", "What a million tokens cost."),
     ("report", "What is reported."),
     ("goodput", "SLOs, the upper limits of request metrics."),
     ("thresholds", "What must hold of the run."),

@@ -12,6 +12,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::snapshot::{Latency, Phase, Snapshot};
+use devices::Reading;
 use result::summary::client::role;
 use scenario::plan::Plan;
 
@@ -159,6 +160,7 @@ impl Collector for Figures {
         requests(&mut page, seen)?;
         tokens(&mut page, seen)?;
         latencies(&mut page, seen)?;
+        devices(&mut page, seen)?;
         client(&mut page, seen)
     }
 }
@@ -272,6 +274,71 @@ fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     ];
     for (name, help, latency) in all {
         page.histogram((name, help), latency)?;
+    }
+    Ok(())
+}
+
+/// What the devices said last. What a device does not say has no series.
+fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
+    let Some((facts, sample)) = &seen.devices else {
+        return Ok(());
+    };
+    let named: Vec<Vec<(&str, String)>> = (facts.devices.iter().enumerate())
+        .map(|(place, device)| {
+            let text = |value: &Option<String>| value.clone();
+            let index = device
+                .index
+                .map_or(place.to_string(), |index| index.to_string());
+            let known = [
+                ("device", Some(index)),
+                ("host", text(&device.machine)),
+                ("name", text(&device.name)),
+                ("uuid", text(&device.uuid)),
+            ];
+            let known = known.into_iter();
+            known
+                .filter_map(|(name, value)| Some((name, value?)))
+                .collect()
+        })
+        .collect();
+    type Value = fn(&Reading) -> Option<f64>;
+    let families: [(&str, &str, Value); 5] = [
+        (
+            "runner_device_power_watts",
+            "What a device draws.",
+            |reading| reading.power_w,
+        ),
+        (
+            "runner_device_temperature_celsius",
+            "The temperature of a device.",
+            |reading| reading.temperature_c,
+        ),
+        (
+            "runner_device_sm_clock_hertz",
+            "The clock of a device's processors.",
+            |reading| reading.sm_clock_mhz.map(|mhz| mhz * 1e6),
+        ),
+        (
+            "runner_device_memory_used_bytes",
+            "Memory in use on a device.",
+            |reading| reading.memory_used.map(|bytes| bytes as f64),
+        ),
+        (
+            "runner_device_utilization_ratio",
+            "Share of the time just past in which anything ran on a device.",
+            |reading| reading.utilization,
+        ),
+    ];
+    for (name, help, value) in families {
+        let series = named.iter().zip(&sample.devices);
+        let series = series.filter_map(|(labels, reading)| {
+            let labels = labels.iter().map(|(name, value)| (*name, value.as_str()));
+            Some((labels.collect(), value(reading.as_ref()?)?))
+        });
+        let series: Vec<(Vec<(&str, &str)>, f64)> = series.collect();
+        if !series.is_empty() {
+            page.gauges((name, help), series)?;
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cells::{Buckets, Quantiles};
+use devices::{Facts, Sample};
 use load::vitals::Load;
 use model::exchange::Class;
 use model::units::Nanos;
@@ -128,6 +129,8 @@ pub struct Snapshot {
     pub e2e: Latency,
     /// How late requests were sent.
     pub send_lag: Latency,
+    /// The devices and what they said last; absent if none is sampled, before the first sample, and after the run.
+    pub devices: Option<(Facts, Sample)>,
     /// What this client's threads used of their cores in the last second; absent until the measurement has
     /// lasted that long, and if the system does not say.
     pub load: Option<Load>,

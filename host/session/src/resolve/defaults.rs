@@ -13,9 +13,10 @@ use model::session::Cache;
 use model::units::Nanos;
 use reader::Located;
 use result::metric::Objective;
+use result::summary::Price;
 use result::threshold::Threshold;
-use scenario::plan::{Amount, Cancel, Controls, Load, RequestOptions};
-use scenario::{Arrival, Ramp, Scenario, Stage};
+use scenario::plan::{Amount, Cancel, Controls, Load, RequestOptions, WatchedDevices};
+use scenario::{Arrival, DeviceMetrics, Ramp, Scenario, Stage};
 
 /// How many requests, and when: by default all at once, after one to warm up. Stages and
 /// traces determine their own length.
@@ -228,6 +229,28 @@ pub fn controls(scenario: &Scenario) -> Controls {
         page_size: (scenario.report.page_size.as_ref())
             .and_then(|said| NonZeroU32::new(narrow(said.value))),
     }
+}
+
+/// Which devices are sampled: none by default.
+pub fn device_metrics(scenario: &Scenario) -> Option<WatchedDevices> {
+    let run = &scenario.run;
+    let from = run.device_metrics();
+    let said = run.device_interval.as_ref();
+    let every = said.map_or(WatchedDevices::usual(&from), |said| said.value.0.into());
+    (from != DeviceMetrics::None).then(|| WatchedDevices {
+        from,
+        every,
+        only: texts(&run.devices),
+    })
+}
+
+/// What the machines cost.
+pub fn cost(scenario: &Scenario) -> Option<Price> {
+    let cost = &scenario.cost;
+    Some(Price {
+        per_hour: cost.per_hour.as_ref()?.value,
+        currency: cost.currency.as_ref().map(|said| said.value.clone()),
+    })
 }
 
 /// The percentiles to report, in percent.

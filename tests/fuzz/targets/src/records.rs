@@ -48,5 +48,6 @@ fn facts(streamed: bool) -> RunFacts {
         interrupted: false,
         recorded_histories: false,
         damage: None,
+        cost: None,
     })
 }

@@ -1,0 +1,95 @@
+//! Rules on the devices: was their clock kept down, and was their telemetry complete?
+
+use super::{Finding, Id, Severity};
+use crate::summary::{Devices, Summary};
+
+/// Shares of the time in which heat or the power supply kept a clock down, beyond which it is reported, and beyond
+/// which it affects figures. A machine that is cooled and supplied as it should be has none of it.
+const FAULT: [f64; 2] = [0.001, 0.01];
+
+/// The share of the time beyond which it is reported that a device drew as much as it may. A device that is fully used
+/// usually does, so it is no reason to doubt a run; but another limit on its power gives other figures.
+const CAPPED: f64 = 0.05;
+
+/// The share of the time without samples beyond which it is reported.
+const MISSING: f64 = 0.05;
+
+/// The devices and reasons for which more than this share of the time was throttled, faults or others, in words; and
+/// the largest share.
+fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, String)> {
+    let throttled = devices.telemetry().throttled(above);
+    let of_kind: Vec<_> = throttled.iter().filter(|it| it.fault == faults).collect();
+    let most = of_kind.first()?.share;
+    let words = of_kind.iter().map(|it| {
+        let hot = it.max_temperature_c.filter(|_| faults);
+        let hot = hot.map_or(String::new(), |hot| format!(", at up to {hot:.0} °C"));
+        let (device, share) = (&it.device, it.share * 100.0);
+        format!(
+            "device {device} for {share:.1} % of the time ({}{hot})",
+            it.reason.name()
+        )
+    });
+    Some((most, words.collect::<Vec<_>>().join("; ")))
+}
+
+pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
+    let [told, shows] = FAULT;
+    let (most, words) = throttling(summary.devices.as_ref()?, told, true)?;
+    Some(Finding {
+        id: Id::DeviceThrottled,
+        severity: if most > shows {
+            Severity::Suspect
+        } else {
+            Severity::Note
+        },
+        seen: format!("the clock was kept down: {words}"),
+        why: "a device that is too hot, or whose power supply asks for less, computes more slowly than the same device elsewhere: the figures are those of this machine's cooling or supply".into(),
+        advice: "check fans, air flow and power supply, let the devices cool down before the run, and measure again".into(),
+    })
+}
+
+pub(super) fn power_capped(summary: &Summary) -> Option<Finding> {
+    let devices = summary.devices.as_ref()?;
+    let (_, words) = throttling(devices, CAPPED, false)?;
+    let limits = devices
+        .each
+        .iter()
+        .filter_map(|device| device.power_limit_w);
+    let limit = limits.reduce(f64::min);
+    let limit = limit.map_or(String::new(), |watts| {
+        format!("; the lowest limit is {watts:.0} W")
+    });
+    Some(Finding {
+        id: Id::DevicePowerCapped,
+        severity: Severity::Note,
+        seen: format!("the clock was kept down: {words}{limit}"),
+        why: "devices that are fully used draw as much as they may, and give more at a higher limit: figures of devices with other limits are not comparable".into(),
+        advice: "publish the limit on the power together with the result; `nvidia-smi -q -d POWER` shows it, and which limits are possible".into(),
+    })
+}
+
+pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
+    let devices = summary.devices.as_ref()?;
+    let missing: Vec<String> = (devices.each.iter().enumerate())
+        .filter(|(_, figures)| 1.0 - figures.covered > MISSING)
+        .map(|(place, figures)| {
+            let (device, missing) = (figures.device.label(place), 100.0 * (1.0 - figures.covered));
+            format!("device {device} for {missing:.0} % of the time")
+        })
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let failed = devices.failed_readings.zip(devices.last_error.as_ref());
+    let failed = failed.map_or(String::new(), |(count, error)| {
+        let readings = if count == 1 { "reading" } else { "readings" };
+        format!("; {count} {readings} failed, the last with: {error}")
+    });
+    Some(Finding {
+        id: Id::DeviceGaps,
+        severity: Severity::Note,
+        seen: format!("samples are missing: {}{failed}", missing.join(", ")),
+        why: "what the devices drew meanwhile is unknown: where samples cover less than 90 % of the time, energy and means are left out, and a peak may have been missed".into(),
+        advice: "check that the driver or the exporter answers throughout, and that the exporter's --collect-interval is much shorter than the run; then measure again".into(),
+    })
+}

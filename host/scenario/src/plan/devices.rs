@@ -1,0 +1,36 @@
+//! The devices of a plan: where their telemetry is from, and how often they are read.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::DeviceMetrics;
+use model::units::Nanos;
+
+/// The time between two readings by NVML, which most drivers renew as often, in nanoseconds.
+const NVML: Nanos = Nanos(100_000_000);
+
+/// The time between two readings of a page, which an exporter makes anew no more often, in nanoseconds.
+const PAGE: Nanos = Nanos(1_000_000_000);
+
+/// Devices that are sampled while a run goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct WatchedDevices {
+    /// Where their telemetry is from: `nvml`, or the URL of a page of DCGM's exporter.
+    pub from: DeviceMetrics,
+    /// The time from one sample to the next, in nanoseconds.
+    pub every: Nanos,
+    /// The numbers of these devices, or the beginnings of their UUIDs; all if the list is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
+}
+
+impl WatchedDevices {
+    /// How often devices are read where the scenario does not say.
+    pub fn usual(from: &DeviceMetrics) -> Nanos {
+        match from {
+            DeviceMetrics::None | DeviceMetrics::Nvml => NVML,
+            DeviceMetrics::Page(_) => PAGE,
+        }
+    }
+}

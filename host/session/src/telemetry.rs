@@ -1,0 +1,260 @@
+//! The devices of a run: opened before its first request, read on a thread of its own while it goes on, kept in its
+//! folder entry by entry.
+//!
+//! `devices` reads them, `report` has the file, and `result` makes figures of them. Nothing that paces, sends or reads
+//! takes part. In virtual time nothing is read.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use devices::dcgm::{Exporter, Fetch};
+use devices::nvml::{Nvml, NvmlError};
+use devices::rapl::Rapl;
+use devices::{Aside, Choice, Entry, Facts, Monitor, Recording, Sample, Source, Watch};
+use load::question::{answer_within, open as connection};
+use load::transport::{Dial, Request};
+use load::vitals::{Vitals, yield_to_others};
+use model::clock::Clock;
+use model::connection::{Timestamps, Trust, Version};
+use model::target::Target;
+use model::units::Nanos;
+use report::record::RecordError;
+use report::telemetry::Log;
+use scenario::DeviceMetrics;
+use scenario::plan::Plan;
+
+use crate::run::RunError;
+
+/// How long an exporter may take for its page, and as long again to be connected to.
+const PAGE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Where an exporter has its page, if the URL has no path.
+const PAGE: &str = "/metrics";
+
+/// Why devices cannot be sampled.
+#[derive(Debug, thiserror::Error)]
+pub enum NoDevices {
+    /// NVML does not read them.
+    #[error(
+        "the devices cannot be sampled: {0} (--device-metrics nvml needs NVIDIA's driver on this machine; --device-metrics http://HOST:9400/metrics reads DCGM's exporter on another, and --device-metrics none leaves the devices out)"
+    )]
+    Nvml(NvmlError),
+    /// An exporter does not show them.
+    #[error(
+        "the devices cannot be sampled from {url}: {why} (look at DCGM's exporter with `curl {url}`; --device-metrics none leaves the devices out)"
+    )]
+    Page {
+        /// The URL.
+        url: String,
+        /// Why there is no page, or none with devices.
+        why: String,
+    },
+}
+
+/// Devices that can be read.
+pub(crate) struct Opened {
+    source: Box<dyn Source>,
+    host: Option<Rapl>,
+    every: Nanos,
+}
+
+/// The devices of a run, from before its beginning to after its end.
+#[derive(Default)]
+pub struct Telemetry {
+    opened: Mutex<Option<Opened>>,
+    monitor: OnceLock<Monitor>,
+    recorded: Mutex<Option<Recorded>>,
+}
+
+/// What was recorded, and whether all of it is in the run's folder.
+pub(crate) struct Recorded {
+    pub(crate) recording: Recording,
+    pub(crate) written: Result<(), RecordError>,
+}
+
+/// Devices that are being read.
+pub(crate) struct Watching {
+    watch: Watch,
+    log: Arc<Mutex<Option<Log>>>,
+}
+
+/// Opens the devices that a plan names, and reads them once. Blocks.
+///
+/// # Errors
+/// If they cannot be read.
+pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
+    let Some(watched) = &plan.device_metrics else {
+        return Ok(None);
+    };
+    let choice = match watched.only.is_empty() {
+        true => Choice::All,
+        false => Choice::Some(watched.only.clone()),
+    };
+    let (source, is_here): (Box<dyn Source>, bool) = match &watched.from {
+        DeviceMetrics::None => return Ok(None),
+        DeviceMetrics::Nvml => {
+            let nvml = Nvml::open(&choice).map_err(NoDevices::Nvml)?;
+            (Box::new(nvml), true)
+        }
+        DeviceMetrics::Page(url) => {
+            let no_page = |why: String| NoDevices::Page {
+                url: url.clone(),
+                why,
+            };
+            let target = Target::parse(url).map_err(|error| no_page(error.to_string()))?;
+            let is_here = target.is_loopback();
+            let fetch = fetch(&target, &plan.connection.trust).map_err(no_page)?;
+            let exporter = Exporter::open(fetch, &choice).map_err(no_page)?;
+            (Box::new(exporter), is_here)
+        }
+    };
+    Ok(Some(Opened {
+        source,
+        // What the processors of this machine draw says nothing of another machine's devices.
+        host: is_here.then(Rapl::open).and_then(Result::ok),
+        every: watched.every,
+    }))
+}
+
+/// What fetches an exporter's page, each time on a connection of its own.
+fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
+    let version = Version::Http1;
+    let targets = std::slice::from_ref(target);
+    let dial = Dial::new(targets, version, trust, Timestamps::User);
+    let dial = dial.map_err(|error| error.to_string())?;
+    let path = match target.path("") {
+        root if root.is_empty() => PAGE.to_owned(),
+        path => path,
+    };
+    let (scheme, authority) = (target.scheme(), target.authority());
+    let request = Request::new(
+        version,
+        (scheme, &authority),
+        "GET",
+        &path,
+        HeaderMap::new(),
+        Bytes::new(),
+    );
+    let request = request.map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    Ok(Box::new(move || {
+        let asked = async {
+            let mut connection = connection(&dial, 0, Clock::start(), PAGE_WITHIN.into()).await?;
+            let answer = answer_within(&mut connection, request.clone(), PAGE_WITHIN).await;
+            let late = || {
+                let limit = model::duration::format(PAGE_WITHIN);
+                Err(format!("no page came within {limit}"))
+            };
+            let (head, body) = answer.unwrap_or_else(late)?;
+            match head.status {
+                200 => Ok(whole_lines(&body)),
+                status => Err(format!("it answered with HTTP {status}")),
+            }
+        };
+        tokio::task::LocalSet::new().block_on(&runtime, asked)
+    }))
+}
+
+/// A page without the beginning of a line that its end cut off: half a number is another number.
+fn whole_lines(body: &[u8]) -> String {
+    let end = body.iter().rposition(|byte| *byte == b'\n');
+    String::from_utf8_lossy(&body[..end.map_or(0, |end| end + 1)]).into_owned()
+}
+
+impl Telemetry {
+    /// Has these devices read when the run begins.
+    pub(crate) fn prepare(&self, opened: Option<Opened>) {
+        *lock(&self.opened) = opened;
+    }
+
+    /// Begins to read the devices, if there are any, and to write what they say into the run's folder.
+    ///
+    /// # Errors
+    /// If the file cannot be made, or no thread be started.
+    pub(crate) fn watch(
+        &self,
+        clock: Clock,
+        folder: &std::path::Path,
+        vitals: Option<&Arc<Vitals>>,
+    ) -> Result<Option<Watching>, RunError> {
+        let Some(opened) = lock(&self.opened).take() else {
+            return Ok(None);
+        };
+        let log = Arc::new(Mutex::new(Some(Log::create(folder)?)));
+        let beside = Beside {
+            log: Arc::clone(&log),
+            vitals: vitals.cloned(),
+        };
+        let sources = (Some(opened.source), opened.host);
+        let watch = Watch::start(clock, opened.every, sources, beside).map_err(RunError::Thread)?;
+        let _ = self.monitor.set(watch.monitor());
+        Ok(Some(Watching { watch, log }))
+    }
+
+    /// Takes the last sample, and ends the file.
+    pub(crate) fn finish(&self, watching: Option<Watching>) {
+        let Some(Watching { watch, log }) = watching else {
+            return;
+        };
+        let recording = watch.finish();
+        // A source that hangs still has the log, but no more to write.
+        let log = lock(&log).take();
+        *lock(&self.recorded) = Some(Recorded {
+            recording,
+            written: log.map_or(Ok(()), Log::finish),
+        });
+    }
+
+    /// The devices and what they said last, while they are read.
+    pub fn latest(&self) -> Option<(Facts, Sample)> {
+        self.monitor.get()?.latest()
+    }
+
+    /// What was recorded, once.
+    pub(crate) fn recorded(&self) -> Option<Recorded> {
+        lock(&self.recorded).take()
+    }
+}
+
+/// Goes along with the thread that reads the devices.
+struct Beside {
+    log: Arc<Mutex<Option<Log>>>,
+    vitals: Option<Arc<Vitals>>,
+}
+
+impl Aside for Beside {
+    fn begin(&mut self) {
+        yield_to_others();
+        if let Some(vitals) = &self.vitals {
+            vitals.enlist_this("devices");
+        }
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        if let Some(log) = &mut *lock(&self.log) {
+            log.write(entry);
+        }
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_line_is_no_line() {
+        assert_eq!(whole_lines(b"a 1\nb 2\nc 31"), "a 1\nb 2\n");
+        assert_eq!(whole_lines(b"a 1\n"), "a 1\n");
+        assert_eq!(whole_lines(b"a 1"), "");
+    }
+}
