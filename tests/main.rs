@@ -15,11 +15,13 @@
 //! - `faults`: the fault matrix, on real processes: engine, network, disk, clock, signals, limits.
 //! - `labs`: labs, searches and sweeps, on real processes.
 //! - `fleets`: several processes that make one run.
+//! - `devices`: power and energy of devices over a run, on real processes.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 mod authoring;
 mod browser;
 mod command_line;
+mod devices;
 mod endings;
 mod faults;
 mod fleets;
