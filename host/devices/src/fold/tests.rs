@@ -277,7 +277,7 @@ fn devices_together() {
 
 #[test]
 fn samples_that_are_missing_cover_nothing() {
-    let read = |second: u64| (second < 10 || second > 30).then(Reading::default);
+    let read = |second: u64| (!(10..=30).contains(&second)).then(Reading::default);
     let telemetry = over(&recording(40, |second| vec![read(second)]), 0, 40);
     // From 0 to 9 and from 31 to 40.
     assert_eq!(telemetry.devices[0].covered, 18.0 / 40.0);
