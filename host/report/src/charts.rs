@@ -4,6 +4,7 @@
 //! Pure: takes the data gathered from the runs and returns charts. `chart` draws them.
 
 mod course;
+pub mod curve;
 mod distribution;
 mod scatter;
 mod waterfall;

@@ -7,6 +7,7 @@
 
 mod beside;
 mod figures;
+pub(crate) mod frame;
 mod parts;
 mod plan;
 mod run;
@@ -14,19 +15,15 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 pub use self::beside::Comparison;
-use super::chart::{self, Chart, Form, Look, Side, Theme, Width, palette};
+use self::frame::{Drawn, Frame, drawn, section};
+use super::chart::Chart;
 use super::charts::{Charts, Shown};
 use result::metric::{self, Metric};
 
 const TEMPLATE: &str = include_str!("html/page.html");
-const STYLE: &str = include_str!("html/style.css");
-const SCRIPT: &str = include_str!("html/script.js");
 
 /// A name and its value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,13 +49,9 @@ fn pairs<const N: usize>(given: [(&str, Option<String>); N]) -> Vec<Pair> {
 
 #[derive(Serialize)]
 struct Page {
-    title: String,
-    version: &'static str,
-    policy: String,
-    style: Value,
-    script: Value,
+    #[serde(flatten)]
+    frame: Frame,
     several: bool,
-    sections: Vec<Section>,
     runs: Vec<run::Run>,
     beside: Vec<beside::Row>,
     /// Why differences between the runs are not judged.
@@ -67,12 +60,6 @@ struct Page {
     grouped: Vec<figures::Table>,
     differences: Vec<plan::Difference>,
     definitions: Vec<Definition>,
-}
-
-#[derive(Serialize)]
-struct Section {
-    id: &'static str,
-    name: &'static str,
 }
 
 #[derive(Serialize)]
@@ -91,40 +78,6 @@ struct Definition {
     equals: &'static str,
 }
 
-/// A chart as the template takes it.
-#[derive(Serialize)]
-struct Drawn {
-    name: String,
-    title: String,
-    note: String,
-    form: &'static str,
-    /// Whether its keys are the runs.
-    of_runs: bool,
-    keys: Vec<Legend>,
-    /// The axis that may be logarithmic.
-    log: Option<&'static str>,
-    log_first: bool,
-    snap: &'static str,
-    start: usize,
-    drawings: Value,
-    head: String,
-    columns: Vec<String>,
-    rows: Vec<DrawnRow>,
-}
-
-#[derive(Serialize)]
-struct Legend {
-    label: String,
-    class: String,
-    swatch: Value,
-}
-
-#[derive(Serialize)]
-struct DrawnRow {
-    label: String,
-    cells: Vec<String>,
-}
-
 /// The page of these runs, of which there is at least one. The first one is the baseline; `compared` states which
 /// differences are more than chance, and is present if there are several runs.
 ///
@@ -132,8 +85,8 @@ struct DrawnRow {
 /// Only if the template uses a value that it is not given, which is a bug.
 pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, minijinja::Error> {
     let charts = Charts::of(runs);
-    let style = style();
-    let drawn = |charts: &[Chart]| charts.iter().map(|chart| drawn(chart, runs)).collect();
+    let labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
+    let drawn = |charts: &[Chart]| charts.iter().map(|chart| drawn(chart, &labels)).collect();
     let chart_groups = vec![
         ChartGroup {
             id: "distributions",
@@ -177,13 +130,8 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, min
         section("definitions", "Definitions"),
     ]);
     let page = Page {
-        title: run::title(runs),
-        version: env!("CARGO_PKG_VERSION"),
-        policy: policy(&style),
-        style: Value::from_safe_string(style),
-        script: Value::from_safe_string(SCRIPT.to_owned()),
+        frame: Frame::new(run::title(runs), sections),
         several: compared.is_some(),
-        sections,
         runs: runs
             .iter()
             .enumerate()
@@ -196,136 +144,7 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, min
         differences: plan::differences(runs),
         definitions: definitions(runs),
     };
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("page.html", TEMPLATE)?;
-    let text = environment
-        .get_template("page.html")?
-        .render(Serde(&page))?;
-    // No word from outside moves a terminal's cursor, when a page is looked at as text.
-    let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
-    Ok(text.trim().chars().map(plain).chain(['\n']).collect())
-}
-
-fn section(id: &'static str, name: &'static str) -> Section {
-    Section { id, name }
-}
-
-/// The style sheet: the house's rules, with the colours of both themes.
-fn style() -> String {
-    let [light, dark] = [Theme::Light, Theme::Dark].map(palette::properties);
-    let charts = palette::rules(|name| format!("var(--{name})"));
-    format!(
-        ":root{{{light}}}\
-         @media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\
-         :root[data-theme=dark]{{color-scheme:dark;{dark}}}\n\
-         {STYLE}{charts}\
-         @media print{{:root,:root:not([data-theme=light]),:root[data-theme=dark]{{color-scheme:light;{light}}}}}"
-    )
-}
-
-/// The page's content security policy: its own style and script, by their digests, and no other source.
-fn policy(style: &str) -> String {
-    format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
-        source(style),
-        source(SCRIPT)
-    )
-}
-
-/// The content of an element, as a policy identifies it.
-fn source(text: &str) -> String {
-    format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= three.len() {
-                letter as char
-            } else {
-                '='
-            });
-        }
-    }
-    text
-}
-
-fn drawn(chart: &Chart, runs: &[Shown]) -> Drawn {
-    let mut drawings = String::new();
-    for width in [Width::Wide, Width::Narrow] {
-        let scales: &[bool] = if chart.log.is_some() {
-            &[false, true]
-        } else {
-            &[false]
-        };
-        for log in scales {
-            let look = Look {
-                width,
-                log: *log,
-                alone: None,
-            };
-            drawings.push_str(&chart::svg(chart, look));
-        }
-    }
-    let keys = chart.keys.iter().map(|key| Legend {
-        label: key.label.clone(),
-        class: key.tone.class(),
-        swatch: Value::from_safe_string(chart::swatch(key.tone, 1.0, 6.0)),
-    });
-    let columns: Vec<_> = chart.columns().map(|(_, column)| column).collect();
-    let rows = chart
-        .rows
-        .labels
-        .iter()
-        .enumerate()
-        .map(|(row, label)| DrawnRow {
-            label: label.clone(),
-            cells: (columns.iter())
-                .map(|column| {
-                    let cell = column.cells.get(row).and_then(Option::as_ref);
-                    cell.map_or(String::new(), |cell| cell.text.clone())
-                })
-                .collect(),
-        });
-    Drawn {
-        name: chart.name.clone(),
-        title: chart.title.clone(),
-        note: chart.note.clone(),
-        form: match chart.form {
-            Form::Half => "half",
-            Form::Full => "full",
-        },
-        of_runs: chart.keys.len() == runs.len()
-            && chart
-                .keys
-                .iter()
-                .zip(runs)
-                .all(|(key, run)| key.label == run.label),
-        keys: keys.collect(),
-        log: chart.log.map(|log| match log.side {
-            Side::X => "horizontal",
-            Side::Y => "vertical",
-        }),
-        log_first: chart.log.is_some_and(|log| log.first),
-        snap: chart.rows.snap.name(),
-        start: chart
-            .rows
-            .labels
-            .iter()
-            .position(|label| label == "P50")
-            .unwrap_or(0),
-        drawings: Value::from_safe_string(drawings),
-        head: chart.rows.head.clone(),
-        columns: columns.iter().map(|column| column.head.clone()).collect(),
-        rows: rows.collect(),
-    }
+    frame::render(TEMPLATE, &page)
 }
 
 /// The definitions of the metrics that any of the runs has measured, or might have been expected to.

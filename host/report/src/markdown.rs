@@ -6,10 +6,10 @@
 //! renders it. All text is escaped unless it was made safe here: text from a server, a plugin or a file
 //! name must not become a heading, a link, a cell or HTML.
 
-mod escape;
+pub(crate) mod escape;
 mod made;
 mod page;
-mod slug;
+pub(crate) mod slug;
 
 #[cfg(test)]
 mod tests;

@@ -7,11 +7,14 @@ use crate::compare::Compared;
 use crate::outlook::Outlook;
 use crate::probe::Probe;
 use crate::repeat::Repeats;
+use crate::saved::{Saved, Searched};
+use crate::sweep::{self, Sweep};
 use model::exchange::Exchange;
 use result::summary::Summary;
 
 /// The names of the schemas.
 pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 11] = [
     "summary",
     "exchange",
     "devices",
@@ -20,6 +23,10 @@ pub const NAMES: [&str; 8] = [
     "repeats",
     "outlook",
     "probe",
+    "sweep",
+    "sweep-file",
+    "search",
+    "search-file",
 ];
 
 /// The schema of that name as indented JSON with a newline at its end; `None` if there is none.
@@ -33,6 +40,10 @@ pub fn schema(name: &str) -> Option<String> {
         "repeats" => schema_for!(Repeats),
         "outlook" => schema_for!(Outlook),
         "probe" => schema_for!(Probe),
+        "sweep" => schema_for!(sweep::Result),
+        "sweep-file" => schema_for!(Saved<Sweep>),
+        "search" => schema_for!(::search::Answer),
+        "search-file" => schema_for!(Saved<Searched>),
         _ => return None,
     };
     serde_json::to_string_pretty(&schema)

@@ -1,6 +1,9 @@
-//! What a search found, as text: the answer of each tier, and a table of the loads that were tried.
+//! What a search found, as text and as a page: the answer of each tier, and the loads that were tried.
 
+mod page;
 pub mod progress;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::fmt::Write as _;
 
@@ -8,6 +11,8 @@ use search::answer::{Ended, Found};
 use search::decision::Decided;
 use search::level::Level;
 use search::{Answer, Load};
+
+pub use page::page;
 
 /// The answer as text.
 pub fn text(answer: &Answer) -> String {
@@ -109,11 +114,12 @@ fn row(level: &Level, decided: &Decided) -> String {
 }
 
 /// A load with its unit.
-pub(crate) fn amount(load: Load, at: f64) -> String {
+pub fn amount(load: Load, at: f64) -> String {
     format!("{} {}", short(at), unit(load))
 }
 
-pub(crate) fn unit(load: Load) -> &'static str {
+/// What a load is counted in.
+pub fn unit(load: Load) -> &'static str {
     match load {
         Load::Rate => "req/s",
         Load::Concurrency => "in flight",
@@ -122,7 +128,7 @@ pub(crate) fn unit(load: Load) -> &'static str {
 }
 
 /// A number with four digits, without zeros at its end.
-pub(crate) fn short(number: f64) -> String {
+pub fn short(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return number.to_string();
     }
@@ -131,25 +137,5 @@ pub(crate) fn short(number: f64) -> String {
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_four_digits() {
-        for (number, text) in [
-            (12.0, "12"),
-            (0.03125, "0.03125"),
-            (1234.56, "1235"),
-            (12.3456, "12.35"),
-            (0.5, "0.5"),
-            (0.0, "0"),
-            (f64::INFINITY, "inf"),
-        ] {
-            assert_eq!(short(number), text);
-        }
     }
 }

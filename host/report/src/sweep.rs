@@ -1,9 +1,15 @@
-//! A sweep: what its runs measured, and as text their table, the knee and the Pareto front.
+//! A sweep: what its runs measured; as text and as a page, its curve, the knee and the Pareto front.
+
+mod page;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::label::label;
 use crate::search::{amount, short, unit};
 use result::figure::Figure;
 use result::finding::Verdict;
@@ -28,7 +34,7 @@ const COLUMNS: [(&str, &str); 9] = [
 const ASKED_FOR: usize = 2;
 
 /// A sweep, as far as it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sweep {
     /// What is varied.
@@ -44,7 +50,7 @@ pub struct Sweep {
 }
 
 /// A run of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SweptRun {
     /// Its load.
@@ -62,8 +68,9 @@ pub struct SweptRun {
 }
 
 /// A sweep with what its runs show together.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(deny_unknown_fields)]
 pub struct Result<'s> {
     /// The sweep.
     #[serde(flatten)]
@@ -119,6 +126,8 @@ impl Sweep {
     }
 }
 
+pub use page::{knee_rule, page, spot};
+
 /// A run that is about to begin.
 pub fn begins(load: Load, run: &Run, of: usize) -> String {
     format!(
@@ -168,31 +177,8 @@ pub fn text(sweep: &Sweep) -> String {
     }
     let result = sweep.result();
     text.push('\n');
-    match (&result.curve.knee, &result.curve.no_knee) {
-        (Some(knee), _) => {
-            let _ = writeln!(
-                text,
-                "knee: {}, at {} of {}; beyond it {} rises {} as fast as below",
-                amount(sweep.load, knee.at),
-                short(knee.throughput),
-                sweep.throughput,
-                sweep.throughput,
-                match knee.slope_below > 0.0 {
-                    true => format!("{} %", short(100.0 * knee.slope_above / knee.slope_below)),
-                    false => "not".to_owned(),
-                }
-            );
-        }
-        (None, Some(why)) => {
-            let why = match why {
-                NoKnee::TooFewLoads => "fewer than five loads have valid runs",
-                NoKnee::NoCorner => {
-                    "throughput follows the load, or does not bend enough to say where"
-                }
-            };
-            let _ = writeln!(text, "knee: none shown, because {why}");
-        }
-        (None, None) => {}
+    if let Some(words) = knee_words(sweep, &result.curve) {
+        let _ = writeln!(text, "knee: {words}");
     }
     let front: Vec<String> = (result.curve.places.iter())
         .filter(|place| place.on_front == Some(true))
@@ -209,6 +195,30 @@ pub fn text(sweep: &Sweep) -> String {
         }
     }
     text
+}
+
+/// Where the knee is, or why none is shown.
+fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
+    if let Some(knee) = &curve.knee {
+        let rises = match knee.slope_above > 0.0 {
+            true => {
+                let share = 100.0 * knee.slope_above / knee.slope_below;
+                format!("it rises {} % as fast as below", short(share))
+            }
+            false => "it does not rise".to_owned(),
+        };
+        return Some(format!(
+            "{}, where {} is {}; beyond that, {rises}",
+            amount(sweep.load, knee.at),
+            label(&sweep.throughput),
+            short(knee.throughput),
+        ));
+    }
+    let why = match curve.no_knee? {
+        NoKnee::TooFewLoads => "fewer than five loads have valid runs",
+        NoKnee::NoCorner => "throughput follows the load, or does not bend enough to say where",
+    };
+    Some(format!("none shown, because {why}"))
 }
 
 fn on_front(load: Load, place: &Place) -> String {

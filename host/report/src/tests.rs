@@ -217,6 +217,12 @@ fn words_of_servers_and_plugins_cannot_break_the_block() {
     );
 }
 
+/// A file of a sweep or a search.
+fn saved(state: impl serde::Serialize) -> Value {
+    let scenario = "0".repeat(64);
+    serde_json::to_value(crate::saved::Saved { scenario, state }).unwrap()
+}
+
 #[test]
 fn schemas_are_committed_and_hold() {
     let (mut facts, exchanges) = mixed();
@@ -232,7 +238,16 @@ fn schemas_are_committed_and_hold() {
         .collect();
     let repeats = serde_json::to_value(crate::repeat::repeats("chat", &[])).unwrap();
     let probe = serde_json::to_value(crate::probe::tests::answered()).unwrap();
+    let swept = crate::sweep::tests::swept();
+    let sweep = serde_json::to_value(swept.result()).unwrap();
+    let done = crate::search::tests::searched(None);
+    let begun = crate::search::tests::searched(Some(1));
+    let answer = serde_json::to_value(done.answer.as_ref().unwrap()).unwrap();
     for (name, instances) in [
+        ("sweep", vec![sweep]),
+        ("sweep-file", vec![saved(swept)]),
+        ("search", vec![answer]),
+        ("search-file", vec![saved(done), saved(begun)]),
         ("summary", vec![summary, infinite, empty]),
         ("exchange", records),
         ("comparison", vec![crate::compare::tests::any()]),

@@ -267,12 +267,20 @@ fn limit_of(figure: &Figure, text: &str) -> Result<f64, String> {
         Some(scale) => duration::parse(text)
             .map(|span| span.as_secs_f64() * scale)
             .map_err(|error| error.to_string()),
-        None => match text.strip_suffix('%').and_then(number) {
-            Some(percent) if unit.is_empty() => Ok(percent / 100.0),
+        None => match text.strip_suffix('%').and_then(hundredths) {
+            Some(share) if unit.is_empty() => Ok(share),
             _ if unit.is_empty() => Err(format!("expected a number or percent, found `{text}`")),
             _ => Err(format!("expected a number of {unit}, found `{text}`")),
         },
     }
+}
+
+/// A percentage as a share, to the nearest number: 99.9 % is 0.999, and not 0.9990000000000001.
+fn hundredths(percent: &str) -> Option<f64> {
+    let percent = percent.trim();
+    let shifted = format!("{percent}e-2").parse::<f64>();
+    let share = shifted.or_else(|_| percent.parse::<f64>().map(|percent| percent / 100.0));
+    share.ok().filter(|share| share.is_finite())
 }
 
 impl From<Threshold> for String {
@@ -320,6 +328,10 @@ mod tests {
             ),
             ("output-speed.p1 >= 20", "output-speed.p1 >= 20 tok/s"),
             ("stall-share.mean <= 5%", "stall-share.mean <= 0.05"),
+            (
+                "requests.success-share >= 99.9%",
+                "requests.success-share >= 0.999",
+            ),
             ("verdict <= suspect", "verdict <= suspect"),
         ] {
             assert_eq!(threshold(text).to_string(), written);

@@ -3,6 +3,7 @@
 //! The answer is an interval from the highest load that passed to the lowest that failed. It assumes that a tier that
 //! holds at a load holds at every lower one. Where the runs contradict that, the answer says so.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Load;
@@ -10,7 +11,7 @@ use crate::level::Level;
 use crate::slo::Tier;
 
 /// What a search found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Answer {
     /// What was varied.
@@ -26,7 +27,7 @@ pub struct Answer {
 }
 
 /// What was found for a tier.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Found {
     /// The tier.
@@ -55,7 +56,7 @@ pub struct Found {
 }
 
 /// A load that failed below one that passed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Violation {
     /// The load that failed.
@@ -65,7 +66,7 @@ pub struct Violation {
 }
 
 /// Why the search for a tier's answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// The interval is as narrow as was asked for.

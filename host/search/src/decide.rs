@@ -18,6 +18,7 @@
 use result::stats::beta::binomial;
 use result::stats::student;
 use result::summary::Backlog;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{fewest, lower, upper};
@@ -33,7 +34,7 @@ const FAR: u64 = 1 << 40;
 pub const LOADS: f64 = 40.0;
 
 /// What the runs at one load show of one objective.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pooled {
     /// Requests that were due.

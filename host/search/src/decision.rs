@@ -3,13 +3,14 @@
 use std::fmt;
 
 use result::summary::Backlog;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::slo::Limit;
 use crate::watch::Alarm;
 
 /// What is decided of an objective, and the figures it rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Stated {
     /// The objective.
@@ -31,7 +32,7 @@ pub struct Stated {
 }
 
 /// Why a tier does not hold at a load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
     /// More requests are bad than the objective at this place of the tier allows.
@@ -45,7 +46,7 @@ pub enum Failure {
 }
 
 /// Why it is too early to say, or why it cannot be said.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doubt {
     /// No run counts yet.
@@ -63,7 +64,7 @@ pub enum Doubt {
 }
 
 /// What the runs at one load show of a tier.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
     /// It holds.
@@ -101,7 +102,7 @@ impl Decision {
 }
 
 /// A decision with the figures it rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Decided {
     /// What is shown.

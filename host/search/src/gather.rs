@@ -12,6 +12,7 @@ use result::metric::Reading;
 use result::stats::blocks::design_effect_of;
 use result::stats::dependence::{correlation, inflation};
 use result::summary::Backlog;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::slo::{Limit, Reader, Seen, Tier};
@@ -28,7 +29,7 @@ const LEAST: usize = 2 * FEWEST;
 const CORRELATED: f64 = 0.2;
 
 /// What a run shows of one objective.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Counted {
     /// Requests that were due.
@@ -54,7 +55,7 @@ fn is_zero(number: &u64) -> bool {
 /// which requests are due times the mean time until they are answered (Little 1961, "A proof for the queuing formula
 /// L = λW"). The number is taken over the time in which requests were due and the latency over all of them, so they
 /// differ where the backlog grows, where requests never end, and where the run is short.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Little {
     /// Requests that were due and not answered, on average over the time in which requests were due.
@@ -83,7 +84,7 @@ impl Little {
 }
 
 /// What a valid run shows of the tiers of a search.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Measured {
     /// Requests that were due.

@@ -7,6 +7,7 @@
 //! beginnings, in which a queue is not yet what it will be, a share that shrinks.
 
 use result::summary::Backlog;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Seen;
@@ -26,7 +27,7 @@ const INVALID: u32 = 2;
 const HOPE: u64 = 2;
 
 /// One load, or the confirmation of one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Level {
     /// The load.

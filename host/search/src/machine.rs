@@ -11,6 +11,7 @@
 use std::fmt;
 
 use model::random::mix;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Answer;
@@ -34,7 +35,7 @@ pub enum Step {
 }
 
 /// A run to make.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Probe {
     /// Its number, from 1.
@@ -56,7 +57,7 @@ pub struct Probe {
 }
 
 /// What a probe is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
     /// To find a load that passes and one that fails.
@@ -68,7 +69,7 @@ pub enum Purpose {
 }
 
 /// What a probe came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The run is valid, and shows this.
@@ -83,7 +84,7 @@ pub enum Outcome {
 }
 
 /// A probe and what it came to: an entry of the journal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Report {
     /// The run that was made.
@@ -105,7 +106,7 @@ impl fmt::Display for Unexpected {
 impl std::error::Error for Unexpected {}
 
 /// A search on its way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "Journal", try_from = "Journal")]
 pub struct Search {
     config: Config,
@@ -114,7 +115,7 @@ pub struct Search {
 }
 
 /// What a search is written as.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Journal {
     config: Config,

@@ -19,6 +19,7 @@ use result::figure::{Figure, Statistic};
 use result::metric::objective::{self, Objective};
 use result::metric::{self, Reading, Single};
 use result::threshold::{Relation, Threshold};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tier of objectives that are not given a name.
@@ -44,7 +45,7 @@ const FROM_SENT: [&str; 11] = [
 ];
 
 /// One objective: a metric's limit, and the share of the requests that must keep it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 pub struct Limit {
     /// The metric's name.
@@ -149,7 +150,7 @@ impl TryFrom<String> for Limit {
 }
 
 /// Objectives that must hold together, by a name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tier {
     /// Its name.

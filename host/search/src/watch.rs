@@ -14,6 +14,7 @@
 //! the run judges.
 
 use model::units::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// So many standard deviations of the number of arrivals are chance. More than for a whole run, because there are many
@@ -35,7 +36,7 @@ const ROW: u32 = 2;
 const KEPT: usize = 1024;
 
 /// What a run has done so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Progress {
     /// Time since the first request was due.
@@ -49,7 +50,7 @@ pub struct Progress {
 }
 
 /// That a run is over-saturated.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Alarm {
     /// When, and what the run had done by then.

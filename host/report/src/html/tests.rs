@@ -1,5 +1,6 @@
 use std::convert::Infallible;
 
+use super::frame::{base64, source};
 use super::*;
 use crate::charts::fixture::{exchanges, run_of};
 use crate::compare::{self, Asked, Choice, Measured, Side};

@@ -6,7 +6,7 @@ use minijinja::value::Value;
 const MARKS: &str = "\\`*_{}[]#|~$!^";
 
 /// Text within a line: on one line, without marks.
-pub(super) fn inline(text: &str) -> String {
+pub(crate) fn inline(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.trim().chars() {
         match c {
@@ -26,7 +26,7 @@ pub(super) fn inline(text: &str) -> String {
 }
 
 /// Text in a fence, which is longer than any row of backticks in the text, with a newline after it.
-pub(super) fn fence(language: &str, text: &str) -> Value {
+pub(crate) fn fence(language: &str, text: &str) -> Value {
     let (mut longest, mut run) = (0, 0);
     for c in text.chars() {
         run = if c == '`' { run + 1 } else { 0 };

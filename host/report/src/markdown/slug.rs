@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 /// The anchors of a page's headings, in the order of the headings.
 #[derive(Default)]
-pub(super) struct Slugs {
+pub(crate) struct Slugs {
     /// How often each was given again.
     given: HashMap<String, usize>,
 }
 
 impl Slugs {
     /// The anchor of the next heading.
-    pub(super) fn next(&mut self, heading: &str) -> String {
+    pub(crate) fn next(&mut self, heading: &str) -> String {
         let base: String = heading
             .trim()
             .to_lowercase()

@@ -8,6 +8,7 @@
 //! (Satopää et al. 2011), would move the knee with the highest load that somebody tried.
 
 use result::stats::student;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::At;
@@ -22,7 +23,7 @@ const BETTER: f64 = 0.25;
 const FLATTER: f64 = 0.5;
 
 /// What one run of a sweep showed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Point {
     /// Its load.
@@ -40,7 +41,7 @@ pub struct Point {
 }
 
 /// The mean of a figure over the repeats of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mean {
     /// The mean.
@@ -53,7 +54,7 @@ pub struct Mean {
 }
 
 /// A load of the curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Place {
     /// The load.
@@ -73,7 +74,7 @@ pub struct Place {
 }
 
 /// The knee of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Knee {
     /// The load at which the two lines meet.
@@ -87,7 +88,7 @@ pub struct Knee {
 }
 
 /// Why a curve has no knee.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoKnee {
     /// Fewer than five loads with a limit have a throughput.
@@ -97,7 +98,7 @@ pub enum NoKnee {
 }
 
 /// What a sweep showed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Curve {
     /// Every load, from the lowest.

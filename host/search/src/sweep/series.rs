@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use model::random::mix;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Load;
@@ -12,7 +13,7 @@ use crate::config::Load;
 pub const MOST: usize = 1000;
 
 /// The load of a run of a sweep. It is written as a number, or as `inf` where all requests come at once.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "Written", try_from = "Written")]
 pub enum At {
     /// So much of it.
@@ -45,7 +46,7 @@ impl fmt::Display for At {
 }
 
 /// A load in a file.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Written {
     Number(f64),
@@ -190,7 +191,7 @@ fn take(load: Load, to: f64, at: impl Fn(i32) -> f64) -> Result<Vec<At>, String>
 }
 
 /// A run of a sweep.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Run {
     /// Its number, from 1.

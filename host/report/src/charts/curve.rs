@@ -1,0 +1,306 @@
+//! Charts of several runs of which each is a point: one figure against another, and figures over the load.
+//!
+//! Sweeps, searches and labs say which points; this module makes charts of them.
+
+use super::{end, round_begin};
+use crate::chart::{
+    Axis, Band, Cell, Chart, Column, Form, Key, Log, Mark, Panel, Point, Rows, Rule, Shape, Side,
+    Snap, Ticks, Tone,
+};
+
+/// The largest is so many times the smallest where an axis starts out logarithmic.
+const WIDE: f64 = 20.0;
+
+/// What a chart is of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plot {
+    /// Its name, unique in its page.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// How to read it.
+    pub note: String,
+    /// The horizontal axis, with its unit.
+    pub x: String,
+    /// What the rows of its table are: `Load`.
+    pub head: String,
+    /// From top to bottom.
+    pub panels: Vec<Plane>,
+    /// Parts of the horizontal axis worth a name.
+    pub bands: Vec<Band>,
+}
+
+/// A vertical axis, and what is drawn against it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plane {
+    /// The axis, with its unit.
+    pub y: String,
+    /// Whether it is a share.
+    pub is_share: bool,
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// Places worth a name.
+    pub rules: Vec<Rule>,
+}
+
+/// Points of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// What they are. Lines of the same label have the same key.
+    pub label: String,
+    /// Their shape.
+    pub shape: Drawn,
+    /// The points.
+    pub spots: Vec<Spot>,
+}
+
+/// How points are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    /// Joined in their order.
+    Joined,
+    /// Joined in their order, without points of its own: it only connects points of other lines.
+    Connecting,
+    /// Each on its own.
+    Apart,
+    /// Each on its own, as a cross: what failed.
+    Crossed,
+}
+
+/// A point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spot {
+    /// Which row of the table it is in: its load.
+    pub row: String,
+    /// Where, from left to right.
+    pub x: f64,
+    /// Where, from bottom to top.
+    pub y: f64,
+    /// In words.
+    pub text: String,
+}
+
+/// The chart. Points without a place, such as those of a load without a limit, are left out.
+pub fn chart(plot: &Plot) -> Chart {
+    let lines = || plot.panels.iter().flat_map(|plane| &plane.lines);
+    let spots = || {
+        let all = lines().flat_map(|line| &line.spots);
+        all.filter(|spot| is_placed(spot))
+    };
+    let mut keys: Vec<Key> = Vec::new();
+    let mut rows: Vec<String> = Vec::new();
+    for line in lines() {
+        if !keys.iter().any(|key| key.label == line.label) {
+            keys.push(Key {
+                label: line.label.clone(),
+                tone: match line.shape {
+                    Drawn::Crossed => Tone::Failed,
+                    _ => Tone::Series(keys.len()),
+                },
+            });
+        }
+        for spot in line.spots.iter().filter(|spot| is_placed(spot)) {
+            if line.shape != Drawn::Connecting && !rows.contains(&spot.row) {
+                rows.push(spot.row.clone());
+            }
+        }
+    }
+    let largest = spots().map(|spot| spot.x).fold(0.0, f64::max);
+    let banded = plot.bands.iter().map(|band| band.to).fold(0.0, f64::max);
+    let smallest = spots().map(|spot| spot.x).filter(|x| *x > 0.0);
+    let smallest = smallest.fold(f64::INFINITY, f64::min);
+    let several = plot.panels.iter().map(|plane| plane.lines.len()).max() > Some(1);
+    let seen = lines().filter_map(|line| sentence(line, several));
+    Chart {
+        name: plot.name.clone(),
+        title: plot.title.clone(),
+        note: plot.note.clone(),
+        seen: seen.collect::<Vec<_>>().join(" "),
+        x: Axis {
+            title: plot.x.clone(),
+            low: 0.0,
+            high: end(largest.max(banded) * 1.02),
+            ticks: Ticks::Numbers,
+        },
+        panels: plot
+            .panels
+            .iter()
+            .map(|plane| panel(plane, plot, &keys, &rows))
+            .collect(),
+        keys,
+        rows: Rows {
+            head: plot.head.clone(),
+            labels: rows,
+            snap: Snap::Near,
+        },
+        log: smallest.is_finite().then(|| Log {
+            side: Side::X,
+            low: round_begin(smallest),
+            first: largest > WIDE * smallest,
+        }),
+        form: Form::Full,
+    }
+}
+
+fn is_placed(spot: &Spot) -> bool {
+    spot.x.is_finite() && spot.y.is_finite()
+}
+
+fn sentence(line: &Line, several: bool) -> Option<String> {
+    let mut spots = line.spots.iter().filter(|spot| is_placed(spot));
+    let first = spots.next().filter(|_| line.shape != Drawn::Connecting)?;
+    let name = match several {
+        true => format!("{}: ", line.label),
+        false => String::new(),
+    };
+    let from = format!("{name}{} at {}", first.text, first.row);
+    Some(match spots.next_back() {
+        Some(last) => format!("{from}, up to {} at {}.", last.text, last.row),
+        None => format!("{from}."),
+    })
+}
+
+fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
+    let mut marks = Vec::new();
+    let mut highest: f64 = 0.0;
+    let ruled = plane.rules.iter().filter(|rule| rule.side == Side::Y);
+    highest = ruled.map(|rule| rule.at).fold(highest, f64::max);
+    for line in &plane.lines {
+        let key = keys.iter().position(|key| key.label == line.label);
+        let key = key.unwrap_or_default();
+        let spots: Vec<&Spot> = line.spots.iter().filter(|spot| is_placed(spot)).collect();
+        let points = || -> Vec<Point> {
+            let spots = spots.iter();
+            spots.map(|spot| Point::at(spot.x, spot.y)).collect()
+        };
+        highest = spots.iter().map(|spot| spot.y).fold(highest, f64::max);
+        let column = Column {
+            head: line.label.clone(),
+            cells: rows
+                .iter()
+                .map(|row| {
+                    let spot = spots.iter().find(|spot| spot.row == *row)?;
+                    Some(Cell {
+                        x: spot.x,
+                        y: spot.y,
+                        text: spot.text.clone(),
+                    })
+                })
+                .collect(),
+        };
+        let shapes = match line.shape {
+            Drawn::Joined => vec![(Shape::Line, None), (Shape::Dots, Some(column))],
+            Drawn::Connecting => vec![(Shape::Line, None)],
+            Drawn::Apart => vec![(Shape::Dots, Some(column))],
+            Drawn::Crossed => vec![(Shape::Crosses, Some(column))],
+        };
+        marks.extend(shapes.into_iter().map(|(shape, column)| Mark {
+            key,
+            shape,
+            points: points(),
+            column,
+        }));
+    }
+    Panel {
+        y: Axis {
+            title: plane.y.clone(),
+            low: 0.0,
+            high: end(highest * 1.05),
+            ticks: match plane.is_share {
+                true => Ticks::Percent,
+                false => Ticks::Numbers,
+            },
+        },
+        height: if plot.panels.len() > 1 { 180.0 } else { 300.0 },
+        marks,
+        rules: plane.rules.clone(),
+        bands: plot.bands.clone(),
+    }
+}
+
+/// The points that no other beats in both figures, as a line from left to right.
+pub fn front(spots: impl IntoIterator<Item = Spot>) -> Option<Line> {
+    let mut spots: Vec<Spot> = spots.into_iter().filter(is_placed).collect();
+    spots.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
+    (spots.len() > 1).then(|| Line {
+        label: "Pareto front".to_owned(),
+        shape: Drawn::Connecting,
+        spots,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spot(row: &str, x: f64, y: f64) -> Spot {
+        Spot {
+            row: row.to_owned(),
+            x,
+            y,
+            text: format!("{x}, {y}"),
+        }
+    }
+
+    fn plot(lines: Vec<Line>) -> Plot {
+        Plot {
+            name: "curve".to_owned(),
+            title: "Throughput and latency".to_owned(),
+            note: String::new(),
+            x: "Throughput".to_owned(),
+            head: "Load".to_owned(),
+            panels: vec![Plane {
+                y: "Latency".to_owned(),
+                is_share: false,
+                lines,
+                rules: Vec::new(),
+            }],
+            bands: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_load_is_a_row_and_each_line_a_column() {
+        let line = |label: &str, spots| Line {
+            label: label.to_owned(),
+            shape: Drawn::Joined,
+            spots,
+        };
+        let chart = chart(&plot(vec![
+            line("a", vec![spot("1", 10.0, 5.0), spot("2", 20.0, 6.0)]),
+            line(
+                "b",
+                vec![spot("2", 30.0, 7.0), spot("4", f64::INFINITY, 9.0)],
+            ),
+        ]));
+        assert_eq!(chart.rows.labels, ["1", "2"], "a point without a place");
+        let cells: Vec<Vec<Option<&str>>> = chart
+            .columns()
+            .map(|(_, column)| {
+                let cells = column.cells.iter();
+                cells
+                    .map(|cell| cell.as_ref().map(|cell| cell.text.as_str()))
+                    .collect()
+            })
+            .collect();
+        assert_eq!(cells[0], [Some("10, 5"), Some("20, 6")]);
+        assert_eq!(cells[1], [None, Some("30, 7")]);
+        assert!(chart.x.high >= 30.0 && chart.panels[0].y.high >= 7.0);
+        assert!(chart.seen.contains("b: 30, 7 at 2."), "{}", chart.seen);
+    }
+
+    #[test]
+    fn a_front_goes_from_left_to_right_and_takes_two() {
+        let line = front([spot("2", 2.0, 5.0), spot("1", 1.0, 3.0)]).unwrap();
+        assert_eq!(
+            line.spots.iter().map(|s| s.x).collect::<Vec<_>>(),
+            [1.0, 2.0]
+        );
+        assert_eq!(front([spot("1", 1.0, 3.0)]), None);
+    }
+
+    #[test]
+    fn nothing_is_a_chart_of_nothing() {
+        assert!(chart(&plot(Vec::new())).is_empty());
+    }
+}

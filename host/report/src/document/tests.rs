@@ -1,0 +1,130 @@
+use super::*;
+use crate::chart::Chart;
+use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart};
+
+const HOSTILE: &str = "<script>alert(1)</script>|`x`|</pre><b>\u{202e}\u{1b}[2J\"' # [a](javascript:b) & ${7*7}{{ 7 }}\n# h";
+
+fn a_chart(words: &str) -> Chart {
+    chart(&Plot {
+        name: "main".to_owned(),
+        title: words.to_owned(),
+        note: words.to_owned(),
+        x: words.to_owned(),
+        head: words.to_owned(),
+        panels: vec![Plane {
+            y: words.to_owned(),
+            is_share: false,
+            lines: vec![Line {
+                label: words.to_owned(),
+                shape: Drawn::Joined,
+                spots: vec![Spot {
+                    row: words.to_owned(),
+                    x: 1.0,
+                    y: 2.0,
+                    text: words.to_owned(),
+                }],
+            }],
+            rules: Vec::new(),
+        }],
+        bands: Vec::new(),
+    })
+}
+
+/// A page that has these words wherever words can be.
+fn page(words: &str) -> Document {
+    let mut page = Document::new("Lab", words);
+    page.say(words);
+    page.heading(2, words);
+    page.heading(2, words);
+    page.heading(3, words);
+    page.paragraph(Text::strong(words).then(words));
+    page.paragraph(Text(vec![Span::Code(words.to_owned())]));
+    page.list(vec![Text::plain(words)]);
+    page.code("text", words);
+    let mut table = Table::new([words, "Number"]);
+    table.row([words, "1.5"]);
+    table.row([words, ""]);
+    page.table(table);
+    page.chart(a_chart(words));
+    page
+}
+
+#[test]
+fn foreign_text_has_no_effect() {
+    let html = page(HOSTILE).html().unwrap();
+    assert_eq!(html.matches("<script").count(), 1, "the page's own");
+    assert!(!html.contains("</pre><b>") && !html.contains("alert(1)</script>"));
+    assert!(!html.contains(['\u{1b}', '\u{202e}']));
+    assert!(html.contains("{{ 7 }}"), "it is no template");
+    let markdown = page(HOSTILE).markdown();
+    assert!(!markdown.contains(['\u{1b}', '\u{202e}']), "{markdown}");
+    // What is left of the tag is in a fence or between backticks, where it is text.
+    let outside: Vec<&str> = markdown
+        .lines()
+        .filter(|line| line.contains("<script>") && !line.contains('`'))
+        .collect();
+    assert_eq!(outside, Vec::<&str>::new());
+    // A heading is one line, and a row has as many cells as the table.
+    assert_eq!(
+        markdown.matches("\n# ").count(),
+        1,
+        "in the fence: {markdown}"
+    );
+    for row in markdown.lines().filter(|line| line.starts_with('|')) {
+        let bars = row.replace("\\|", "").matches('|').count();
+        assert_eq!(bars, 3, "{row}");
+    }
+}
+
+#[test]
+fn names_of_elements_are_there_once() {
+    let html = page("main").html().unwrap();
+    let mut ids: Vec<&str> = html
+        .split(" id=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "{ids:?}");
+}
+
+#[test]
+fn both_forms_say_the_same() {
+    let mut page = Document::new("Lab", "Title");
+    page.say("Use `--fast`.");
+    page.heading(2, "Numbers");
+    let mut table = Table::new(["Name", "Value", "Note"]);
+    table.row([
+        Cell::from("1e5"),
+        "+1.2 %".into(),
+        Cell {
+            text: "better".to_owned(),
+            tone: Tone::Good,
+        },
+    ]);
+    page.table(table);
+    page.code("bash", "vllm serve `x`\n");
+    page.list(vec![Text::plain("1. one"), Text::strong("Two: ").then("2")]);
+    assert_eq!(
+        page.markdown(),
+        "# Title\n\nUse `--fast`.\n\n## Numbers\n\n| Name | Value | Note |\n| --- | ---: | --- |\n\
+         | 1e5 | +1.2 % | better |\n\n```bash\nvllm serve `x`\n```\n\n- 1\\. one\n- **Two:** 2\n"
+    );
+    let html = page.html().unwrap();
+    for part in [
+        "<p>Use <code>--fast</code>.</p>",
+        "<h2 id=\"numbers\">Numbers</h2>",
+        "<th scope=\"row\">1e5</th><td>+1.2 %</td><td class=\"text better\">better</td>",
+        "<pre tabindex=\"0\">vllm serve `x`",
+        "<li><strong>Two: </strong>2</li>",
+        "<a href=\"#numbers\">Numbers</a>",
+        "default-src &#x27;none&#x27;",
+    ] {
+        assert!(html.contains(part), "{part}\n{html}");
+    }
+    for source in ["src=\"", "href=\"http", "url(", "@import"] {
+        assert!(!html.contains(source), "it needs no network: {source}");
+    }
+}

@@ -1,0 +1,51 @@
+//! What figures are called on pages: their names with units, for people.
+
+use result::figure::{Figure, Statistic, WHOLE};
+
+/// A figure by its name, with its unit: `Output token throughput (tok/s)` for `throughput.output-tokens-per-s`, `P99 TTFT
+/// (ms)` for `ttft.p99`. What is no figure, such as a scorer's mean, keeps its name.
+pub fn label(name: &str) -> String {
+    let Ok(figure) = name.parse::<Figure>() else {
+        return name.to_owned();
+    };
+    let words = match &figure {
+        Figure::Whole(place) => WHOLE[*place].label.to_owned(),
+        Figure::Of(metric, statistic) => {
+            let metric = match metric.len() {
+                // The short ones are abbreviations.
+                ..=4 => metric.to_uppercase(),
+                _ => (*metric).to_owned(),
+            };
+            match statistic {
+                Statistic::Mean => format!("Mean {metric}"),
+                Statistic::Percentile(50.0) => format!("Median {metric}"),
+                Statistic::Percentile(percent) => format!("P{percent} {metric}"),
+                other => format!("{metric} {other}"),
+            }
+        }
+    };
+    match figure.unit() {
+        "" => words,
+        unit => format!("{words} ({unit})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn figures_have_names_for_people() {
+        for (name, label) in [
+            ("ttft.p99", "P99 TTFT (ms)"),
+            ("tpot.mean", "Mean TPOT (ms)"),
+            ("e2e.median", "Median E2E (ms)"),
+            (
+                "throughput.output-tokens-per-s",
+                "Output token throughput (tok/s)",
+            ),
+            ("requests.success-share", "Success share"),
+            ("score.exact-match", "score.exact-match"),
+        ] {
+            assert_eq!(super::label(name), label);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What `sweep.json` and `search.json` hold: how far a sweep or a search is, and of which scenario.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use search::{Answer, Search};
+
+/// A file of a sweep or a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Saved<T> {
+    /// SHA-256 of the scenario with its flags, as `runner scenario show` prints it.
+    pub scenario: String,
+    /// How far it is.
+    pub state: T,
+}
+
+/// A search, as far as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Searched {
+    /// The folder of each run in the search's, by the number of its probe.
+    pub runs: Vec<(u32, String)>,
+    /// The search.
+    pub search: Search,
+    /// Its answer, when it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+}

@@ -1,0 +1,195 @@
+//! A search as a page: the answer of each tier, the share of bad requests at every load that was tried, and every run.
+
+use super::{amount, conclusion, short, unit};
+use crate::chart::number::percent;
+use crate::chart::{Band, Chart, Rule, Side};
+use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart};
+use crate::document::{Cell, Document, Table, Text, Tone};
+use crate::saved::Searched;
+use search::decision::{Decided, Decision};
+use search::level::Level;
+use search::slo::{Tier, UNNAMED};
+use search::{Config, Purpose};
+
+/// The page of a search, under that name.
+pub fn page(searched: &Searched, name: &str) -> Document {
+    let config = searched.search.config();
+    let mut levels: Vec<&Level> = match &searched.answer {
+        Some(answer) => answer.levels.iter().collect(),
+        None => searched.search.levels().iter().collect(),
+    };
+    levels.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.confirms.cmp(&b.confirms)));
+    let mut page = Document::new("Search", name);
+    if searched.answer.is_none() {
+        page.paragraph(Text::strong(
+            "This search is not complete: the loads below were tried so far.",
+        ));
+    }
+    for (number, tier) in config.tiers.iter().enumerate() {
+        page.heading(2, heading(tier));
+        let found = searched
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.tiers.get(number));
+        if let Some(found) = found {
+            let lines = conclusion(config.load, found).into_iter();
+            page.list(lines.map(Text::plain).collect());
+        }
+        let ends = found.map(|found| [found.passed, found.failed]);
+        for limit in 0..tier.limits.len() {
+            page.chart(shares(config, tier, [number, limit], &levels, ends));
+        }
+        page.table(loads(config, number, &levels));
+    }
+    page.heading(2, "Runs");
+    page.table(runs(searched));
+    page.say(&format!(
+        "Every decision is a test of the share of bad requests; all decisions together are wrong with a probability of at \
+         most {}. Undecided is never a pass.",
+        percent(config.alpha)
+    ));
+    page
+}
+
+/// A tier's name with its objectives; objectives without a name alone.
+fn heading(tier: &Tier) -> String {
+    let all = tier.to_string();
+    match tier.name == UNNAMED {
+        true => all.replacen(&format!("{UNNAMED}: "), "", 1),
+        false => all,
+    }
+}
+
+/// Whether a tier holds at a load, in a word.
+fn word(decided: &Decided) -> (&'static str, Tone) {
+    match decided.decision {
+        Decision::Pass => ("passed", Tone::Good),
+        Decision::Fail { .. } => ("failed", Tone::Bad),
+        Decision::Undecided { .. } => ("undecided", Tone::Plain),
+    }
+}
+
+/// The share of requests that are bad by one objective, at each load.
+fn shares(
+    config: &Config,
+    tier: &Tier,
+    [number, limit]: [usize; 2],
+    levels: &[&Level],
+    ends: Option<[Option<f64>; 2]>,
+) -> Chart {
+    let of = |wanted: &str, shape: Drawn| {
+        let spots = levels.iter().filter_map(|level| {
+            let decided = level.tiers.get(number)?;
+            let stated = decided.limits.get(limit).filter(|own| own.requests > 0)?;
+            let share = stated.bad as f64 / stated.requests as f64;
+            let confirms = if level.confirms { ", confirming" } else { "" };
+            (word(decided).0 == wanted).then(|| Spot {
+                row: format!("{}{confirms}", amount(config.load, level.at)),
+                x: level.at,
+                y: share,
+                text: format!(
+                    "{wanted}: {} of {} requests are bad ({}, at most {})",
+                    stated.bad,
+                    stated.requests,
+                    percent(share),
+                    percent(stated.high)
+                ),
+            })
+        });
+        Line {
+            label: wanted.to_owned(),
+            shape,
+            spots: spots.collect(),
+        }
+    };
+    let lines = [
+        of("passed", Drawn::Apart),
+        of("undecided", Drawn::Apart),
+        of("failed", Drawn::Crossed),
+    ];
+    let allowed = tier.limits[limit].allowed();
+    let bands = match ends {
+        Some([Some(passed), Some(failed)]) if failed > passed => vec![Band {
+            from: passed,
+            to: failed,
+            label: "the answer".to_owned(),
+        }],
+        _ => Vec::new(),
+    };
+    chart(&Plot {
+        name: format!("tier-{}-objective-{}", number + 1, limit + 1),
+        title: format!("Requests that miss {}", tier.limits[limit]),
+        note: format!(
+            "One point for each load; {} may miss it. A run that was stopped because its backlog grew has no point, and is \
+             in the table.",
+            percent(allowed)
+        ),
+        x: format!("Load ({})", unit(config.load)),
+        head: "Load".to_owned(),
+        panels: vec![Plane {
+            y: "Share of requests".to_owned(),
+            is_share: true,
+            lines: lines
+                .into_iter()
+                .filter(|line| !line.spots.is_empty())
+                .collect(),
+            rules: vec![Rule {
+                side: Side::Y,
+                at: allowed,
+                label: format!("allowed: {}", percent(allowed)),
+            }],
+        }],
+        bands,
+    })
+}
+
+fn loads(config: &Config, tier: usize, levels: &[&Level]) -> Table {
+    let load = format!("Load ({})", unit(config.load));
+    let mut table = Table::new([load.as_str(), "Requests", "Runs", "Result", "Why"]);
+    for level in levels {
+        let Some(decided) = level.tiers.get(tier) else {
+            continue;
+        };
+        let (text, tone) = word(decided);
+        let words = decided.to_string();
+        let why = words.strip_prefix(text).unwrap_or(&words);
+        let why = why.trim_start_matches([':', ',', ' ']);
+        let text = match level.confirms {
+            true => format!("{text} (confirming)"),
+            false => text.to_owned(),
+        };
+        table.row([
+            short(level.at).into(),
+            level.requests.to_string().into(),
+            level.looks.to_string().into(),
+            Cell { text, tone },
+            why.into(),
+        ]);
+    }
+    table
+}
+
+fn runs(searched: &Searched) -> Table {
+    let load = format!("Load ({})", unit(searched.search.config().load));
+    let mut table = Table::new(["Run", load.as_str(), "Requests", "For", "Folder"]);
+    for report in searched.search.reports() {
+        let probe = &report.probe;
+        let run = searched
+            .runs
+            .iter()
+            .find(|(number, _)| *number == probe.number);
+        table.row([
+            probe.number.to_string(),
+            short(probe.at),
+            probe.requests.to_string(),
+            match probe.purpose {
+                Purpose::Bracket => "the bounds",
+                Purpose::Bisect => "between the bounds",
+                Purpose::Confirm => "confirmation",
+            }
+            .to_owned(),
+            run.map(|(_, folder)| folder.clone()).unwrap_or_default(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,66 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::tests::golden;
+
+/// A sweep of an engine that has enough at 400 requests in flight, in two repeats.
+pub(crate) fn swept() -> Sweep {
+    let loads = [1.0, 100.0, 200.0, 400.0, 800.0, 1600.0];
+    let all: Vec<At> = loads
+        .into_iter()
+        .map(At::Load)
+        .chain([At::Unlimited])
+        .collect();
+    let runs = (1..=2).flat_map(|repeat| {
+        all.iter().enumerate().map(move |(place, at)| {
+            let load = at.number().min(2000.0);
+            let noise = 1.0 + 0.01 * f64::from(repeat) - 0.002 * place as f64;
+            let tokens = 25.0 * load.min(400.0) * noise;
+            let latency = 500.0 + 1.5 * (load - 400.0).max(0.0) * noise;
+            SweptRun {
+                at: *at,
+                repeat,
+                folder: format!("run-{repeat}-{place}"),
+                verdict: match (repeat, place) {
+                    (2, 1) => Verdict::Invalid,
+                    _ => Verdict::Valid,
+                },
+                curve: [Some(tokens), Some(latency)],
+                figures: BTreeMap::from([
+                    ("throughput.output-tokens-per-s".to_owned(), tokens),
+                    ("e2e.p99".to_owned(), latency),
+                    ("requests.success-share".to_owned(), 1.0),
+                ]),
+            }
+        })
+    });
+    Sweep {
+        load: Load::Concurrency,
+        throughput: "throughput.output-tokens-per-s".to_owned(),
+        latency: "e2e.p99".to_owned(),
+        planned: all.iter().chain(&all).copied().collect(),
+        runs: runs.collect(),
+    }
+}
+
+#[test]
+fn the_page_is_as_it_was() {
+    let page = page(&swept(), "20260102-030405-chat-sweep");
+    golden("src/cases/sweep.md", &page.markdown());
+    let html = page.html().unwrap();
+    let charts: Vec<&str> = page.charts().map(|chart| chart.name.as_str()).collect();
+    assert_eq!(charts, ["throughput-latency", "over-load"]);
+    for part in ["knee at ", "Pareto front", "over-load-wide-title"] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_sweep_that_has_just_begun_has_a_page() {
+    let mut sweep = swept();
+    sweep.runs.clear();
+    let page = page(&sweep, "chat");
+    assert!(page.markdown().contains("14 of 14 runs are not made yet"));
+    assert_eq!(page.charts().count(), 0);
+    page.html().unwrap();
+}
