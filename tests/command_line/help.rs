@@ -71,7 +71,8 @@ fn completions_know_the_flags() {
 
 #[test]
 fn schemas_are_json() {
-    for name in report::schema::NAMES {
+    let names = report::schema::NAMES.into_iter().chain(lab::schema::NAMES);
+    for name in names {
         let ended = run(runner().args(["schema", name])).with_code(0);
         let schema: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert!(schema["$schema"].is_string(), "{name}");

@@ -24,13 +24,13 @@ const GRAPH: [(&str, &[&str]); 23] = [
     ("mock", &["model", "reader", "simulator"]),
     ("plugins", &["model", "tokenizer"]),
     ("audit", &["model", "result"]),
-    ("lab", &["model", "reader", "result"]),
     ("search", &["model", "result"]),
     ("scenario", &["model", "reader", "result"]),
     (
         "report",
         &["audit", "devices", "model", "result", "scenario", "search"],
     ),
+    ("lab", &["model", "reader", "report", "result", "search"]),
     (
         "session",
         &[

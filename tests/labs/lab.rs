@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::follows;
 use crate::support::process::{Ended, Process, run_patiently, runner};
 
 /// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an eighth of what 8 give.
@@ -19,6 +20,9 @@ requests = 40
 concurrency = 8
 warmup = 1
 "#;
+
+/// What is drawn of a lab's journal.
+const DRAWN: [&str; 3] = ["lab.md", "lab.html", "lab-report.json"];
 
 /// A port that is free now.
 fn port() -> u16 {
@@ -91,6 +95,33 @@ impl Files {
         std::fs::read_to_string(self.path().join("out/lab.md")).unwrap()
     }
 
+    /// What is drawn of the journal: the page in both forms, and what it is made of.
+    fn drawn(&self) -> Vec<Vec<u8>> {
+        let files = DRAWN.map(|name| self.path().join("out").join(name));
+        files.map(|path| std::fs::read(path).unwrap()).to_vec()
+    }
+
+    /// Draws it again, of nothing but the journal and `lab.json`.
+    fn drawn_again(&self) -> Vec<Vec<u8>> {
+        for name in DRAWN {
+            std::fs::remove_file(self.path().join("out").join(name)).unwrap();
+        }
+        run_patiently(&mut self.command(&["--page-only"])).with_code(0);
+        self.drawn()
+    }
+
+    /// That every file of the lab follows its schema.
+    fn follow_their_schemas(&self) {
+        let read =
+            |name: &str| std::fs::read_to_string(self.path().join("out").join(name)).unwrap();
+        let json = |text: &str| serde_json::from_str(text).unwrap();
+        follows("lab", &json(&read("lab.json")));
+        follows("lab-report", &json(&read("lab-report.json")));
+        for event in self.journal() {
+            follows("lab-event", &event);
+        }
+    }
+
     /// Whether nothing listens on the engine's port.
     fn is_free(&self) -> bool {
         TcpListener::bind(("127.0.0.1", self.port)).is_ok()
@@ -123,10 +154,9 @@ fn the_best_option_wins_and_what_crashes_does_not() {
     }
     assert!(files.is_free());
     // Nothing is left to do; the page is drawn again from the journal.
-    let (runs, report) = (files.events("finished"), files.report());
-    std::fs::remove_file(files.path().join("out/lab.md")).unwrap();
-    run_patiently(&mut files.command(&["--page-only"])).with_code(0);
-    assert_eq!(files.page(), page);
+    let (runs, report, drawn) = (files.events("finished"), files.report(), files.drawn());
+    assert!(drawn == files.drawn_again());
+    files.follow_their_schemas();
     files.made().with_code(0);
     assert_eq!(files.events("finished"), runs);
     assert_eq!(files.report()["studies"], report["studies"]);
@@ -232,6 +262,54 @@ fn mistakes_of_a_lab_file_are_told_at_once() {
     for part in ["repeets", "repeats", "max-concurrency", "lab.toml"] {
         assert!(ended.stderr.contains(part), "{part}\n{ended:#?}");
     }
+}
+
+/// Scenarios that differ in their load alone are a curve, and the next release stands beside this one: its figures are
+/// kept, so that they are there when the other folder is not.
+#[test]
+fn a_lab_over_loads_is_drawn_and_held_against_the_one_before() {
+    let files = Files::new(
+        "strategy = \"matrix\"\nrepeats = 1",
+        "max-concurrency = [8]",
+    );
+    let at = |load: u32| {
+        let text = SCENARIO.replace("concurrency = 8", &format!("concurrency = {load}"));
+        let text = text.replace("\"short\"", &format!("\"short at {load}\""));
+        std::fs::write(files.path().join(format!("short-{load}.toml")), text).unwrap();
+    };
+    at(1);
+    at(4);
+    let lab = std::fs::read_to_string(files.path().join("lab.toml")).unwrap();
+    let lab = lab.replace("[\"short.toml\"]", "[\"short-1.toml\", \"short-4.toml\"]");
+    std::fs::write(files.path().join("lab.toml"), &lab).unwrap();
+    files.made().with_code(0);
+    std::fs::rename(files.path().join("out"), files.path().join("first")).unwrap();
+    let next = format!("page = {{ previous = \"first\" }}\n{lab}");
+    std::fs::write(files.path().join("lab.toml"), next).unwrap();
+    files.made().with_code(0);
+    let report = files.report();
+    let curves = &report["studies"][0]["curves"];
+    assert_eq!(curves[0]["load"], "concurrency", "{report:#}");
+    let places = curves[0]["lines"][0]["curve"]["places"].as_array().unwrap();
+    let loads: Vec<f64> = places.iter().map(|of| of["at"].as_f64().unwrap()).collect();
+    assert_eq!(loads, [1.0, 4.0]);
+    let rows = report["release"]["rows"].as_array().unwrap();
+    assert!(rows.len() >= 2 * 5, "{report:#}");
+    assert!(
+        rows.iter().all(|row| row["verdict"] == "not-judged"),
+        "one repeat: {rows:#?}"
+    );
+    let html = std::fs::read_to_string(files.path().join("out/lab.html")).unwrap();
+    for part in ["<svg", "Against the previous release", "id=\"curve-1-1\""] {
+        assert!(html.contains(part), "{part}");
+    }
+    let drawn = files.drawn();
+    std::fs::remove_dir_all(files.path().join("first")).unwrap();
+    assert!(drawn == files.drawn_again());
+    files.follow_their_schemas();
+    // Measured further it cannot be: the message names the key.
+    let ended = files.made().with_code(3);
+    assert!(ended.stderr.contains("page.previous"), "{ended:#?}");
 }
 
 /// The labs that ship expand, with scenarios that ship.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::follows;
 use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
 
 /// Four slots, each taken for 15 ms: at most 267 requests a second.
@@ -25,13 +26,48 @@ fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:#?}"))
 }
 
+/// The folder in which it was saved, as it says at its end.
+fn saved(ended: &Ended, what: &str, folder: &TempDir) -> std::path::PathBuf {
+    let said = ended.stderr.lines().rev();
+    let place = said
+        .filter_map(|line| line.strip_prefix(&format!("{what}: ")))
+        .next();
+    folder
+        .path()
+        .join(place.unwrap_or_else(|| panic!("{ended:#?}")))
+}
+
+/// Its page is drawn again as it was, its charts are pictures too, and its file follows its schema.
+fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
+    let kept = saved(ended, what, folder);
+    let page = std::fs::read_to_string(kept.join(format!("{what}.html"))).unwrap();
+    assert!(page.contains(&format!("id=\"{chart}\"")), "{chart}");
+    let report = |flags: &str| {
+        let mut command = runner();
+        command.arg("report").arg(&kept).args(words(flags));
+        run_patiently(&mut command).with_code(0).stdout
+    };
+    assert!(report("--format html") == page);
+    assert!(report("--format markdown").contains("## Runs"));
+    let picture = report(&format!("--format svg --chart {chart}"));
+    assert!(picture.starts_with("<svg"), "{picture}");
+    let text = std::fs::read_to_string(kept.join(format!("{what}.json"))).unwrap();
+    follows(
+        &format!("{what}-file"),
+        &serde_json::from_str(&text).unwrap(),
+    );
+}
+
 const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 0.9 --run-for 1s --requests-each 1500 --loads 4 --no-confirm --json";
 
 #[test]
 fn the_highest_rate_lies_below_what_the_engine_can_do() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     let ended = run_patiently(&mut command("search", &mock, &folder, SEARCH));
-    let answer = json(&ended.with_code(0));
+    let ended = ended.with_code(0);
+    is_drawn(&ended, "search", &folder, "tier-1-objective-1");
+    let answer = json(&ended);
+    follows("search", &answer);
     let found = &answer["tiers"][0];
     let passed = found["passed"].as_f64().unwrap();
     assert!((8.0..=267.0).contains(&passed), "{answer:#}");
@@ -78,7 +114,9 @@ fn a_sweep_measures_every_load_in_order() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     let flags = format!("{SWEEP} --json");
     let ended = run_patiently(&mut command("sweep", &mock, &folder, &flags)).with_code(0);
+    is_drawn(&ended, "sweep", &folder, "throughput-latency");
     let swept = json(&ended);
+    follows("sweep", &swept);
     let loads: Vec<f64> = (swept["runs"].as_array().unwrap().iter())
         .map(|run| run["at"].as_f64().unwrap())
         .collect();

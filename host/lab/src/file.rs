@@ -65,6 +65,8 @@ pub struct Lab {
     pub set_for: ConfigTable,
     /// What the best trial is the best in; nothing is chosen without it.
     pub objective: Option<Objective>,
+    /// What the page is held against.
+    pub page: Page,
     /// When the lab ends.
     pub budget: Budget,
     /// What an hour of the machine costs.
@@ -91,6 +93,15 @@ pub struct Halving {
     pub eta: u32,
     /// The share of a scenario's requests in the first rung.
     pub first_share: f64,
+}
+
+/// What a page shows beside what was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// A lab's folder, a folder of runs, or `published:NAME`, whose figures stand beside this lab's.
+    pub previous: Option<Located<String>>,
+    /// Figures that are shown to differ by less than this share are the same.
+    pub same_within: Option<f64>,
 }
 
 /// What a lab may take.

@@ -4,6 +4,7 @@
 //! written as `lab-report.json`.
 
 mod conclusion;
+mod curves;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Facts, Finished, Outcome, Results, VERSION, ended};
 use crate::judge::{Row, ScenarioRow, StageReport};
+use crate::previous::Previous;
+use crate::release::{Release, release};
 use crate::stat::{Drift, Gain, Spread};
 use crate::strategy::{self, Kind, Study};
 use crate::value::shown;
@@ -68,6 +71,9 @@ pub struct LabReport {
     pub left: Left,
     /// A study for each model.
     pub studies: Vec<StudyReport>,
+    /// What differs from a previous release, if the lab file names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<Release>,
 }
 
 /// A scenario.
@@ -111,6 +117,9 @@ pub struct StudyReport {
     pub options: Vec<OptionTable>,
     /// Every trial against the baseline, over all rounds that both have; judged together.
     pub against_baseline: Vec<Row>,
+    /// Throughput and latency over the load, of scenarios that differ in their load alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<LoadCurves>,
     /// The Pareto front of each scenario.
     pub pareto: Vec<Front>,
     /// What differed from the baseline, with no difference shown: their names.
@@ -245,6 +254,33 @@ pub struct Point {
     pub is_on_front: bool,
 }
 
+/// Throughput and latency of every trial at several loads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LoadCurves {
+    /// What the scenarios have in common in their names.
+    pub name: String,
+    /// What their load is counted in.
+    pub load: search::Load,
+    /// The figure that more of is better, and the one that less of is better.
+    pub figures: [String; 2],
+    /// A curve for each trial that was measured at two loads or more. A place is on the front where no place of any trial
+    /// beats it.
+    pub lines: Vec<LoadLine>,
+}
+
+/// A trial at several loads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LoadLine {
+    /// The trial.
+    pub trial: TrialId,
+    /// What it is called.
+    pub label: String,
+    /// Its curve.
+    pub curve: search::sweep::Curve,
+}
+
 /// A trial that failed, or was ruled out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -260,8 +296,13 @@ pub struct FailedTrial {
     pub log: Vec<String>,
 }
 
-/// What a lab found so far.
-pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
+/// What a lab found so far, beside a previous release if there is one.
+pub fn of(
+    lab: &Lab,
+    scenarios: &[Scenario],
+    results: &Results,
+    previous: Option<&Previous>,
+) -> LabReport {
     let incomplete = match strategy::next(lab, scenarios, results) {
         Next::Done(Ended::Complete) => None,
         Next::Done(Ended::Budget) => Some("its budget is spent".to_owned()),
@@ -270,10 +311,9 @@ pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
             starts.len()
         )),
     };
-    let studies = (0..lab.models.len()).map(|model| {
-        let study = strategy::study(lab, model, scenarios, results);
-        report(lab, scenarios, results, &study)
-    });
+    let studies: Vec<Study> = (0..lab.models.len())
+        .map(|model| strategy::study(lab, model, scenarios, results))
+        .collect();
     let progress = estimate::progress(lab, scenarios, results);
     let objective = lab.objective.as_ref();
     LabReport {
@@ -313,7 +353,11 @@ pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
             starts: results.starts.values().map(Vec::len).sum(),
         },
         left: progress.at_least,
-        studies: studies.collect(),
+        release: previous.map(|previous| release(lab, scenarios, results, &studies, previous)),
+        studies: studies
+            .iter()
+            .map(|study| report(lab, scenarios, results, study))
+            .collect(),
     }
 }
 
@@ -342,6 +386,7 @@ fn report(lab: &Lab, scenarios: &[Scenario], results: &Results, study: &Study) -
             .collect(),
         stages: study.stages.clone(),
         options: tables.options(&against),
+        curves: tables.curves(),
         pareto: tables.pareto(),
         not_significant: tables::not_significant(&against),
         failed: failed(study, results),

@@ -68,7 +68,7 @@ pub const OPTION: [Key; 5] = [
 ];
 
 /// Every key, in the order of a file.
-pub const KEYS: [Key; 48] = [
+pub const KEYS: [Key; 51] = [
     key(["", "name"], "a string", "required", "The name of the lab."),
     key(
         ["", "about"],
@@ -158,6 +158,26 @@ pub const KEYS: [Key; 48] = [
         "a list of two figures",
         "[\"throughput.output-tokens-per-s\", \"tpot.mean\"]",
         "The two figures of the Pareto front.",
+    ),
+    key(
+        ["", "page"],
+        "a table",
+        "nothing",
+        "What the page has beside what was measured.",
+    ),
+    key(
+        ["page", "previous"],
+        "a folder, or `published:NAME`",
+        "nothing",
+        "A previous release: the folder of a lab, a folder of runs, or published results (`runner published` lists them). Its \
+         figures stand beside this lab's for each model and scenario, with the difference. A folder is relative to the lab \
+         file.",
+    ),
+    key(
+        ["page", "same-within"],
+        "a share such as \"2%\"",
+        "no figure is called the same",
+        "Figures of which the interval of the difference lies within this share, on either side, are called the same.",
     ),
     key(
         ["", "budget"],

@@ -2,7 +2,8 @@
 //!
 //! This crate owns the lab file ([`Lab::parse`]), what it expands to ([`Trial`]), the strategies ([`next`]), the
 //! objective and the tests by which a winner is chosen, the journal's format ([`Event`], [`Results`]), the estimate of
-//! time ([`progress`]) and what a lab found ([`findings`]). It is pure: values in, values out. It leaves starting
+//! time ([`progress`]), what a lab found ([`findings`]), also beside a previous release ([`release`]), and its page
+//! ([`page`]), which `report` draws. It is pure: values in, values out. It leaves starting
 //! engines, making runs and reading and writing files to its caller, who reads the lab file and the scenarios, appends
 //! events to the journal, and asks [`next`] after each start of an engine:
 //!
@@ -12,7 +13,7 @@
 //! while let Next::Run(starts) = next(&lab, &scenarios, &results) {
 //!     // Start the first one's engine, make its runs, append the events, and add each to the results.
 //! }
-//! page::markdown(&findings::of(&lab, &scenarios, &results))
+//! page::page(&findings::of(&lab, &scenarios, &results, None)).markdown()
 //! ```
 #![forbid(unsafe_code)]
 
@@ -28,7 +29,10 @@ pub mod measured;
 pub mod objective;
 mod options;
 pub mod page;
+pub mod previous;
 mod read;
+pub mod release;
+pub mod schema;
 pub mod stat;
 pub mod strategy;
 pub mod template;

@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(
             objective.broken(&whole),
             [
-                "score.exact-match is 0.8000, but `score.exact-match >= 0.9` must hold",
-                "tpot.mean was not measured, but `tpot.mean < 1000 ms` must hold",
+                "score.exact-match is 0.8000, but `score.exact-match >= 90%` must hold",
+                "tpot.mean was not measured, but `tpot.mean < 1s` must hold",
             ]
         );
         assert_eq!(objective.score(&whole), Some(-(50.0_f64.ln())));
@@ -206,7 +206,7 @@ mod tests {
         );
         // It is not asked for, and holds all the same.
         let success =
-            "requests.success-share is 0.9000, but `requests.success-share >= 0.99` must hold";
+            "requests.success-share is 0.9000, but `requests.success-share >= 99%` must hold";
         assert!(broken.contains(&success.to_owned()), "{broken:?}");
         // The infinite survives its way through a file.
         let text = serde_json::to_string(&lossy).unwrap();
@@ -220,5 +220,9 @@ mod tests {
         assert_eq!(own.constraints.len(), 1);
         assert_eq!(own.broken(&run(true, &own)), Vec::<String>::new());
         assert_eq!(objective(&["verdict <= suspect"]).constraints.len(), 2);
+        let shown = |text| objective(&[text]).constraints[0].to_string();
+        for text in ["requests.success-share >= 99.9%", "ttft.p99 <0.7s"] {
+            assert_eq!(shown(text), text);
+        }
     }
 }

@@ -147,28 +147,37 @@ impl fmt::Display for Objective {
 
 /// What a run must meet.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Constraint {
-    /// A limit on a figure, or on the verdict.
+pub struct Constraint {
+    /// The limit.
+    limit: Limit,
+    /// As it was written: `99.9%` is not shown as `0.9990000000000001`.
+    text: String,
+}
+
+/// What a constraint limits.
+#[derive(Clone, Debug, PartialEq)]
+enum Limit {
+    /// A figure, or the verdict.
     Threshold(Threshold),
-    /// A limit on a scorer's mean.
+    /// A scorer's mean.
     Score(String, Relation, f64),
 }
 
 impl Constraint {
     /// The figure that it is on; none for the verdict.
     fn measure(&self) -> Option<Measure> {
-        match self {
-            Constraint::Threshold(threshold) => threshold.figure().cloned().map(Measure::Figure),
-            Constraint::Score(name, ..) => Some(Measure::Score(name.clone())),
+        match &self.limit {
+            Limit::Threshold(threshold) => threshold.figure().cloned().map(Measure::Figure),
+            Limit::Score(name, ..) => Some(Measure::Score(name.clone())),
         }
     }
 
     /// A figure that meets it, for forecasts; none for the verdict.
     pub(crate) fn met_by(&self) -> Option<(Measure, f64)> {
-        let (relation, limit) = match self {
-            Constraint::Threshold(Threshold::Verdict(_)) => return None,
-            Constraint::Threshold(Threshold::Figure(_, relation, limit)) => (relation, limit),
-            Constraint::Score(_, relation, limit) => (relation, limit),
+        let (relation, limit) = match &self.limit {
+            Limit::Threshold(Threshold::Verdict(_)) => return None,
+            Limit::Threshold(Threshold::Figure(_, relation, limit)) => (relation, limit),
+            Limit::Score(_, relation, limit) => (relation, limit),
         };
         let well = (limit.abs() / 2.0).max(1e-9);
         let value = match relation {
@@ -180,14 +189,14 @@ impl Constraint {
 
     /// Why a run breaks it, if it does. What was not measured breaks it.
     fn broken(&self, run: &Measured) -> Option<String> {
-        let (relation, limit) = match self {
-            Constraint::Threshold(Threshold::Verdict(worst)) => {
+        let (relation, limit) = match &self.limit {
+            Limit::Threshold(Threshold::Verdict(worst)) => {
                 let because =
                     || format!("the run is {}, but `{self}` must hold", run.verdict.name());
                 return (run.verdict > *worst).then(because);
             }
-            Constraint::Threshold(Threshold::Figure(_, relation, limit)) => (relation, limit),
-            Constraint::Score(_, relation, limit) => (relation, limit),
+            Limit::Threshold(Threshold::Figure(_, relation, limit)) => (relation, limit),
+            Limit::Score(_, relation, limit) => (relation, limit),
         };
         let measure = self.measure()?;
         let Some(value) = run.with_failures(&measure) else {
@@ -215,14 +224,7 @@ impl Constraint {
 
 impl fmt::Display for Constraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Constraint::Threshold(threshold) => threshold.fmt(f),
-            Constraint::Score(name, relation, limit) => {
-                let known = SIGNS.iter().find(|(_, known)| known == relation);
-                let sign = known.map_or("", |(sign, _)| sign);
-                write!(f, "{SCORE}{name} {sign} {limit}")
-            }
-        }
+        f.write_str(&self.text)
     }
 }
 
@@ -238,24 +240,34 @@ impl FromStr for Constraint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some(rest) = text.trim().strip_prefix(SCORE) else {
-            return text.parse().map(Constraint::Threshold);
+        let text = text.trim();
+        let limit = match text.strip_prefix(SCORE) {
+            Some(rest) => score(text, rest)?,
+            None => Limit::Threshold(text.parse()?),
         };
-        let split = SIGNS.iter().find_map(|(sign, relation)| {
-            let (name, limit) = rest.split_once(sign)?;
-            Some((name.trim(), *relation, limit.trim()))
-        });
-        let Some((name, relation, limit)) = split.filter(|(name, ..)| !name.is_empty()) else {
-            return Err(format!(
-                "`{text}`: expected score.NAME, one of <= < >= >, and a number, such as `score.exact-match >= 0.9`"
-            ));
-        };
-        let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite());
-        let percent = || number(limit.strip_suffix('%')?.trim()).map(|n| n / 100.0);
-        let limit = number(limit).or_else(percent);
-        let limit = limit.ok_or_else(|| format!("`{text}`: expected a number or percent"))?;
-        Ok(Constraint::Score(name.to_owned(), relation, limit))
+        Ok(Constraint {
+            limit,
+            text: text.to_owned(),
+        })
     }
+}
+
+/// A limit on a scorer's mean, given what follows `score.` in the text.
+fn score(text: &str, rest: &str) -> Result<Limit, String> {
+    let split = SIGNS.iter().find_map(|(sign, relation)| {
+        let (name, limit) = rest.split_once(sign)?;
+        Some((name.trim(), *relation, limit.trim()))
+    });
+    let Some((name, relation, limit)) = split.filter(|(name, ..)| !name.is_empty()) else {
+        return Err(format!(
+            "`{text}`: expected score.NAME, one of <= < >= >, and a number, such as `score.exact-match >= 0.9`"
+        ));
+    };
+    let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite());
+    let percent = || number(limit.strip_suffix('%')?.trim()).map(|n| n / 100.0);
+    let limit = number(limit).or_else(percent);
+    let limit = limit.ok_or_else(|| format!("`{text}`: expected a number or percent"))?;
+    Ok(Limit::Score(name.to_owned(), relation, limit))
 }
 
 /// Scores by the scorer's name.

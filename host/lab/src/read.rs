@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::expand;
-use crate::file::{Budget, Halving, Lab, Model, Strategy};
+use crate::file::{Budget, Halving, Lab, Model, Page, Strategy};
 use crate::objective::{Constraint, Measure, Objective};
 use crate::value::shown;
 use model::duration::Span;
@@ -120,6 +120,12 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     }
     let has_objective = t.has("objective");
     let objective = t.table("objective", |t| objective(t, has_objective));
+    let page = t.table("page", |t| Page {
+        previous: t.string("previous"),
+        same_within: t
+            .parsed("same-within", "a share such as \"2%\"", share)
+            .map(|said| said.value),
+    });
     let budget = t.table("budget", |t| Budget {
         time: time(t, "time"),
         cost: above_zero(t, ["budget.", "cost"], f64::INFINITY),
@@ -159,11 +165,21 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
         set,
         set_for,
         objective,
+        page,
         budget,
         per_hour,
         models,
         engines,
     })
+}
+
+/// A share above nothing and below all.
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text.trim().strip_suffix('%');
+    let percent = percent.and_then(|text| text.trim().parse::<f64>().ok());
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0);
+    let percent = percent.ok_or("it is not above 0% and below 100%")?;
+    Ok(percent / 100.0)
 }
 
 fn scenarios(t: &mut Reader<'_, '_>) -> Vec<Located<String>> {

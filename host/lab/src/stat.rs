@@ -178,17 +178,21 @@ pub fn drift(groups: &[Vec<(f64, f64)>]) -> Option<Drift> {
     })
 }
 
-/// A number as tables show it: four digits, or all before the point.
-pub fn figures(value: f64) -> String {
-    let digits = match value.abs() {
+/// How many digits after the point a number has in tables: four digits in all, or all before the point.
+pub fn places(value: f64) -> usize {
+    match value.abs() {
         size if size >= 1000.0 => 0,
         size if size >= 100.0 => 1,
         size if size >= 10.0 => 2,
         size if size >= 1.0 => 3,
         0.0 => 0,
         _ => 4,
-    };
-    format!("{value:.digits$}")
+    }
+}
+
+/// A number as messages show it.
+pub fn figures(value: f64) -> String {
+    format!("{value:.*}", places(value))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! `BLESS=1` writes the expectations anew.
 
 mod cases;
+mod pages;
 mod reference;
 mod resume;
 mod strategies;

@@ -22,6 +22,9 @@ use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Cell, Results, RunKey};
 use crate::judge::{self, Sides, StageReport};
+use crate::previous::Previous;
+use search::Load;
+use search::sweep::At;
 
 /// All of a scenario's requests, in thousandths.
 pub const WHOLE: u32 = 1_000;
@@ -37,6 +40,21 @@ pub struct Scenario {
     /// How long a run of it takes, in seconds, if the scenario says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// Its load, if that is one number: scenarios that differ in it alone are points of one curve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<OfLoad>,
+}
+
+/// The load of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OfLoad {
+    /// What it is counted in.
+    pub kind: Load,
+    /// How much of it.
+    pub at: At,
+    /// A digest of all else that the scenario says: the same for scenarios that differ in their load alone.
+    pub besides: String,
 }
 
 /// What a lab's folder holds beside its journal, as `lab.json`, so that its page can be drawn again and it can go on
@@ -52,6 +70,9 @@ pub struct Kept {
     pub text: String,
     /// The scenarios, as they were found.
     pub scenarios: Vec<Scenario>,
+    /// What the lab is held against, as it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Previous>,
 }
 
 /// One start of an engine, and the runs that it serves.

@@ -8,7 +8,7 @@ use crate::file::Lab;
 use crate::journal::{Cell, Finished, Outcome, Results};
 use crate::judge::{self, Judgement, Row, Sides};
 use crate::measured::Measured;
-use crate::objective::Measure;
+use crate::objective::{Measure, Objective};
 use crate::stat::{self, Drift, Spread};
 use crate::strategy::Study;
 use crate::walk::{Scenario, WHOLE, key};
@@ -181,8 +181,28 @@ impl<'a> Tables<'a> {
         fronts.filter(|front| !front.points.is_empty()).collect()
     }
 
+    /// The lab's scenarios.
+    pub fn scenarios(&self) -> &'a [Scenario] {
+        self.sides.scenarios
+    }
+
+    /// The lab's objective.
+    pub fn objective(&self) -> Option<&'a Objective> {
+        self.sides.lab.objective.as_ref()
+    }
+
+    /// The study's trials.
+    pub fn trials(&self) -> &'a [Trial] {
+        &self.study.trials
+    }
+
+    /// What a trial is called.
+    pub fn label(&self, trial: &Trial) -> String {
+        self.sides.lab.label(trial)
+    }
+
     /// The runs of a trial on a scenario that count.
-    fn runs(&self, trial: &TrialId, scenario: &Scenario) -> Vec<&'a Measured> {
+    pub fn runs(&self, trial: &TrialId, scenario: &Scenario) -> Vec<&'a Measured> {
         let counted = self.rounds.iter().filter_map(|round| {
             let key = key(trial, scenario, *round, WHOLE);
             match self.sides.results.cell(&key, self.sides.lab.retries) {
@@ -207,7 +227,7 @@ impl<'a> Tables<'a> {
 }
 
 /// A figure over runs; nothing if a run lacks it.
-fn over(runs: &[&Measured], measure: &Measure) -> Option<Spread> {
+pub(super) fn over(runs: &[&Measured], measure: &Measure) -> Option<Spread> {
     let values: Option<Vec<f64>> = runs.iter().map(|run| run.value(measure)).collect();
     stat::spread(&values?)
 }

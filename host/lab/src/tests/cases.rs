@@ -15,6 +15,7 @@ fn scenarios(names: &[&str]) -> Vec<Scenario> {
         name: (*name).to_owned(),
         content: crate::digest([*name]),
         seconds: Some(60.0),
+        load: None,
     };
     names.iter().map(scenario).collect()
 }
@@ -171,7 +172,7 @@ fn the_labs_that_ship_need_only_their_gpus() {
 #[test]
 fn the_table_of_keys_is_complete() {
     let text = "zzzzzzzz = 1\n[objective]\nzzzzzzzz = 1\n[budget]\nzzzzzzzz = 1\n[cost]\nzzzzzzzz = 1\n[halving]\n\
-                zzzzzzzz = 1\n[[models]]\nzzzzzzzz = 1\n[[engines]]\nzzzzzzzz = 1\n";
+                zzzzzzzz = 1\n[page]\nzzzzzzzz = 1\n[[models]]\nzzzzzzzz = 1\n[[engines]]\nzzzzzzzz = 1\n";
     let error = Lab::parse("lab.toml", text).unwrap_err();
     let mut found = Vec::new();
     for problem in error

@@ -50,7 +50,7 @@ fn uninterrupted() -> &'static [Ran] {
             let world = world(strategy);
             let mut events = Vec::new();
             let results = world.run(&mut events);
-            let found = findings::of(&world.lab, &world.scenarios, &results);
+            let found = findings::of(&world.lab, &world.scenarios, &results, None);
             assert_eq!(found.incomplete, None);
             (world, events, found.studies)
         };
@@ -87,7 +87,7 @@ proptest! {
         }
         let results = world.run(&mut kept);
         prop_assert_eq!(&results.runs, &Results::of(events).runs);
-        let found = findings::of(&world.lab, &world.scenarios, &results);
+        let found = findings::of(&world.lab, &world.scenarios, &results, None);
         prop_assert_eq!(&found.studies, studies);
         // No run is made twice that was finished.
         let mut finished: Vec<&RunKey> = Vec::new();

@@ -1,5 +1,6 @@
 //! Labs in a world whose truth is known.
 
+use super::pages::{body, golden};
 use super::world::{Fate, Settings, World};
 use crate::findings::{self, LabReport, StudyReport};
 use crate::journal::Event;
@@ -38,7 +39,7 @@ fn truth(settings: &Settings, scenario: &str) -> Fate {
 fn run(world: &World) -> (LabReport, Results) {
     let results = world.run(&mut Vec::new());
     (
-        findings::of(&world.lab, &world.scenarios, &results),
+        findings::of(&world.lab, &world.scenarios, &results, None),
         results,
     )
 }
@@ -201,7 +202,7 @@ fn what_crashes_and_what_loses_requests_never_wins() {
         );
         let lost = &failed("seqs 128").why;
         assert!(
-            lost.contains("requests.success-share is 0.5150, but `requests.success-share >= 0.99`"),
+            lost.contains("requests.success-share is 0.5150, but `requests.success-share >= 99%`"),
             "{lost}"
         );
         assert!(
@@ -212,7 +213,7 @@ fn what_crashes_and_what_loses_requests_never_wins() {
         for starts in results.failures.values() {
             assert_eq!(starts.len(), 2, "{strategy}");
         }
-        let text = page::markdown(&report);
+        let text = page::page(&report).markdown();
         assert!(text.contains("## What failed") && text.contains("ValueError: no such option"));
     }
 }
@@ -326,7 +327,7 @@ fn a_budget_ends_a_lab_before_its_next_start() {
         "{}",
         results.seconds
     );
-    let report = findings::of(&world.lab, &world.scenarios, &results);
+    let report = findings::of(&world.lab, &world.scenarios, &results, None);
     assert_eq!(report.incomplete.as_deref(), Some("its budget is spent"));
     assert_eq!(report.studies[0].conclusion.kind, Kind::Unfinished);
     let more = "budget = { cost = 1 }\ncost = { per-hour = 3 }";
@@ -351,7 +352,7 @@ fn a_machine_that_gets_slower_is_noticed_and_not_blamed_on_a_trial() {
         (drift.percent_per_round + 2.96).abs() < 0.5 && drift.probability < 0.001,
         "{drift:?}"
     );
-    assert!(page::markdown(&report).contains("## Drift"));
+    assert!(page::page(&report).markdown().contains("## Drift"));
 }
 
 /// A round runs every trial, and an engine's start serves all scenarios of a round.
@@ -400,18 +401,10 @@ fn the_page_is_as_it_was() {
     let json = serde_json::to_string_pretty(&report).unwrap();
     let back: LabReport = serde_json::from_str(&json).unwrap();
     assert_eq!(back, report);
-    let now = page::markdown(&report);
-    assert_eq!(page::markdown(&back), now);
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/page.md");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &now).unwrap();
-    }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        wanted == now,
-        "{} differs; BLESS=1 writes it anew. Now:\n{now}",
-        path.display()
-    );
+    let now = page::page(&report).markdown();
+    assert_eq!(page::page(&back).markdown(), now);
+    golden("src/tests/page.md", &now);
+    golden("src/tests/page.html", &body(&page::page(&report)));
 }
 
 /// Without an objective, a page has the figures of every model on every scenario, and recommends nothing.
@@ -428,14 +421,14 @@ fn a_release_is_measured_and_nothing_is_recommended() {
         .map(|study| study.conclusion.kind)
         .collect();
     assert_eq!(kinds, [Kind::NoObjective, Kind::NoObjective]);
-    let page = page::markdown(&report);
+    let page = page::page(&report).markdown();
     assert!(
         page.contains("### long")
             && page.contains("| small, baseline |")
             && page.contains("| large, baseline |")
     );
     assert!(
-        page.contains("Output (tok/s)") && !page.contains("TTFT"),
+        page.contains("Output token throughput (tok/s)") && !page.contains("TTFT"),
         "{page}"
     );
 }

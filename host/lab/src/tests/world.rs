@@ -7,8 +7,10 @@ use crate::journal::{
     VERSION,
 };
 use crate::measured::{Measured, Number};
+use crate::walk::OfLoad;
 use crate::{Lab, Next, Results, RunKey, Scenario, Start, Trial, next};
 use result::finding::Verdict;
+use search::sweep::At;
 
 /// How trials do.
 pub type Truth = fn(&Settings, &str) -> Fate;
@@ -21,6 +23,8 @@ pub type Settings = BTreeMap<String, String>;
 pub enum Fate {
     /// It has that throughput.
     Tokens(f64),
+    /// It has that throughput, and that time per output token.
+    Both(f64, f64),
     /// It has that throughput, and loses that share of requests.
     Loses(f64, f64),
     /// Its engine does not start.
@@ -49,6 +53,13 @@ impl World {
             name: name.to_owned(),
             content: crate::digest([name]),
             seconds: Some(100.0),
+            load: name.rsplit_once('-').and_then(|(besides, at)| {
+                Some(OfLoad {
+                    kind: search::Load::Concurrency,
+                    at: At::Load(at.parse().ok()?),
+                    besides: besides.to_owned(),
+                })
+            }),
         };
         World {
             scenarios: lab
@@ -97,7 +108,7 @@ impl World {
         let of_start = self.normal(&[&run.trial.0, &round]);
         let of_run = self.normal(&[&run.trial.0, &round, &run.scenario, &run.share.to_string()]);
         let (tokens, lost, verdict) = match fate {
-            Fate::Tokens(tokens) => (tokens, 0.0, Verdict::Valid),
+            Fate::Both(tokens, _) | Fate::Tokens(tokens) => (tokens, 0.0, Verdict::Valid),
             Fate::Loses(tokens, lost) => (tokens, lost, Verdict::Suspect),
             Fate::OnceInvalid(tokens) if run.attempt > 1 => (tokens, 0.0, Verdict::Valid),
             Fate::OnceInvalid(tokens) => (10.0 * tokens, 0.0, Verdict::Invalid),
@@ -105,9 +116,13 @@ impl World {
         };
         let noise = self.varies * (of_start + 0.3 * of_run);
         let tokens = tokens * (noise - self.drift * f64::from(run.round)).exp();
+        let tpot = match fate {
+            Fate::Both(_, tpot) => tpot * noise.exp(),
+            _ => 1e5 / tokens,
+        };
         let figures = [
             ("throughput.output-tokens-per-s", tokens),
-            ("tpot.mean", 1e5 / tokens),
+            ("tpot.mean", tpot),
             ("e2e.mean", 1e7 / tokens),
             ("requests.success-share", 1.0 - lost),
         ];

@@ -5,6 +5,7 @@ mod engine;
 mod journal;
 mod machine;
 mod overlay;
+mod previous;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,14 +20,18 @@ use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::print::{json, tell, write_stdout};
 use super::run::listen;
-use super::saved::replace;
+use super::saved::{html, replace};
 use super::watch::Watch;
 use lab::estimate::in_words;
+use lab::findings::LabReport;
+use lab::walk::Kept;
 use lab::{Lab, Next, Results};
 use model::clean;
 
-/// The page, as Markdown.
-const PAGE: &str = "lab.md";
+/// The page, as one HTML file.
+const PAGE: &str = "lab.html";
+/// The same, as Markdown.
+const MARKDOWN: &str = "lab.md";
 /// The lab file and its scenarios.
 const KEPT: &str = "lab.json";
 /// What the page is made of, as JSON.
@@ -37,7 +42,7 @@ const REPORT: &str = "lab-report.json";
 /// A lab file names engines with their launch commands, the options to vary, models, scenarios, an objective with
 /// constraints, and a strategy. The lab starts each engine, waits until it answers, measures every scenario against it,
 /// stops it, and decides what to try next. Everything is in the lab's folder: a journal, a folder for each run, the
-/// engines' logs, and the page. A lab that was interrupted goes on where it was, and one whose file changed measures only
+/// engines' logs, and the page, as `lab.html` and `lab.md`. A lab that was interrupted goes on where it was, and one whose file changed measures only
 /// what changed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -86,6 +91,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         .unwrap_or_else(|| Path::new("runs").join(format!("{}-lab", slug(&lab.name))));
     if args.dry_run {
         let scenarios = Scenarios::of(&lab, &home, &args.flags, true)?;
+        previous::read(&lab, &home, &scenarios)?;
         let results = Book::peek(&folder)?;
         return write_stdout(&plan(&lab, scenarios.all(), &results)).map(|()| ExitCode::SUCCESS);
     }
@@ -93,6 +99,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return draw_again(&folder);
     }
     let scenarios = Scenarios::of(&lab, &home, &args.flags, false)?;
+    let kept = Kept {
+        version: lab::journal::VERSION,
+        path: args.lab.clone(),
+        text: text.clone(),
+        scenarios: scenarios.all().to_vec(),
+        previous: previous::read(&lab, &home, &scenarios)?,
+    };
     let interrupt = listen()?;
     let watching = args.watch.begin()?;
     let (mut book, mut results) = Book::open(&folder, &lab, &text)?;
@@ -105,7 +118,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         watching: &watching,
         interrupt: &interrupt,
     };
-    keep(&folder, &args.lab, &text, &scenarios)?;
+    // The lab's folder tells what it is of wherever it is.
+    replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
     let bench = Bench::new(&lab, &scenarios, room)?;
     bench.clean_up()?;
     let ended = loop {
@@ -118,12 +132,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         };
         tell(progress(&lab, scenarios.all(), &results));
         bench.start(start, &mut book, &mut results)?;
-        write_page(&folder, &lab, scenarios.all(), &results)?;
+        write_page(&folder, &lab, &kept, &results)?;
         if interrupt.came() {
             break None;
         }
     };
-    write_page(&folder, &lab, scenarios.all(), &results)?;
+    write_page(&folder, &lab, &kept, &results)?;
     match ended {
         None => {
             tell(format_args!(
@@ -138,7 +152,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
                     "the budget is spent, so the lab is not complete; raise [budget] and run the same command to go on",
                 );
             }
-            let report = lab::findings::of(&lab, scenarios.all(), &results);
+            let report = found(&lab, &kept, &results);
             let conclusions = report.studies.iter().map(|study| &*study.conclusion.words);
             write_stdout(&format!("{}\n", conclusions.collect::<Vec<_>>().join("\n")))?;
             tell(format_args!("page: {}", folder.join(PAGE).display()));
@@ -236,6 +250,14 @@ fn parsed(path: &str, text: &str) -> Result<Lab, Failure> {
 
 /// Writes the page from what the lab's folder holds: the lab file as it was, its scenarios, and the journal.
 fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
+    let (kept, lab, results) = opened(folder)?;
+    write_page(folder, &lab, &kept, &results)?;
+    tell(format_args!("page: {}", folder.join(PAGE).display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a lab's folder holds: the lab file as it was, its scenarios, and what the journal amounts to.
+fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Failure> {
     let path = folder.join(KEPT);
     let wrong = |cause: String| {
         let words = format!(
@@ -245,33 +267,21 @@ fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
         Failure::new(Exit::Input, words)
     };
     let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
-    let kept: lab::walk::Kept =
-        serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    let kept: Kept = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
     let lab = parsed(&kept.path, &kept.text)?;
-    write_page(folder, &lab, &kept.scenarios, &Book::peek(folder)?)?;
-    tell(format_args!("page: {}", folder.join(PAGE).display()));
-    Ok(ExitCode::SUCCESS)
+    Ok((kept, lab, Book::peek(folder)?))
 }
 
-/// Writes what the lab is made of, so that its folder tells it wherever it is.
-fn keep(folder: &Path, path: &str, text: &str, scenarios: &Scenarios) -> Result<(), Failure> {
-    let kept = lab::walk::Kept {
-        version: lab::journal::VERSION,
-        path: path.to_owned(),
-        text: text.to_owned(),
-        scenarios: scenarios.all().to_vec(),
-    };
-    replace(&folder.join(KEPT), json(&kept)?.as_bytes())
+/// What a lab found so far.
+fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
+    lab::findings::of(lab, &kept.scenarios, results, kept.previous.as_ref())
 }
 
-/// Writes the page and what it is made of.
-fn write_page(
-    folder: &Path,
-    lab: &Lab,
-    scenarios: &[lab::Scenario],
-    results: &Results,
-) -> Result<(), Failure> {
-    let report = lab::findings::of(lab, scenarios, results);
+/// Writes the page in both forms, and what it is made of.
+fn write_page(folder: &Path, lab: &Lab, kept: &Kept, results: &Results) -> Result<(), Failure> {
+    let report = found(lab, kept, results);
+    let page = lab::page::page(&report);
     replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
-    replace(&folder.join(PAGE), lab::page::markdown(&report).as_bytes())
+    replace(&folder.join(MARKDOWN), page.markdown().as_bytes())?;
+    replace(&folder.join(PAGE), html(&page)?.as_bytes())
 }

@@ -14,8 +14,10 @@ use self::drawn::Picture;
 use self::output::Output;
 use super::failure::{Exit, Failure};
 use super::print::tell;
+use super::saved;
 use model::clean;
 use report::compatible::{self, Compatible, Keep, Tool};
+use report::document::Document;
 use report::folder::{self, FolderError, RunFolder, Status};
 use report::{csv, json, markdown, text};
 
@@ -23,7 +25,7 @@ use report::{csv, json, markdown, text};
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Folders of runs, or folders that contain runs, which are taken in the order in which
-    /// they began
+    /// they began; of the folder of a sweep or a search, pages and charts show it as a whole
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Output format
@@ -93,6 +95,22 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Format::Png => Some(Picture::Png),
         _ => None,
     };
+    if let Some(page) = args.saved()? {
+        let text = match (args.format, picture) {
+            (_, Some(picture)) => {
+                let charts: Vec<_> = page.charts().collect();
+                let name = args.chart.as_deref();
+                drawn::write_charts(&charts, picture, name, &args.output)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            (Format::Markdown, _) => page.markdown(),
+            _ => saved::html(&page)?,
+        };
+        let mut out = Output::open(&args.output)?;
+        out.text(&text)?;
+        out.finish()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let runs = open(&args.runs)?;
     if let Some(picture) = picture {
         drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
@@ -121,6 +139,22 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
+    /// The page of a sweep or a search, if the only folder has one and a page or pictures are asked for. In other formats
+    /// its runs are shown.
+    fn saved(&self) -> Result<Option<Document>, Failure> {
+        let is_drawn = matches!(
+            self.format,
+            Format::Markdown | Format::Html | Format::Svg | Format::Png
+        );
+        match (
+            self.runs.as_slice(),
+            is_drawn && self.style == Style::Runner,
+        ) {
+            ([folder], true) => saved::page(folder),
+            _ => Ok(None),
+        }
+    }
+
     /// Checks that this style has this format, and names the formats it has.
     fn check(&self) -> Result<(), Failure> {
         let forms: &[Format] = match self.style {

@@ -1,30 +1,23 @@
-//! A sweep or a search on disk: one JSON file in its folder, which is written anew after each run.
+//! A sweep or a search on disk: one JSON file in its folder, which is written anew after each run, and its page.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::failure::{Exit, Failure};
 use super::print::{json, tell};
 use super::scenario::show;
 use model::hex;
+use report::document::Document;
 use report::folder::RunFolder;
+use report::saved::{Saved as File, Searched};
+use report::sweep::Sweep;
 use session::Source;
-
-/// What the file holds.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct File<T> {
-    /// SHA-256 of the scenario with its flags, as `runner scenario show` prints it.
-    scenario: String,
-    /// How far it is.
-    state: T,
-}
 
 /// Where it is kept, and how it is printed.
 #[derive(Clone, Debug, clap::Args)]
@@ -157,6 +150,62 @@ impl Saved {
         };
         replace(&self.file(), json(&file)?.as_bytes())
     }
+
+    /// Writes the page beside it, as one HTML file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn draw(&self, page: impl Fn(&str) -> Document) -> Result<(), Failure> {
+        let text = html(&page(&named(&self.folder)))?;
+        replace(
+            &self.folder.join(format!("{}.html", self.what)),
+            text.as_bytes(),
+        )
+    }
+}
+
+/// What the page of a folder is called: the folder's name.
+fn named(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or(folder.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// A page as HTML.
+pub(super) fn html(page: &Document) -> Result<String, Failure> {
+    let cannot = |cause| Failure::new(Exit::Bug, format!("cannot write the page: {cause:#}"));
+    page.html().map_err(cannot)
+}
+
+/// The page of the sweep or the search that is saved in a folder; nothing if none is.
+///
+/// # Errors
+/// If its file cannot be read.
+pub(super) fn page(folder: &Path) -> Result<Option<Document>, Failure> {
+    let name = named(folder);
+    if let Some(sweep) = state::<Sweep>(&folder.join("sweep.json"))? {
+        return Ok(Some(report::sweep::page(&sweep, &name)));
+    }
+    let searched = state::<Searched>(&folder.join("search.json"))?;
+    Ok(searched.map(|searched| report::search::page(&searched, &name)))
+}
+
+fn state<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+    let wrong = |cause: String| {
+        Failure::new(
+            Exit::Input,
+            format!("cannot read `{}`: {cause}", path.display()),
+        )
+    };
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        // Neither is there where a file is no folder.
+        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(cause) => return Err(wrong(cause.to_string())),
+    };
+    let file: File<T> = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    Ok(Some(file.state))
 }
 
 /// Writes a file completely or not at all.

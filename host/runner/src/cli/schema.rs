@@ -1,17 +1,22 @@
-//! `runner schema`: prints the JSON Schemas of the files that runs write.
+//! `runner schema`: prints the JSON Schemas of the files that runs, sweeps, searches and labs write.
 
 use std::process::ExitCode;
 
 use super::failure::{Exit, Failure};
 use super::print::write_stdout;
-use report::schema::{NAMES, schema};
 
 /// Print the JSON Schema of a result file
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Which file: summary.json, or a line of records.jsonl.zst
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
+    /// Which file or output: summary is summary.json, exchange a line of records.jsonl.zst, lab-event a line of a lab's
+    /// journal.jsonl
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(names()))]
     name: String,
+}
+
+/// The names of all schemas.
+fn names() -> impl Iterator<Item = &'static str> {
+    report::schema::NAMES.into_iter().chain(lab::schema::NAMES)
 }
 
 /// Runs the subcommand.
@@ -19,7 +24,8 @@ pub struct Args {
 /// # Errors
 /// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let text = schema(&args.name)
+    let text = report::schema::schema(&args.name)
+        .or_else(|| lab::schema::schema(&args.name))
         .ok_or_else(|| Failure::new(Exit::Bug, format!("no schema `{}`", args.name)))?;
     write_stdout(&text)?;
     Ok(ExitCode::SUCCESS)

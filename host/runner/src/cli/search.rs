@@ -18,23 +18,12 @@ use super::saved::Keep;
 use super::sources::sources;
 use super::watch::Watch;
 use report::search::{progress, text};
+use report::saved::Searched;
+use report::search::{page, progress, text};
+use search::preset::Preset;
 use search::slo::tiers;
-use search::{Answer, Config, Load, Search, Step};
-use serde::{Deserialize, Serialize};
+use search::{Config, Load, Search, Step};
 use session::Source;
-
-/// What is saved of a search.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct State {
-    /// The folder of each run, by the number of its probe.
-    runs: Vec<(u32, String)>,
-    /// The search.
-    search: Search,
-    /// Its answer, when it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    answer: Option<Answer>,
-}
 
 /// The most requests that a search may make for one load.
 const MOST: u64 = 100_000_000;
@@ -49,7 +38,8 @@ const MOST: u64 = 100_000_000;
 /// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss it; failed and unsent
 /// requests miss it. Times to the first token and to the end count from the due time (`ttft-from-due`), so that a client
 /// that is held back does not make the engine look fast. That the share is shown, and not only seen, is a matter of
-/// enough requests: a load is measured again with a new seed until it is decided, or its requests are used up.
+/// enough requests: a load is measured again with a new seed until it is decided, or its requests are used up. The
+/// search's folder has a page with every load and its decision, `search.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner search --slo 'ttft.p99<500ms' --slo 'tpot.p99<50ms' --start 4 \\\n           \
@@ -192,8 +182,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let interrupt = listen()?;
     let source = args.ruled(loads::only(sources(&args.scenarios, &args.flags)?)?)?;
     let begun = Search::new(args.config(&source)?).map_err(wrong)?;
-    let (saved, kept) = args.keep.open::<State>("search", &source)?;
-    let mut state = kept.unwrap_or_else(|| State {
+    let (saved, kept) = args.keep.open::<Searched>("search", &source)?;
+    let mut state = kept.unwrap_or_else(|| Searched {
         runs: Vec::new(),
         search: begun.clone(),
         answer: None,
@@ -223,6 +213,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         })?;
         state.runs.push((number, run));
         saved.write(&state)?;
+        saved.draw(|name| page(&state, name))?;
         let mut levels = state.search.levels().iter();
         if let Some(level) = levels.find(|level| level.probes.contains(&number)) {
             tell(progress::ended(state.search.config(), level));
@@ -230,6 +221,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     state.answer = Some((*answer).clone());
     saved.write(&state)?;
+    saved.draw(|name| page(&state, name))?;
     let shown = match args.keep.json {
         true => json(&answer)?,
         false => text(&answer),

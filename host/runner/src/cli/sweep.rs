@@ -12,7 +12,7 @@ use super::run::{Place, listen, measured};
 use super::saved::Keep;
 use super::sources::sources;
 use super::watch::Watch;
-use report::sweep::{Sweep, SweptRun, text};
+use report::sweep::{Sweep, SweptRun, page, text};
 use result::figure::Figure;
 use result::finding::Verdict;
 use search::Load;
@@ -23,7 +23,8 @@ use session::{Source, resolve};
 ///
 /// Makes a run at each load, from the lowest to the highest, and then again for each repeat. The result is a table, the
 /// knee of the curve (beyond it more load brings latency and little throughput), and the Pareto front (the loads that no
-/// other beats in both). Runs that are not valid take no part in either.
+/// other beats in both). Runs that are not valid take no part in either. The sweep's folder has a page with the curve,
+/// `sweep.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner sweep chat.toml --rates 1,2,4,8,inf\n  \
@@ -160,7 +161,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(report::sweep::ended(load, &swept));
         sweep.runs.push(swept);
         saved.write(&sweep)?;
+        saved.draw(|name| page(&sweep, name))?;
     }
+    saved.draw(|name| page(&sweep, name))?;
     let shown = match args.keep.json {
         true => json(&sweep.result())?,
         false => text(&sweep),

@@ -11,10 +11,11 @@ use session::{Draft, Source, resolve};
 
 use super::super::failure::{Exit, Failure};
 use super::super::flags::Flags;
+use super::super::loads;
 use super::super::print::tell;
 use super::super::scenario::show;
 use super::super::sources::sources;
-use lab::walk::WHOLE;
+use lab::walk::{OfLoad, WHOLE};
 use lab::{Lab, RunKey, Trial, digest};
 
 /// What messages say that sets these keys.
@@ -62,10 +63,12 @@ impl Scenarios {
                 seconds: (source.scenario.load.duration.as_ref())
                     .map(|duration| duration.value.0.as_secs_f64()),
                 name,
+                load: None,
             });
             scenarios.sources.push(source);
         }
         for place in 0..scenarios.all.len() {
+            scenarios.all[place].load = scenarios.load(lab, place);
             scenarios.all[place].content = match scenarios.content(lab, place) {
                 Ok(content) => content,
                 Err(lacking) if for_plan => {
@@ -80,6 +83,23 @@ impl Scenarios {
             };
         }
         Ok(scenarios)
+    }
+
+    /// The name of the scenario that is called so, or whose file is.
+    pub(super) fn named(&self, name: &str) -> Option<&str> {
+        let mut both = self.all.iter().zip(&self.sources);
+        let found = both.find(|(own, source)| own.name == name || source.name == name);
+        found.map(|(own, _)| own.name.as_str())
+    }
+
+    /// A scenario's load, as the first engine gets it.
+    fn load(&self, lab: &Lab, place: usize) -> Option<OfLoad> {
+        let mut baselines = (0..lab.engines.len()).filter_map(|engine| {
+            let model = lab.engines[engine].models.first().copied().unwrap_or(0);
+            lab.baseline(engine, model)
+        });
+        let laid = self.laid(&self.sources[place], lab, &baselines.next()?);
+        of_load(laid.ok()?)
     }
 
     /// What the lab knows of them.
@@ -241,6 +261,29 @@ impl Home {
 fn name_of(source: &Source) -> String {
     let named = source.scenario.name.as_ref();
     named.map_or_else(|| source.name.clone(), |name| name.value.clone())
+}
+
+/// The load of a scenario, if it is one number, and a digest of all else.
+fn of_load(mut source: Source) -> Option<OfLoad> {
+    let load = std::mem::take(&mut source.scenario.load);
+    let (kind, at) = loads::of(&load)?;
+    // What is left of the load has no part in how much of it there is.
+    source.scenario.load = scenario::Load {
+        arrival: load.arrival.filter(|arrival| arrival.value.has_rate()),
+        burstiness: load.burstiness,
+        think_time: load.think_time,
+        think_spread: load.think_spread,
+        cache: load.cache,
+        flush_cache: load.flush_cache,
+        ..Default::default()
+    };
+    source.scenario.name = None;
+    source.name.clear();
+    Some(OfLoad {
+        kind,
+        at,
+        besides: digest([show::shown(source).as_str()]),
+    })
 }
 
 /// The digests of a run's inputs.

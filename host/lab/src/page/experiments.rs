@@ -1,0 +1,172 @@
+//! Every experiment with its judgements, the tables by option and against the baseline, and every run.
+
+use report::document::{Cell, Document, Table, Text, Tone};
+
+use super::words::{figure_of, gain_cell, judgement, number, spread};
+use super::{curves, of_model};
+use crate::findings::{LabReport, StudyReport, gain_words};
+use crate::judge::{Row, StageReport};
+use crate::stat::OUTSIDE;
+use result::finding::Verdict;
+
+/// Every experiment, and what all of them together show.
+pub(super) fn experiments(
+    page: &mut Document,
+    report: &LabReport,
+    study: &StudyReport,
+    number: usize,
+) {
+    page.heading(2, format!("Experiments{}", of_model(report, study)));
+    for stage in &study.stages {
+        experiment(page, report, stage);
+    }
+    if !study.options.is_empty() {
+        page.heading(2, format!("By option{}", of_model(report, study)));
+        for of in &study.options {
+            page.heading(3, of.option.as_str());
+            let mut table = Table::new(header("Value", report));
+            for value in &of.values {
+                let mut cells = cells(&value.row);
+                cells[0] = value.value.as_str().into();
+                table.row(cells);
+            }
+            page.table(table);
+        }
+    }
+    if !study.against_baseline.is_empty() {
+        let heading = format!("Everything against the baseline{}", of_model(report, study));
+        page.heading(2, heading);
+        rows(page, report, &study.against_baseline);
+    }
+    curves::fronts(page, report, study, number);
+    if !study.not_significant.is_empty() {
+        page.heading(2, format!("No difference shown{}", of_model(report, study)));
+        page.say(
+            "These differ from the baseline by no more than chance can explain. That does not mean that there is no difference.",
+        );
+        let labels = study.not_significant.iter();
+        page.list(labels.map(|label| Text::plain(label.as_str())).collect());
+    }
+    let drift = study.drift.as_ref();
+    if let Some(drift) = drift.filter(|drift| drift.probability <= OUTSIDE) {
+        page.heading(2, format!("Drift{}", of_model(report, study)));
+        page.say(&format!(
+            "All trials together changed by {:+.2} % from round to round, beyond chance (p = {:.4}): the machine did not stay as \
+             it was. Rounds are interleaved, so comparisons are still fair, but less certain than they could be.",
+            drift.percent_per_round, drift.probability
+        ));
+    }
+}
+
+fn experiment(page: &mut Document, report: &LabReport, stage: &StageReport) {
+    let rounds = match stage.rounds {
+        [first, last] if first == last => format!("round {first}"),
+        [first, last] => format!("rounds {first} to {last}"),
+    };
+    page.heading(3, format!("{} ({rounds})", stage.title));
+    if stage.share < 1000 {
+        page.say(&format!(
+            "With {} % of each scenario's requests.",
+            f64::from(stage.share) / 10.0
+        ));
+    }
+    if !stage.is_complete {
+        page.say("This experiment is not complete.");
+    }
+    rows(page, report, &stage.rows);
+}
+
+/// The columns of trials, with the objective's figure.
+fn header(first: &str, report: &LabReport) -> [String; 4] {
+    [
+        first.to_owned(),
+        figure_of(report),
+        "Against the reference".to_owned(),
+        "Judgement".to_owned(),
+    ]
+}
+
+fn cells(row: &Row) -> [Cell; 4] {
+    let level = row.level.map(number).unwrap_or_default();
+    let gain = row.gain.as_ref().map(gain_words).unwrap_or_default();
+    [
+        row.label.as_str().into(),
+        level.into(),
+        gain.into(),
+        judgement(row.judgement),
+    ]
+}
+
+/// The rows of a stage, and below it the scenarios, where there are several.
+fn rows(page: &mut Document, report: &LabReport, all: &[Row]) {
+    let mut table = Table::new(header("Trial", report));
+    for row in all {
+        table.row(cells(row));
+    }
+    page.table(table);
+    let many = all.iter().map(|row| row.scenarios.len()).max().unwrap_or(0);
+    if many < 2 {
+        return;
+    }
+    let mut table = Table::new([
+        "Trial".to_owned(),
+        "Scenario".to_owned(),
+        figure_of(report),
+        "Against the reference".to_owned(),
+    ]);
+    for row in all {
+        for scenario in &row.scenarios {
+            let Some(figure) = &scenario.figure else {
+                continue;
+            };
+            table.row([
+                Cell::from(row.label.as_str()),
+                scenario.scenario.as_str().into(),
+                spread(figure).into(),
+                scenario.gain.as_ref().map(gain_cell).unwrap_or_default(),
+            ]);
+        }
+    }
+    page.table(table);
+}
+
+/// Every run, with its folder, verdict and findings.
+pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport) {
+    page.heading(2, format!("Runs{}", of_model(report, study)));
+    let figure = figure_of(report);
+    let stage_of = |round: u32| {
+        let within = |stage: &&StageReport| (stage.rounds[0]..=stage.rounds[1]).contains(&round);
+        let stage = study.stages.iter().find(within);
+        stage.map(|stage| stage.title.clone()).unwrap_or_default()
+    };
+    for trial in study.trials.iter().filter(|trial| !trial.runs.is_empty()) {
+        page.heading(3, trial.label.as_str());
+        page.code("bash", trial.command.as_str());
+        let head = [
+            "Scenario", "Round", &figure, "Verdict", "Folder", "Findings",
+        ];
+        let mut table = Table::new(head);
+        for run in &trial.runs {
+            let verdict = Cell {
+                text: run.verdict.map_or("failed", Verdict::name).to_owned(),
+                tone: match run.verdict {
+                    Some(Verdict::Valid | Verdict::Suspect) => Tone::Plain,
+                    Some(Verdict::Invalid) | None => Tone::Bad,
+                },
+            };
+            let again = match run.attempt {
+                1 => String::new(),
+                attempt => format!(", attempt {attempt}"),
+            };
+            table.row([
+                Cell::from(format!("{}{again}", run.scenario)),
+                format!("{} ({})", run.round, stage_of(run.round)).into(),
+                run.figure.map(number).unwrap_or_default().into(),
+                verdict,
+                run.folder.as_str().into(),
+                run.findings.join("; ").into(),
+            ]);
+        }
+        page.table(table.without_empty_columns());
+    }
+}

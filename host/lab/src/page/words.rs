@@ -1,0 +1,66 @@
+//! Figures as a page shows them.
+
+use report::chart::number;
+use report::document::{Cell, Tone};
+use report::label::label;
+
+use crate::findings::{LabReport, gain_words};
+use crate::judge::Judgement;
+use crate::stat::{Gain, Spread, places};
+
+/// A number with four digits, or all before the point: `14,154`, `9.875`.
+pub(super) fn number(value: f64) -> String {
+    number::fixed(value, places(value))
+}
+
+/// A mean with half of its interval, to the same place.
+pub(super) fn spread(of: &Spread) -> String {
+    with_margin(of.mean, of.interval.map(|[low, high]| (high - low) / 2.0))
+}
+
+/// A mean with what it may be off by, to the same place: `1,443 ± 9`.
+pub(super) fn with_margin(mean: f64, margin: Option<f64>) -> String {
+    match margin {
+        Some(margin) => format!("{} ± {}", number(mean), number::fixed(margin, places(mean))),
+        None => number(mean),
+    }
+}
+
+/// The same of a figure, of which shares are percent.
+pub(super) fn figure(name: &str, of: &Spread) -> String {
+    match name.ends_with("-share") {
+        true => number::percent(of.mean),
+        false => spread(of),
+    }
+}
+
+/// What the objective's figure is called.
+pub(super) fn figure_of(report: &LabReport) -> String {
+    let objective = report.objective.as_deref().unwrap_or_default();
+    let figure = objective.split_once(' ').map(|(_, figure)| figure);
+    figure.map_or_else(|| "Figure".to_owned(), label)
+}
+
+/// A gain, as good or bad news where its interval does not hold zero.
+pub(super) fn gain_cell(gain: &Gain) -> Cell {
+    Cell {
+        text: gain_words(gain),
+        tone: match gain.interval {
+            Some([low, _]) if low > 0.0 => Tone::Good,
+            Some([_, high]) if high < 0.0 => Tone::Bad,
+            _ => Tone::Plain,
+        },
+    }
+}
+
+/// A judgement with its colour.
+pub(super) fn judgement(of: Judgement) -> Cell {
+    Cell {
+        text: of.words().to_owned(),
+        tone: match of {
+            Judgement::Better => Tone::Good,
+            Judgement::Worse | Judgement::RuledOut => Tone::Bad,
+            Judgement::Reference | Judgement::NoDifference | Judgement::NotJudged => Tone::Plain,
+        },
+    }
+}

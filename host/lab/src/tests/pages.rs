@@ -1,0 +1,310 @@
+//! Pages of labs in a world whose truth is known: curves, a previous release, hostile names, and the schemas of what
+//! they are made of.
+
+use super::world::{Fate, Settings, World};
+use crate::findings::{self, LabReport};
+use crate::journal::Event;
+use crate::page::page;
+use crate::previous::{Earlier, Origin, Previous};
+use crate::release::Verdict;
+use crate::walk::Kept;
+use crate::{Results, schema};
+use report::document::Document;
+
+const ENGINE: &str = "[[engines]]\nname = \"vllm\"\nlaunch = [\"vllm\", \"serve\", \"m\"]\n";
+
+/// Compares with a committed file; `BLESS=1` writes it instead.
+pub fn golden(path: &str, now: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, now).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        wanted == now,
+        "{} differs; BLESS=1 writes it anew. Now:\n{now}",
+        path.display()
+    );
+}
+
+/// What is on a page, without its style and its script.
+pub fn body(page: &Document) -> String {
+    let html = page.html().unwrap_or_else(|error| panic!("{error:#}"));
+    let (_, rest) = html.split_once("<main").unwrap();
+    let (main, _) = rest.split_once("</main>").unwrap();
+    format!("<main{main}</main>\n")
+}
+
+fn report(world: &World, previous: Option<&Previous>) -> (LabReport, Results, Vec<Event>) {
+    let mut events = Vec::new();
+    let results = world.run(&mut events);
+    let report = findings::of(&world.lab, &world.scenarios, &results, previous);
+    (report, results, events)
+}
+
+/// Throughput follows the load up to 400 tokens a second, or 600 with the fast mode, and latency rises from there.
+fn queue(settings: &Settings, scenario: &str) -> Fate {
+    let load = scenario
+        .rsplit('-')
+        .next()
+        .and_then(|load| load.parse().ok());
+    let load: f64 = load.unwrap_or(1.0);
+    let most = match settings["mode"].as_str() {
+        "fast" => 600.0,
+        _ => 400.0,
+    };
+    let tokens = (25.0 * load).min(most);
+    Fate::Both(tokens, 40.0 * (25.0 * load / tokens))
+}
+
+fn loads() -> World {
+    let loads = [1, 4, 8, 16, 32, 64].map(|load| format!("\"chat-{load}.toml\""));
+    let text = format!(
+        "name = \"Loads\"\nstrategy = \"matrix\"\nscenarios = [{}]\n\
+         [objective]\nmaximize = \"throughput.output-tokens-per-s\"\n{ENGINE}\
+         [engines.options]\nmode = [\"plain\", \"fast\"]\n",
+        loads.join(", ")
+    );
+    World::new(&text, queue)
+}
+
+#[test]
+fn scenarios_that_differ_in_their_load_are_a_curve() {
+    let (report, ..) = report(&loads(), None);
+    let curves = &report.studies[0].curves;
+    assert_eq!(curves.len(), 1);
+    assert_eq!(curves[0].name, "chat");
+    let knee = |line: usize| curves[0].lines[line].curve.knee.unwrap().at;
+    assert!((knee(0) - 16.0).abs() < 1.0 && (knee(1) - 24.0).abs() < 1.5);
+    let on_front = |line: usize| -> Vec<bool> {
+        let places = curves[0].lines[line].curve.places.iter();
+        places.map(|place| place.on_front.unwrap()).collect()
+    };
+    assert!(!on_front(0)[4..].contains(&true), "the fast mode beats it");
+    assert!(on_front(1)[3..5].contains(&true));
+    let page = page(&report);
+    golden("src/tests/loads.md", &page.markdown());
+    let names: Vec<&str> = page.charts().map(|chart| chart.name.as_str()).collect();
+    assert_eq!(names[0], "curve-1-1");
+    assert_eq!(names.len(), 1 + 6, "and a front for each load");
+    assert!(body(&page).contains("knee of mode fast at "));
+}
+
+/// A release of two models, 10 % slower on long prompts than the world of [`now`].
+fn release(more: &str) -> String {
+    format!(
+        "name = \"A release\"\nstrategy = \"matrix\"\nscenarios = [\"chat.toml\", \"long.toml\"]\n{more}\n\
+         [[models]]\nname = \"small\"\npath = \"org/small\"\n[[models]]\nname = \"large\"\n\
+         [[engines]]\nname = \"a\"\nlaunch = [\"a\", \"{{model.path}}\"]\n"
+    )
+}
+
+fn before(_: &Settings, scenario: &str) -> Fate {
+    Fate::Tokens(if scenario == "long" { 300.0 } else { 1000.0 })
+}
+
+fn now(_: &Settings, scenario: &str) -> Fate {
+    Fate::Tokens(if scenario == "long" { 330.0 } else { 1000.0 })
+}
+
+fn previous() -> Previous {
+    let mut world = World::new(&release(""), before);
+    world.seed = 2;
+    let (_, results, _) = report(&world, None);
+    Previous::of_lab("../v1", &world.lab, &world.scenarios, &results)
+}
+
+#[test]
+fn a_release_is_held_against_the_one_before() {
+    let text = release("page = { previous = \"../v1\", same-within = \"5%\" }");
+    let world = World::new(&text, now);
+    let (report, ..) = report(&world, Some(&previous()));
+    let release = report.release.as_ref().unwrap();
+    assert_eq!(release.alone, Vec::<String>::new());
+    // Three figures of two models on two scenarios: output, TPOT, E2E.
+    assert_eq!(release.rows.len(), 3 * 2 * 2);
+    for row in &release.rows {
+        let wanted = match row.scenario.as_str() {
+            "long" => Verdict::Better,
+            _ => Verdict::Same,
+        };
+        assert_eq!(row.verdict, wanted, "{row:?}");
+        let sign = if row.figure.starts_with("throughput") {
+            1.0
+        } else {
+            -1.0
+        };
+        assert!(row.scenario != "long" || sign * row.change.percent > 5.0);
+    }
+    golden("src/tests/release.md", &page(&report).markdown());
+    golden("src/tests/release.html", &body(&page(&report)));
+}
+
+/// Without `same-within` nothing is called the same, and a scenario that has changed is not compared.
+#[test]
+fn what_cannot_be_compared_is_not() {
+    let mut earlier = previous();
+    for of in earlier
+        .results
+        .iter_mut()
+        .filter(|of| of.scenario == "long")
+    {
+        of.content = Some("another".to_owned());
+    }
+    earlier.results.retain(|of| of.model != "small");
+    let world = World::new(&release(""), now);
+    let (report, ..) = report(&world, Some(&earlier));
+    let release = report.release.as_ref().unwrap();
+    assert!(
+        release
+            .rows
+            .iter()
+            .all(|row| row.model == "large" && row.scenario == "chat")
+    );
+    let verdict = |row: &crate::release::Difference| row.verdict == Verdict::NoDifference;
+    assert!(release.rows.iter().all(verdict));
+    let alone = release.alone.join("\n");
+    assert_eq!(release.alone.len(), 3, "{alone}");
+    assert!(alone.contains("the scenario has changed since"), "{alone}");
+    assert!(
+        alone.contains("small, baseline on chat: ../v1 has no such result"),
+        "{alone}"
+    );
+}
+
+/// A published result is means only: its difference is shown and not judged. It is found by the model's path too.
+#[test]
+fn nothing_is_judged_against_published_means() {
+    let figures = [
+        ("throughput.output-tokens-per-s", 900.0),
+        ("ttft.mean", 50.0),
+    ];
+    let figures = figures.map(|(name, value)| (name.to_owned(), crate::measured::Number(value)));
+    let published = Previous {
+        name: "published:x".to_owned(),
+        origin: Origin::Published,
+        results: vec![Earlier {
+            model: "org/small".to_owned(),
+            scenario: "chat".to_owned(),
+            trial: None,
+            content: None,
+            engine: Some("a 0.9".to_owned()),
+            source: "published:x/chat".to_owned(),
+            runs: vec![figures.into()],
+        }],
+    };
+    let (report, ..) = report(&World::new(&release(""), now), Some(&published));
+    let release = report.release.as_ref().unwrap();
+    assert_eq!(release.rows.len(), 1, "what both have: {release:?}");
+    let row = &release.rows[0];
+    assert_eq!(
+        (row.verdict, row.change.interval),
+        (Verdict::NotJudged, None)
+    );
+    assert!((row.change.percent - 11.0).abs() < 5.0, "{row:?}");
+    let page = page(&report).markdown();
+    assert!(
+        page.contains("means, with nothing of how they vary"),
+        "{page}"
+    );
+}
+
+/// Whatever an engine or a lab file is called, and whatever a log says, a page only shows it.
+#[test]
+fn hostile_names_have_no_effect() {
+    const NAME: &str = "<script>alert(1)</script>|</pre><img src=x onerror=y>`";
+    let text = format!(
+        "name = '{NAME}'\nabout = '{NAME}'\nscenarios = [\"chat.toml\"]\n\
+         [objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
+         [[engines]]\nname = '{NAME}'\nlaunch = ['serve', '{NAME}']\n\
+         [engines.options]\nx = ['{NAME}', '{NAME}2']\n"
+    );
+    let world = World::new(&text, |settings, _| match settings["x"].ends_with('2') {
+        true => Fate::Crashes,
+        false => Fate::Tokens(100.0),
+    });
+    let (mut report, ..) = report(&world, None);
+    let failed = &mut report.studies[0].failed[0];
+    failed.log.push(NAME.to_owned());
+    failed.why = NAME.to_owned();
+    let page = page(&report);
+    let body = body(&page);
+    assert!(
+        !body.contains("<script") && !body.contains("<img"),
+        "{body}"
+    );
+    assert!(body.contains("&lt;script&gt;"));
+    let outside: Vec<String> = page
+        .markdown()
+        .lines()
+        .filter(|line| line.contains("<img") && line.starts_with(['|', '#', '-', '*']))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(outside, Vec::<String>::new());
+}
+
+/// The committed schemas are those of the types, and what labs write follows them.
+#[test]
+fn schemas_are_committed_and_hold() {
+    let world = World::new(
+        &release("page = { previous = \"../v1\" }"),
+        |settings, _| match settings["engine"].as_str() {
+            "a" => Fate::OnceInvalid(100.0),
+            _ => Fate::Crashes,
+        },
+    );
+    let crashing = World::new(&release(""), |_, scenario| match scenario {
+        "long" => Fate::Dies,
+        _ => Fate::Crashes,
+    });
+    let (mut reports, mut events, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    for (world, previous) in [
+        (&world, Some(previous())),
+        (&crashing, None),
+        (&loads(), None),
+    ] {
+        let (report, _, happened) = report(world, previous.as_ref());
+        reports.push(serde_json::to_value(&report).unwrap());
+        events.extend(
+            happened
+                .iter()
+                .map(|event| serde_json::to_value(event).unwrap()),
+        );
+        let of = Kept {
+            version: crate::journal::VERSION,
+            path: "lab.toml".to_owned(),
+            text: "name = \"A lab\"".to_owned(),
+            scenarios: world.scenarios.clone(),
+            previous,
+        };
+        kept.push(serde_json::to_value(of).unwrap());
+    }
+    for (name, instances) in [
+        ("lab", kept),
+        ("lab-event", events),
+        ("lab-report", reports),
+    ] {
+        let text = schema::schema(name).unwrap();
+        golden(&format!("schemas/{name}.schema.json"), &text);
+        let schema = serde_json::from_str(&text).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        assert!(!instances.is_empty());
+        for mut instance in instances {
+            let errors: Vec<String> = validator
+                .iter_errors(&instance)
+                .map(|error| format!("{error} at {}", error.instance_path()))
+                .collect();
+            assert_eq!(errors, Vec::<String>::new(), "{name}");
+            instance["of-a-later-version"] = serde_json::Value::Null;
+            assert!(
+                !validator.is_valid(&instance),
+                "{name} must refuse unknown fields"
+            );
+        }
+    }
+    assert_eq!(
+        schema::NAMES.map(|name| schema::schema(name).is_some()),
+        [true; 3]
+    );
+    assert_eq!(schema::schema("nothing"), None);
+}
