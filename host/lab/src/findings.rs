@@ -24,6 +24,7 @@ use crate::strategy::{self, Kind, Study};
 use crate::value::shown;
 use crate::walk::{Ended, Next, Scenario};
 pub(crate) use conclusion::gain_words;
+pub use curves::{LoadCurves, LoadLine};
 use model::target::REDACTED;
 use result::finding::Verdict;
 
@@ -252,33 +253,6 @@ pub struct Point {
     pub at: [Spread; 2],
     /// Whether no other trial is at least as good in both and better in one, by their means.
     pub is_on_front: bool,
-}
-
-/// Throughput and latency of every trial at several loads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct LoadCurves {
-    /// What the scenarios have in common in their names.
-    pub name: String,
-    /// What their load is counted in.
-    pub load: search::Load,
-    /// The figure that more of is better, and the one that less of is better.
-    pub figures: [String; 2],
-    /// A curve for each trial that was measured at two loads or more. A place is on the front where no place of any trial
-    /// beats it.
-    pub lines: Vec<LoadLine>,
-}
-
-/// A trial at several loads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct LoadLine {
-    /// The trial.
-    pub trial: TrialId,
-    /// What it is called.
-    pub label: String,
-    /// Its curve.
-    pub curve: search::sweep::Curve,
 }
 
 /// A trial that failed, or was ruled out.

@@ -1,12 +1,41 @@
 //! Throughput and latency over the load: scenarios that differ in their load alone, as points of one curve.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::tables::{Tables, over};
-use super::{LoadCurves, LoadLine};
-use crate::expand::Trial;
+use crate::expand::{Trial, TrialId};
 use crate::objective::Measure;
 use crate::walk::{OfLoad, Scenario};
 use result::figure::Better;
 use search::sweep::{Place, Point, curve};
+
+/// Throughput and latency of every trial at several loads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LoadCurves {
+    /// What the scenarios have in common in their names.
+    pub name: String,
+    /// What their load is counted in.
+    pub load: search::Load,
+    /// The figure that more of is better, and the one that less of is better.
+    pub figures: [String; 2],
+    /// A curve for each trial that was measured at two loads or more. A place is on the front where no place of any trial
+    /// beats it.
+    pub lines: Vec<LoadLine>,
+}
+
+/// A trial at several loads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LoadLine {
+    /// The trial.
+    pub trial: TrialId,
+    /// What it is called.
+    pub label: String,
+    /// Its curve.
+    pub curve: search::sweep::Curve,
+}
 
 /// The figures of a curve where the objective names no others.
 const FIGURES: [&str; 2] = ["throughput.output-tokens-per-s", "tpot.mean"];

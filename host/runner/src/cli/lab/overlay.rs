@@ -278,11 +278,15 @@ fn of_load(mut source: Source) -> Option<OfLoad> {
         ..Default::default()
     };
     source.scenario.name = None;
-    source.name.clear();
+    // What it says, and not where: scenarios of one curve are files of their own.
+    let entries = source.scenario.settled().entries().into_iter();
+    let said = entries.map(|entry| format!("{} = {}", entry.path, entry.value));
+    let plugins = source.plugins.into_iter().map(|named| named.value);
+    let said: Vec<String> = said.chain(plugins).collect();
     Some(OfLoad {
         kind,
         at,
-        besides: digest([show::shown(source).as_str()]),
+        besides: digest(said.iter().map(String::as_str)),
     })
 }
 
