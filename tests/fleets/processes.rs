@@ -79,7 +79,10 @@ fn files_come_from_rank_0() {
     let run = fleet.run();
     assert_eq!(measured(&run).len(), 4);
     let agents = run.facts().unwrap().fleet.unwrap().agents;
-    assert_eq!(agents.iter().map(|agent| agent.records).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(
+        agents.iter().map(|agent| agent.records).collect::<Vec<_>>(),
+        [2, 2]
+    );
 }
 
 #[test]
@@ -103,7 +106,10 @@ fn who_does_not_fit_is_refused_by_name() {
     assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
     assert!(coordinator.stderr.contains("rank 1"), "{coordinator:#?}");
     assert!(coordinator.stderr.contains("the plan"), "{coordinator:#?}");
-    assert!(coordinator.stderr.contains("tokens differ"), "{coordinator:#?}");
+    assert!(
+        coordinator.stderr.contains("tokens differ"),
+        "{coordinator:#?}"
+    );
     assert_eq!(other.code, Some(5), "{other:#?}");
     assert!(stranger.stderr.contains("token"), "{stranger:#?}");
     assert_eq!(stranger.code, Some(5), "{stranger:#?}");

@@ -5,9 +5,8 @@
 //! are all that were written.
 
 mod check;
-mod lines;
-mod merge;
 pub(crate) mod lines;
+mod merge;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Write};

@@ -13,8 +13,7 @@ use model::exchange::Exchange;
 use result::summary::Summary;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 8] = [
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "summary",
     "exchange",
     "devices",

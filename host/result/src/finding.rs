@@ -5,8 +5,8 @@
 mod cache;
 mod client;
 mod course;
-mod fleet;
 mod devices;
+mod fleet;
 mod input;
 mod load;
 mod rules;

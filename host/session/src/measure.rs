@@ -208,9 +208,8 @@ impl Checked {
         let control = Control {
             crew: Crew::new(&signal),
             signal,
-            live: Arc::new(Live::timed_by(&run.timings)),
-            gate: None,
             live: Arc::new(live),
+            gate: None,
         };
         Ok(Begun {
             run,

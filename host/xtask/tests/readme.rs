@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// What is written for people.
-const DOCUMENTS: [&str; 26] = [
+const DOCUMENTS: [&str; 28] = [
     "README.md",
     "host/ARCHITECTURE.md",
     "host/guide/src/SUMMARY.md",
@@ -24,6 +24,8 @@ const DOCUMENTS: [&str; 26] = [
     "host/guide/src/comparing.md",
     "host/guide/src/connections.md",
     "host/guide/src/datasets.md",
+    "host/guide/src/devices.md",
+    "host/guide/src/fleets.md",
     "host/guide/src/labs.md",
     "host/guide/src/load.md",
     "host/guide/src/mock.md",

@@ -24,18 +24,12 @@ impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
         Lines::of_file(&folder.join(FILE))
     }
 
+    /// Those of a file of records.
     pub fn of_file(path: &Path) -> Result<Self, RecordError> {
-        let open = || {
-            let mut decoder = Decoder::new(File::open(path)?)?;
-            decoder.window_log_max(WINDOW_LOG)?;
-            Ok(decoder)
-        };
-        let decoder = open().map_err(|cause| RecordError::Read {
+        Lines::at(path).map_err(|cause| RecordError::Read {
             path: path.to_owned(),
             cause,
-        })?;
-        let path = folder.join(FILE);
-        Lines::at(&path).map_err(|cause| RecordError::Read { path, cause })
+        })
     }
 
     /// Those of a compressed file.

@@ -308,10 +308,6 @@ impl<'a> Gather<'a> {
             dataset: self.facts.dataset.clone(),
             goodput: (self.judged)
                 .map(|judged| judged.finish(requests.total - requests.cancelled, duration)),
-            steady_state: self.steady.map(|found| match found {
-                Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
-                Err(absent) => absent,
-            }),
             fleet: self.facts.fleet.clone(),
             steady_state,
             client: self.facts.client.clone(),

@@ -79,6 +79,7 @@ impl<E> Begun<E> {
             fleet: Some(made.fleet),
             client: made.client,
             server: made.server,
+            devices: None,
             dataset: made.dataset,
             run,
             folder,

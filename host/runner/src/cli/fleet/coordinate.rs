@@ -11,6 +11,7 @@ use ::fleet::token::Token;
 use model::clock::Clock;
 use model::units::Nanos;
 use report::environment::Environment;
+use scenario::DeviceMetrics;
 use session::gate::Gate;
 use session::measure::Begun;
 use session::{Ending, Record, Threads, resolve};
@@ -50,6 +51,10 @@ pub(super) fn exec(
     let lines = args.output.lines()?;
     let scenario = text(&args.scenarios)?;
     let source = source_of(scenario.clone(), &args.flags)?;
+    if source.scenario.run.device_metrics() != DeviceMetrics::None {
+        let words = "--device-metrics is not available in fleets: sample the devices where the engine runs, beside the run";
+        return Err(Failure::new(Exit::CommandLine, words));
+    }
     let resolved = resolve(&source)?;
     resolved.remarks.iter().for_each(tell);
     let connect = resolved.dial()?;
