@@ -1,10 +1,12 @@
 //! Fleets: several processes of the built binary make one run against the mock engine, on real sockets.
 //!
 //! - `processes`: what they send together, who is refused, who is lost, and how they are stopped.
+//! - `starters`: Open MPI, Slurm, and clocks that are not alike.
 //! - `hosts`: processes that `--hosts` starts, and manifests.
 
 mod hosts;
 mod processes;
+mod starters;
 
 use std::net::TcpListener;
 use std::path::Path;

@@ -144,8 +144,9 @@ def shape(page):
     rows = set()
     for line in page.splitlines():
         if line.startswith("|"):
-            label = re.sub(r"[\d.,]+", "0", line.split("|")[1])
-            rows.add(label.replace(" attempt 0", "").strip())
+            label = re.sub(r"[\d.,]+", "0", line.split("|")[1]).strip()
+            if "attempt" not in line:
+                rows.add(label)
     return headings, sorted(rows)
 
 

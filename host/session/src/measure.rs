@@ -10,7 +10,6 @@ use devices::Recording;
 use load::crew::{Crew, trip};
 use load::pace::Signal;
 use load::transport::Connect;
-use plugins::PluginError;
 use report::assessment::Assessment;
 use report::environment::Environment;
 use report::folder::{self, FolderError, RunFolder, Status};
@@ -25,13 +24,16 @@ use crate::live::Live;
 use crate::prepare::salt;
 use crate::reuse::SentPrompts;
 use crate::run::{Control, Execute, Executor, RunError, Threads};
-use crate::telemetry::{self, NoDevices, Recorded};
+use crate::telemetry::{self, Recorded};
 
 mod elsewhere;
+mod ended;
 mod stated;
 
 pub use elsewhere::{Elsewhere, Part};
+pub use ended::{BeginError, NotMeasured};
 
+use ended::unbegun;
 use stated::{altered, overruns};
 
 /// Where a run is kept, and what stands there before the first request.
@@ -52,40 +54,6 @@ pub struct Ending {
     pub at: String,
     /// Whether the user stopped it.
     pub interrupted: bool,
-}
-
-/// Why a run could not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum BeginError {
-    /// Its folder could not be created.
-    #[error(transparent)]
-    Create(FolderError),
-    /// A file of its folder could not be written.
-    #[error(transparent)]
-    Write(FolderError),
-    /// The devices that the plan names cannot be sampled.
-    #[error(transparent)]
-    Devices(#[from] NoDevices),
-}
-
-/// Why a run that began has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum NotMeasured {
-    /// The run ended before the measurement.
-    #[error(transparent)]
-    Ended(RunError),
-    /// The dataset refused its input. A dataset knows its files by the scenario's names for them, the user by their
-    /// paths.
-    #[error("{why} ({})", .files.join(", "))]
-    Input {
-        /// What the dataset says.
-        why: RunError,
-        /// Which name is which file.
-        files: Vec<String>,
-    },
-    /// Records could not be read.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
 }
 
 /// A run whose folder is there, and which can be watched and stopped.
@@ -506,16 +474,4 @@ impl Unjudged {
             first: first.clone(),
         })
     }
-}
-
-/// Why a run ended before its first record.
-fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
-    let RunError::Plugin(PluginError::Input { .. }) = &why else {
-        return NotMeasured::Ended(why);
-    };
-    let files = plan.dataset.files.iter();
-    let files = files
-        .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
-        .collect();
-    NotMeasured::Input { why, files }
 }

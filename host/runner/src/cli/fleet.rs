@@ -71,6 +71,7 @@ struct Run {
     #[arg(
         long,
         value_name = "HOST,HOST",
+        env = "RUNNER_FLEET_HOSTS",
         value_delimiter = ',',
         help_heading = "Fleet"
     )]

@@ -20,60 +20,78 @@ use super::super::print::write_stdout;
         kubectl create secret generic runner-fleet --from-literal=token=$(openssl rand -hex 32)")]
 pub(super) struct Args {
     /// What is to start it
-    #[arg(long = "for", value_name = "WHAT", value_parser = ["kubernetes", "slurm"])]
+    #[arg(long = "for", env = "RUNNER_MANIFEST_FOR", value_name = "WHAT", value_parser = ["kubernetes", "slurm"])]
     what: String,
     /// How many processes, each on a node of its own
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "RUNNER_MANIFEST_SIZE", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     size: u32,
     /// The name of everything that is made
-    #[arg(long, value_name = "NAME", default_value = "runner-fleet")]
+    #[arg(
+        long,
+        env = "RUNNER_MANIFEST_NAME",
+        value_name = "NAME",
+        default_value = "runner-fleet"
+    )]
     name: String,
     /// An image with `runner` in its path [Kubernetes; for Slurm, where the cluster has pyxis]
-    #[arg(long, value_name = "IMAGE", required_if_eq("what", "kubernetes"))]
+    #[arg(
+        long,
+        env = "RUNNER_MANIFEST_IMAGE",
+        value_name = "IMAGE",
+        required_if_eq("what", "kubernetes")
+    )]
     image: Option<String>,
     /// The scenario: a path in the image, or on all nodes
     #[arg(
         long,
+        env = "RUNNER_MANIFEST_SCENARIO",
         value_name = "PATH",
         required_unless_present = "config_map",
         conflicts_with = "config_map"
     )]
     scenario: Option<String>,
     /// The scenario as a key of a ConfigMap [Kubernetes]
-    #[arg(long, value_name = "NAME/KEY", value_parser = named)]
+    #[arg(long, env = "RUNNER_MANIFEST_CONFIG_MAP", value_name = "NAME/KEY", value_parser = named)]
     config_map: Option<(String, String)>,
     /// The port of rank 0
-    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    #[arg(long, env = "RUNNER_MANIFEST_PORT", value_name = "PORT", default_value_t = PORT)]
     port: u16,
     /// The namespace [Kubernetes; default: that of kubectl's context]
-    #[arg(long, value_name = "NAME", help_heading = "Kubernetes")]
+    #[arg(
+        long,
+        env = "RUNNER_MANIFEST_NAMESPACE",
+        value_name = "NAME",
+        help_heading = "Kubernetes"
+    )]
     namespace: Option<String>,
     /// Cores of each pod
     #[arg(
         long,
+        env = "RUNNER_MANIFEST_CPU",
         value_name = "CORES",
         default_value = "8",
         help_heading = "Kubernetes"
     )]
     cpu: String,
     /// Where the fleet's token is
-    #[arg(long, value_name = "NAME/KEY", default_value = "runner-fleet/token", value_parser = named, help_heading = "Kubernetes")]
+    #[arg(long, env = "RUNNER_MANIFEST_TOKEN_SECRET", value_name = "NAME/KEY", default_value = "runner-fleet/token", value_parser = named, help_heading = "Kubernetes")]
     token_secret: (String, String),
     /// A variable from a Secret, such as OPENAI_API_KEY=engine/key; repeatable
-    #[arg(long, value_name = "VARIABLE=NAME/KEY", value_parser = variable, help_heading = "Kubernetes")]
+    #[arg(long, env = "RUNNER_MANIFEST_SECRET", value_name = "VARIABLE=NAME/KEY", value_parser = variable, help_heading = "Kubernetes")]
     secret: Vec<(String, (String, String))>,
     /// Make a JobSet, and not a Job with a Service
-    #[arg(long, help_heading = "Kubernetes")]
+    #[arg(long, env = "RUNNER_MANIFEST_JOBSET", value_parser = clap::builder::FalseyValueParser::new(), help_heading = "Kubernetes")]
     jobset: bool,
     /// Memory of each pod or node, such as 16Gi (Kubernetes) or 16G (Slurm)
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, env = "RUNNER_MANIFEST_MEMORY", value_name = "SIZE")]
     memory: Option<String>,
     /// Where results go: a volume claim that many pods can mount (Kubernetes), or a folder (Slurm)
-    #[arg(long, value_name = "CLAIM|FOLDER")]
+    #[arg(long, env = "RUNNER_MANIFEST_RESULTS", value_name = "CLAIM|FOLDER")]
     results: Option<String>,
     /// Cores of each process
     #[arg(
         long,
+        env = "RUNNER_MANIFEST_CPUS_PER_TASK",
         value_name = "CORES",
         default_value_t = 8,
         help_heading = "Slurm"
@@ -82,19 +100,35 @@ pub(super) struct Args {
     /// The job's time limit
     #[arg(
         long,
+        env = "RUNNER_MANIFEST_TIME",
         value_name = "HH:MM:SS",
         default_value = "01:00:00",
         help_heading = "Slurm"
     )]
     time: String,
     /// The partition
-    #[arg(long, value_name = "NAME", help_heading = "Slurm")]
+    #[arg(
+        long,
+        env = "RUNNER_MANIFEST_PARTITION",
+        value_name = "NAME",
+        help_heading = "Slurm"
+    )]
     partition: Option<String>,
     /// The account
-    #[arg(long, value_name = "NAME", help_heading = "Slurm")]
+    #[arg(
+        long,
+        env = "RUNNER_MANIFEST_ACCOUNT",
+        value_name = "NAME",
+        help_heading = "Slurm"
+    )]
     account: Option<String>,
     /// A file with the token that all nodes can read [default: the job makes a token]
-    #[arg(long, value_name = "FILE", help_heading = "Slurm")]
+    #[arg(
+        long,
+        env = "RUNNER_MANIFEST_TOKEN_FILE",
+        value_name = "FILE",
+        help_heading = "Slurm"
+    )]
     token_file: Option<String>,
     /// Further words of `runner fleet`
     #[arg(last = true, value_name = "ARGUMENTS")]

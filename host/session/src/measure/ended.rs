@@ -1,0 +1,54 @@
+//! Why a run did not begin, or has no result.
+
+use plugins::PluginError;
+use report::folder::FolderError;
+use scenario::plan::Plan;
+
+use crate::run::RunError;
+use crate::telemetry::NoDevices;
+
+/// Why a run could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// Its folder could not be created.
+    #[error(transparent)]
+    Create(FolderError),
+    /// A file of its folder could not be written.
+    #[error(transparent)]
+    Write(FolderError),
+    /// The devices that the plan names cannot be sampled.
+    #[error(transparent)]
+    Devices(#[from] NoDevices),
+}
+
+/// Why a run that began has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum NotMeasured {
+    /// The run ended before the measurement.
+    #[error(transparent)]
+    Ended(RunError),
+    /// The dataset refused its input. A dataset knows its files by the scenario's names for them, the user by their
+    /// paths.
+    #[error("{why} ({})", .files.join(", "))]
+    Input {
+        /// What the dataset says.
+        why: RunError,
+        /// Which name is which file.
+        files: Vec<String>,
+    },
+    /// Records could not be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+/// Why a run ended before its first record.
+pub(super) fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
+    let RunError::Plugin(PluginError::Input { .. }) = &why else {
+        return NotMeasured::Ended(why);
+    };
+    let files = plan.dataset.files.iter();
+    let files = files
+        .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
+        .collect();
+    NotMeasured::Input { why, files }
+}

@@ -1,0 +1,208 @@
+//! Fleets under what really starts processes: Open MPI and Slurm; and processes whose clocks are not alike.
+//!
+//! The first two need their packages (`openmpi-bin`, `slurm-wlm`, `munge`) and root. `RUNNER_WITHOUT_CLUSTER=1` leaves
+//! them out.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Fleet, SCENARIO, asked, due, measured, only_run};
+use crate::support::process::{Process, run_patiently, runner, words};
+use crate::support::proxy::{Network, Proxy};
+
+/// What sets up Slurm for as long as a command runs.
+const SLURM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fleets/slurm.sh");
+
+/// Whether these tests are left out.
+///
+/// # Panics
+/// If the program is not installed.
+fn left_out(program: &str, package: &str) -> bool {
+    if std::env::var_os("RUNNER_WITHOUT_CLUSTER").is_some_and(|set| set != "0") {
+        eprintln!("skipped: RUNNER_WITHOUT_CLUSTER is set");
+        return true;
+    }
+    let found = Command::new(program).arg("--version").output();
+    assert!(
+        found.is_ok_and(|found| found.status.success()),
+        "there is no `{program}`: install it (Debian: apt-get install {package}), or set RUNNER_WITHOUT_CLUSTER=1 to leave these tests out"
+    );
+    false
+}
+
+/// A fleet of four that something else starts: the words before the program.
+fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
+    let ours = fleet.command(0, "");
+    let mut command = Command::new(starter[0]);
+    command
+        .args(&starter[1..])
+        .arg(ours.get_program())
+        .args(ours.get_args())
+        .current_dir(ours.get_current_dir().unwrap());
+    for (name, value) in ours.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    for said in [
+        "RUNNER_FLEET_RANK",
+        "RUNNER_FLEET_SIZE",
+        "RUNNER_FLEET_COORDINATOR",
+    ] {
+        command.env_remove(said);
+    }
+    if let Some(coordinator) = coordinator {
+        command.env("RUNNER_FLEET_COORDINATOR", coordinator);
+    }
+    let ended = run_patiently(&mut command).with_code(0);
+    let run = fleet.run();
+    assert_eq!(measured(&run).len(), 200, "{ended:#?}");
+    let agents = run.facts().unwrap().fleet.unwrap().agents;
+    assert_eq!(agents.len(), 4);
+    assert!(agents.iter().all(|agent| agent.records == 50), "{ended:#?}");
+}
+
+#[test]
+fn open_mpi_starts_a_fleet() {
+    if left_out("mpirun", "openmpi-bin") {
+        return;
+    }
+    let fleet = Fleet::new(4);
+    let mpirun = [
+        "mpirun",
+        "--allow-run-as-root",
+        "--oversubscribe",
+        "-n",
+        "4",
+    ];
+    let coordinator = format!("127.0.0.1:{}", fleet.port);
+    started_by(&fleet, &mpirun, Some(&coordinator));
+}
+
+#[test]
+fn slurm_starts_a_fleet() {
+    if left_out("srun", "slurm-wlm munge") {
+        return;
+    }
+    let fleet = Fleet::new(4);
+    let srun = [SLURM, "srun", "--nodes", "4", "--ntasks-per-node", "1"];
+    // The nodes are all this machine, which does not know their names.
+    let coordinator = format!("127.0.0.1:{}", fleet.port);
+    started_by(&fleet, &srun, Some(&coordinator));
+}
+
+/// The batch script that we write, as Slurm runs it.
+#[test]
+fn slurm_runs_the_batch_script() {
+    if left_out("sbatch", "slurm-wlm munge") {
+        return;
+    }
+    let fleet = Fleet::new(4);
+    let port = fleet.mock.port().to_owned();
+    let mut manifest = runner();
+    manifest
+        .args(words(
+            "fleet manifest --for slurm --size 4 --scenario together.toml",
+        ))
+        .args(words(
+            "--cpus-per-task 1 --results runs -- --backend vllm --no-progress",
+        ))
+        .args(["--host", "127.0.0.1", "--port", &port]);
+    let script = run_patiently(&mut manifest).with_code(0).stdout;
+    std::fs::write(fleet.path().join("batch.sh"), script).unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
+    let path = std::env::var("PATH").unwrap();
+    let mut command = runner();
+    let mut sbatch = Command::new(SLURM);
+    sbatch.args(["sbatch", "--wait", "batch.sh"]);
+    for (name, value) in command.current_dir(fleet.path()).get_envs() {
+        match value {
+            Some(value) => sbatch.env(name, value),
+            None => sbatch.env_remove(name),
+        };
+    }
+    sbatch
+        .current_dir(fleet.path())
+        .env(
+            "PATH",
+            format!("{}:{path}", program.parent().unwrap().display()),
+        )
+        .env(
+            "RUNNER_FLEET_COORDINATOR",
+            format!("127.0.0.1:{}", fleet.port),
+        );
+    run_patiently(&mut sbatch).with_code(0);
+    assert_eq!(measured(&only_run(&fleet.path().join("runs"))).len(), 200);
+}
+
+/// A machine that has been up for another time, so that its clock shows other numbers: requests are due when they would
+/// be on one machine, to the nanosecond.
+#[test]
+fn a_clock_that_shows_other_numbers_changes_nothing() {
+    let fleet = Fleet::new(2);
+    let ours = fleet.command(1, "");
+    let mut other = Command::new("unshare");
+    other
+        .args(["--time", "--fork", "--kill-child", "--monotonic", "1000"])
+        .arg(ours.get_program())
+        .args(ours.get_args())
+        .current_dir(ours.get_current_dir().unwrap());
+    for (name, value) in ours.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    let processes = [
+        Process::start(&mut fleet.command(0, "")),
+        Process::start(&mut other),
+    ];
+    for process in processes {
+        process.end().with_code(0);
+    }
+    let together = measured(&fleet.run());
+    let alone = fleet.path().join("alone");
+    std::fs::create_dir(&alone).unwrap();
+    std::fs::write(alone.join("together.toml"), SCENARIO).unwrap();
+    let mut single = runner();
+    single
+        .args(words(
+            "together.toml --backend vllm --no-progress --host 127.0.0.1 --port",
+        ))
+        .arg(fleet.mock.port())
+        .current_dir(&alone);
+    run_patiently(&mut single).with_code(0);
+    let single = measured(&only_run(&alone.join("runs")));
+    assert_eq!(due(&together), due(&single));
+    assert_eq!(asked(&together), asked(&single));
+}
+
+/// Where packets take 5 ms, nobody can know a clock to a tenth of that: no run begins, and the process is named. With
+/// such clocks allowed, it does.
+#[test]
+fn a_clock_that_cannot_be_known_is_refused_by_name() {
+    let fleet = Fleet::new(2);
+    let slow = Network {
+        delay: Duration::from_millis(5),
+        ..Network::PLAIN
+    };
+    let proxy = Proxy::before(&format!("http://127.0.0.1:{}", fleet.port), slow);
+    let far = proxy.url.trim_start_matches("http://").to_owned();
+    let both = |flags: &str| {
+        let mut other = fleet.command(1, flags);
+        other.env("RUNNER_FLEET_COORDINATOR", &far);
+        let processes = [
+            Process::start(&mut fleet.command(0, flags)),
+            Process::start(&mut other),
+        ];
+        processes.map(Process::end)
+    };
+    let [coordinator, other] = both("");
+    let (coordinator, _) = (coordinator.with_code(5), other.with_code(5));
+    assert!(coordinator.stderr.contains("rank 1"), "{coordinator:#?}");
+    assert!(coordinator.stderr.contains("clock"), "{coordinator:#?}");
+    for ended in both("--clock-error 50ms") {
+        ended.with_code(0);
+    }
+}
