@@ -1,0 +1,132 @@
+//! Whether an answer is JSON and valid by a schema: the key `schema`, or each sample's reference.
+//!
+//! An answer's JSON is the whole answer, or else the first block between lines of three backquotes that is JSON.
+//!
+//! Schemas are read as JSON Schema 2020-12. A keyword that is not in this table is an error when the scorer opens, and
+//! for a sample's schema an error for that sample, because a rule that nobody checks would make answers look valid:
+//!
+//! | keywords | |
+//! | --- | --- |
+//! | any value | `type`, `enum`, `const`, `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`, `$ref` |
+//! | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf` |
+//! | texts | `minLength`, `maxLength`, `pattern` |
+//! | lists | `items` (one schema), `prefixItems`, `contains`, `minContains`, `maxContains`, `minItems`, `maxItems`, `uniqueItems` |
+//! | tables | `properties`, `required`, `additionalProperties`, `patternProperties`, `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas` |
+//! | definitions | `$defs`, `definitions` |
+//! | read, without effect | `$schema`, `$id` at the root, `$comment`, `title`, `description`, `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `format` |
+//!
+//! So `unevaluatedProperties`, `unevaluatedItems`, `$anchor`, `$dynamicRef`, and the older `dependencies`,
+//! `additionalItems` and lists of `items` are errors. `$ref` is `#` or a JSON pointer into the same schema (`#/$defs/x`).
+//! Patterns have the syntax of the crate `regex-lite`: no look-around, and classes mean ASCII.
+//!
+//! A sample without a reference is not judged if there is no `schema`. `json-schema-unparsed` is 1 if there is no JSON
+//! in the answer; `json-schema` is 0 then.
+#![deny(unsafe_code)]
+
+mod find;
+mod numbers;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod valid;
+
+use judging::{Part, reference, truth, unusable};
+use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::schema::Schema;
+
+/// The user's configuration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// The schema for every answer. Default: the sample's reference.
+    pub schema: Option<Map<String, Value>>,
+    /// Look for JSON in a block between lines of three backquotes if the whole answer is none.
+    pub fenced: bool,
+    /// The part of the reply that is judged.
+    pub part: Part,
+    /// The key of the schema if a reference is a table that has it; otherwise the reference is the schema.
+    pub reference_key: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            schema: None,
+            fenced: true,
+            part: Part::Answer,
+            reference_key: "schema".to_owned(),
+        }
+    }
+}
+
+/// Scores `json-schema` and `json-schema-unparsed`.
+pub struct ByJsonSchema {
+    config: Config,
+    schema: Option<Schema>,
+}
+
+runner_plugin::export_scorer!(ByJsonSchema);
+
+impl Scorer for ByJsonSchema {
+    type Config = Config;
+
+    fn open(mut config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
+        let schema = (config.schema.take())
+            .map(|schema| Schema::new(Value::Object(schema)))
+            .transpose()
+            .map_err(|wrong| Error::InvalidConfig(format!("key `schema`: {}", wrong.join("\n"))))?;
+        Ok(Self { config, schema })
+    }
+
+    fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
+        let of_sample;
+        let schema = if let Some(schema) = &self.schema {
+            schema
+        } else {
+            let Some(reference) = reference(exchange)? else {
+                return Ok(Vec::new());
+            };
+            of_sample = self.schema_of(exchange, &reference)?;
+            &of_sample
+        };
+        let text = self.config.part.of(exchange);
+        let found = find::json(&text, self.config.fenced);
+        let valid = match &found {
+            Some(json) => valid::valid(schema, json).map_err(|error| {
+                Error::InvalidInput(format!("the answer to sample {}: {error}", exchange.id))
+            })?,
+            None => false,
+        };
+        Ok(vec![
+            truth("json-schema", valid),
+            truth("json-schema-unparsed", found.is_none()),
+        ])
+    }
+}
+
+impl ByJsonSchema {
+    /// The schema of a sample: a table, `true` or `false`, or a text of JSON with one of these.
+    fn schema_of(&self, exchange: &Exchange, reference: &Value) -> Result<Schema, Error> {
+        let inner = reference
+            .get(&self.config.reference_key)
+            .unwrap_or(reference);
+        let schema = match inner {
+            Value::String(text) => serde_json::from_str(text).map_err(|error| {
+                unusable(
+                    exchange,
+                    reference,
+                    &format!("a JSON Schema, but the text is not JSON: {error}"),
+                )
+            })?,
+            other => other.clone(),
+        };
+        Schema::new(schema).map_err(|wrong| {
+            let expected = format!("a JSON Schema that this scorer reads: {}", wrong.join("\n"));
+            unusable(exchange, reference, &expected)
+        })
+    }
+}

@@ -1,0 +1,299 @@
+//! Reads a schema: checks that every keyword is one that is judged, with a value that it can have, and compiles the
+//! patterns. Judging values is left to `valid`.
+
+use std::collections::{BTreeSet, HashMap};
+
+use regex_lite::{Regex, RegexBuilder};
+use serde_json::{Map, Value};
+
+/// How many bytes of JSON a schema may have.
+const LARGEST: usize = 256 * 1024;
+
+/// How many schemas may be inside each other.
+const DEEPEST: usize = 100;
+
+/// How many characters a pattern may have, and how many bytes it may take once compiled.
+const PATTERN: (usize, usize) = (1000, 64 * 1024);
+
+/// How many mistakes are reported.
+const MOST_MISTAKES: usize = 10;
+
+/// What a keyword's value must be.
+enum Form {
+    /// A schema.
+    One,
+    /// A list of schemas, of at least one.
+    List,
+    /// A table of schemas.
+    Table,
+    /// A table of schemas whose keys are patterns.
+    Patterns,
+    /// An integer from 0.
+    Count,
+    /// A number.
+    Number,
+    /// A number above 0.
+    Positive,
+    /// A list of different texts.
+    Names,
+    /// A table of lists of different texts.
+    NamesByName,
+    /// Names of types.
+    Types,
+    /// A list.
+    Values,
+    /// A truth value.
+    Truth,
+    /// A pattern.
+    Pattern,
+    /// A reference into the same schema.
+    Pointer,
+    /// Anything.
+    Any,
+}
+
+fn form(keyword: &str, is_root: bool) -> Option<Form> {
+    Some(match keyword {
+        "additionalProperties"
+        | "contains"
+        | "else"
+        | "if"
+        | "items"
+        | "not"
+        | "propertyNames"
+        | "then" => Form::One,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Form::List,
+        "$defs" | "definitions" | "dependentSchemas" | "properties" => Form::Table,
+        "patternProperties" => Form::Patterns,
+        "maxContains" | "maxItems" | "maxLength" | "maxProperties" | "minContains" | "minItems"
+        | "minLength" | "minProperties" => Form::Count,
+        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => Form::Number,
+        "multipleOf" => Form::Positive,
+        "required" => Form::Names,
+        "dependentRequired" => Form::NamesByName,
+        "type" => Form::Types,
+        "enum" => Form::Values,
+        "uniqueItems" => Form::Truth,
+        "pattern" => Form::Pattern,
+        "$ref" => Form::Pointer,
+        "$id" if !is_root => return None,
+        "$comment" | "$id" | "$schema" | "const" | "default" | "deprecated" | "description"
+        | "examples" | "format" | "readOnly" | "title" | "writeOnly" => Form::Any,
+        _ => return None,
+    })
+}
+
+/// A schema that can be judged by.
+pub struct Schema {
+    root: Value,
+    patterns: HashMap<String, Regex>,
+}
+
+impl Schema {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// What is wrong with it, each with the place.
+    pub fn new(root: Value) -> Result<Schema, Vec<String>> {
+        let size = root.to_string().len();
+        if size > LARGEST {
+            return Err(vec![format!(
+                "expected a schema of at most {LARGEST} bytes, got {size}"
+            )]);
+        }
+        let mut reading = Reading {
+            root: &root,
+            wrong: Vec::new(),
+            patterns: HashMap::new(),
+            followed: BTreeSet::new(),
+            pending: vec!["#".to_owned()],
+        };
+        // What a reference points at must be a schema, too, wherever it stands.
+        while let Some(pointer) = reading.pending.pop() {
+            match lookup(&root, &pointer) {
+                Some(target) => reading.schema(target, &pointer, 0),
+                None => reading.say(
+                    &pointer,
+                    "expected a place in this schema, as `#` or `#/$defs/NAME`",
+                ),
+            }
+        }
+        let (wrong, patterns) = (reading.wrong, reading.patterns);
+        if wrong.is_empty() {
+            Ok(Schema { root, patterns })
+        } else {
+            Err(wrong)
+        }
+    }
+
+    /// The whole schema.
+    pub fn root(&self) -> &Value {
+        &self.root
+    }
+
+    /// What a `$ref` of this schema points at.
+    pub fn target(&self, pointer: &str) -> Option<&Value> {
+        lookup(&self.root, pointer)
+    }
+
+    /// Whether a text has a match of a pattern of this schema.
+    pub fn matches(&self, pattern: &str, text: &str) -> bool {
+        self.patterns
+            .get(pattern)
+            .is_some_and(|pattern| pattern.is_match(text))
+    }
+}
+
+fn lookup<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
+    root.pointer(pointer.strip_prefix('#')?)
+}
+
+struct Reading<'s> {
+    root: &'s Value,
+    wrong: Vec<String>,
+    patterns: HashMap<String, Regex>,
+    followed: BTreeSet<String>,
+    pending: Vec<String>,
+}
+
+impl Reading<'_> {
+    fn say(&mut self, place: &str, what: &str) {
+        if self.wrong.len() < MOST_MISTAKES {
+            self.wrong.push(format!("`{place}`: {what}"));
+        }
+    }
+
+    fn schema(&mut self, schema: &Value, place: &str, depth: usize) {
+        let table = match schema {
+            Value::Bool(_) => return,
+            Value::Object(table) => table,
+            _ => return self.say(place, "expected a schema: a table, true or false"),
+        };
+        if depth > DEEPEST {
+            return self.say(
+                place,
+                &format!("expected at most {DEEPEST} schemas inside each other"),
+            );
+        }
+        let is_root = std::ptr::eq(schema, self.root);
+        for (keyword, value) in table {
+            let place = format!("{place}/{keyword}");
+            match form(keyword, is_root) {
+                Some(form) => self.keyword(&form, value, &place, depth),
+                None => self.say(
+                    &place,
+                    "this keyword is not supported; the documentation lists those that are",
+                ),
+            }
+        }
+    }
+
+    fn keyword(&mut self, form: &Form, value: &Value, place: &str, depth: usize) {
+        let expected = match form {
+            Form::One => return self.schema(value, place, depth + 1),
+            Form::List => match value.as_array().filter(|list| !list.is_empty()) {
+                Some(list) => {
+                    for (at, schema) in list.iter().enumerate() {
+                        self.schema(schema, &format!("{place}/{at}"), depth + 1);
+                    }
+                    return;
+                }
+                None => "a list of schemas",
+            },
+            Form::Table | Form::Patterns => match value.as_object() {
+                Some(table) => {
+                    return self.table(table, matches!(form, Form::Patterns), place, depth);
+                }
+                None => "a table of schemas",
+            },
+            Form::Count if value.as_u64().is_some() => return,
+            Form::Count => "an integer from 0",
+            Form::Number if value.is_number() => return,
+            Form::Number => "a number",
+            Form::Positive if value.as_f64().is_some_and(|number| number > 0.0) => return,
+            Form::Positive => "a number above 0",
+            Form::Names if are_names(value) => return,
+            Form::Names => "a list of different texts",
+            Form::NamesByName => match value.as_object() {
+                Some(table) if table.values().all(are_names) => return,
+                _ => "a table of lists of different texts",
+            },
+            Form::Types => {
+                let known = |name: &Value| {
+                    let names = [
+                        "null", "boolean", "integer", "number", "string", "array", "object",
+                    ];
+                    name.as_str().is_some_and(|name| names.contains(&name))
+                };
+                if known(value)
+                    || (are_names(value)
+                        && value.as_array().is_some_and(|list| list.iter().all(known)))
+                {
+                    return;
+                }
+                "null, boolean, integer, number, string, array or object, or a list of them"
+            }
+            Form::Values if value.is_array() => return,
+            Form::Values => "a list",
+            Form::Truth if value.is_boolean() => return,
+            Form::Truth => "true or false",
+            Form::Pattern => match value.as_str() {
+                Some(pattern) => return self.pattern(pattern, place),
+                None => "a pattern",
+            },
+            Form::Pointer => match value.as_str().filter(|pointer| pointer.starts_with('#')) {
+                Some(pointer) => {
+                    if self.followed.insert(pointer.to_owned()) {
+                        self.pending.push(pointer.to_owned());
+                    }
+                    return;
+                }
+                None => "a place in this schema, as `#` or `#/$defs/NAME`",
+            },
+            Form::Any => return,
+        };
+        self.say(place, &format!("expected {expected}"));
+    }
+
+    fn table(
+        &mut self,
+        table: &Map<String, Value>,
+        keys_are_patterns: bool,
+        place: &str,
+        depth: usize,
+    ) {
+        for (key, schema) in table {
+            let place = format!("{place}/{key}");
+            if keys_are_patterns {
+                self.pattern(key, &place);
+            }
+            self.schema(schema, &place, depth + 1);
+        }
+    }
+
+    fn pattern(&mut self, pattern: &str, place: &str) {
+        if pattern.chars().count() > PATTERN.0 {
+            return self.say(
+                place,
+                &format!("expected a pattern of at most {} characters", PATTERN.0),
+            );
+        }
+        match RegexBuilder::new(pattern).size_limit(PATTERN.1).build() {
+            Ok(compiled) => {
+                self.patterns.insert(pattern.to_owned(), compiled);
+            }
+            Err(error) => self.say(
+                place,
+                &format!("expected a pattern that regex-lite reads: {error}"),
+            ),
+        }
+    }
+}
+
+fn are_names(value: &Value) -> bool {
+    let Some(list) = value.as_array() else {
+        return false;
+    };
+    let names: Option<BTreeSet<&str>> = list.iter().map(Value::as_str).collect();
+    names.is_some_and(|names| names.len() == list.len())
+}

@@ -1,0 +1,128 @@
+use goldens::{agree, open, scores};
+use serde_json::{Value, json};
+
+use super::ByJsonSchema;
+
+#[test]
+fn it_agrees_with_pythons_jsonschema() {
+    assert_eq!(agree::<ByJsonSchema>(include_str!("../golden.jsonl")), 500);
+}
+
+fn judged(config: &Value, reference: &Value, output: &str) -> Value {
+    scores::<ByJsonSchema>(
+        config,
+        &json!({"id": "1", "reference": reference, "output": output}),
+    )
+}
+
+fn valid() -> Value {
+    json!({"json-schema": 1.0, "json-schema-unparsed": 0.0})
+}
+
+#[test]
+fn schemas_come_from_the_configuration_or_the_sample() {
+    let schema = json!({"type": "integer"});
+    let config = json!({"schema": schema});
+    assert_eq!(judged(&config, &json!("x"), "4"), valid());
+    for reference in [
+        json!(schema),
+        json!({"schema": schema}),
+        json!(schema.to_string()),
+        json!(true),
+    ] {
+        assert_eq!(judged(&json!({}), &reference, "4"), valid(), "{reference}");
+    }
+    let answer = json!({"id": "1", "output": "4"});
+    assert_eq!(scores::<ByJsonSchema>(&json!({}), &answer), json!({}));
+    assert_eq!(scores::<ByJsonSchema>(&config, &answer), valid());
+}
+
+#[test]
+fn an_answer_without_json_is_wrong_and_unparsed() {
+    let wanted = json!({"json-schema": 0.0, "json-schema-unparsed": 1.0});
+    assert_eq!(judged(&json!({}), &json!(true), "four"), wanted);
+    assert_eq!(
+        judged(&json!({"fenced": false}), &json!(true), "```\n4\n```"),
+        wanted
+    );
+}
+
+#[test]
+fn what_is_not_supported_is_an_error_with_its_place() {
+    let schema = json!({
+        "properties": {"a": {"unevaluatedItems": false, "minLength": -1}},
+        "items": [{"type": "text"}],
+        "allOf": [],
+        "pattern": "(?<=a)b",
+        "multipleOf": 0,
+        "required": ["a", "a"],
+        "$ref": "#/$defs/missing",
+        "anyOf": [{"$id": "x"}, {"$ref": "other.json"}, 3],
+    });
+    let error = format!(
+        "{:?}",
+        open::<ByJsonSchema>(&json!({"schema": schema}))
+            .err()
+            .unwrap()
+    );
+    for place in [
+        "#/properties/a/unevaluatedItems",
+        "#/properties/a/minLength",
+        "`#/items`",
+        "#/allOf",
+        "#/pattern",
+        "#/multipleOf",
+        "#/required",
+        "#/anyOf/0/$id",
+        "#/anyOf/1/$ref",
+        "#/anyOf/2",
+    ] {
+        assert!(error.contains(place), "{place} in {error}");
+    }
+    let error = format!(
+        "{:?}",
+        open::<ByJsonSchema>(&json!({"schema": {"$ref": "#/$defs/x"}}))
+            .err()
+            .unwrap()
+    );
+    assert!(error.contains("#/$defs/x"), "{error}");
+}
+
+#[test]
+fn a_schema_of_a_sample_that_cannot_be_used_names_the_sample() {
+    for reference in [json!({"unknown": 1}), json!("{"), json!(3)] {
+        let error = judged(&json!({}), &reference, "4");
+        assert!(
+            error.as_str().is_some_and(|e| e.contains("sample 1")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn circles_and_explosions_end_with_an_error() {
+    let twice = json!({"anyOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/x"}]});
+    for schema in [
+        json!({"$ref": "#"}),
+        json!({"$ref": "#/$defs/x", "$defs": {"x": twice}}),
+    ] {
+        let error = judged(&json!({}), &schema, "4");
+        assert!(
+            error.as_str().is_some_and(|e| e.contains("too many steps")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn references_may_be_recursive() {
+    let schema = json!({
+        "$ref": "#/$defs/tree",
+        "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+    });
+    assert_eq!(judged(&json!({}), &schema, "[[], [[]]]"), valid());
+    assert_eq!(
+        judged(&json!({}), &schema, "[[], [1]]")["json-schema"],
+        json!(0.0)
+    );
+}

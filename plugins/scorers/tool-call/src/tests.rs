@@ -1,0 +1,99 @@
+use goldens::{agree, scores};
+use serde_json::{Value, json};
+
+use super::ToolCall;
+
+#[test]
+fn it_agrees_with_bfcl() {
+    assert_eq!(agree::<ToolCall>(include_str!("../golden.jsonl")), 500);
+}
+
+fn tool() -> Value {
+    let properties = json!({
+        "city": {"type": "string"},
+        "days": {"type": "integer"},
+        "spots": {"type": "array", "items": {"type": "string"}},
+    });
+    json!({"name": "geo.weather", "parameters": {"type": "dict", "properties": properties, "required": ["city"]}})
+}
+
+fn judged(reference: &Value, calls: &[Value]) -> (Value, Value) {
+    let text: String = calls
+        .iter()
+        .map(|call| json!({"function": call}).to_string())
+        .collect();
+    let answer = json!({"id": "1", "reference": reference, "tool-calls": text});
+    let scores = scores::<ToolCall>(&json!({}), &answer);
+    (
+        scores["tool-call"].clone(),
+        scores["tool-call-unparsed"].clone(),
+    )
+}
+
+#[test]
+fn calls_match_in_any_order() {
+    let truth = |city: &str| json!({"geo.weather": {"city": [city], "days": [3, ""]}});
+    let reference = json!({"function": tool(), "ground_truth": [truth("New York"), truth("Rome")]});
+    let call = |city: &str| json!({"name": "geo_weather", "arguments": {"city": city}});
+    assert_eq!(
+        judged(&reference, &[call("rome"), call("new-york")]),
+        (json!(1.0), json!(0.0))
+    );
+    assert_eq!(
+        judged(&reference, &[call("rome"), call("rome")]),
+        (json!(0.0), json!(0.0))
+    );
+    assert_eq!(
+        judged(&reference, &[call("rome")]),
+        (json!(0.0), json!(0.0))
+    );
+    assert_eq!(judged(&reference, &[]), (json!(0.0), json!(1.0)));
+}
+
+#[test]
+fn no_call_is_right_where_none_is_wanted() {
+    for reference in [json!({"function": [tool()]}), json!({"ground_truth": []})] {
+        assert_eq!(judged(&reference, &[]), (json!(1.0), json!(0.0)));
+        let call = json!({"name": "geo_weather", "arguments": {"city": "Rome"}});
+        assert_eq!(judged(&reference, &[call]), (json!(0.0), json!(0.0)));
+    }
+}
+
+#[test]
+fn arguments_that_are_no_json_are_unparsed() {
+    let reference =
+        json!({"function": tool(), "ground_truth": [{"geo.weather": {"city": ["Rome"]}}]});
+    let call = json!({"name": "geo_weather", "arguments": "{\"city\": "});
+    assert_eq!(judged(&reference, &[call]), (json!(0.0), json!(1.0)));
+}
+
+#[test]
+fn references_that_cannot_be_used_are_errors() {
+    let call = json!({"geo.weather": {"city": ["Rome"]}});
+    for (reference, expected) in [
+        (json!(3), "a table with `function` and `ground_truth`"),
+        (json!({"ground_truth": 3}), "a list under `ground_truth`"),
+        (json!({"ground_truth": [3]}), "one name and its arguments"),
+        (
+            json!({"ground_truth": [{"f": {"x": 3}}]}),
+            "a list of right values for each argument of `f`",
+        ),
+        (
+            json!({"ground_truth": [call]}),
+            "a tool with the name `geo.weather`",
+        ),
+        (
+            json!({"function": {"name": "geo.weather"}, "ground_truth": [call]}),
+            "`parameters`",
+        ),
+    ] {
+        let answer = json!({"id": "1", "reference": reference});
+        let error = scores::<ToolCall>(&json!({}), &answer);
+        assert!(
+            error
+                .as_str()
+                .is_some_and(|e| e.contains(expected) && e.contains("sample 1")),
+            "{error}"
+        );
+    }
+}
