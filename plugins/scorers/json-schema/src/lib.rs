@@ -125,7 +125,7 @@ impl ByJsonSchema {
             other => other.clone(),
         };
         Schema::new(schema).map_err(|wrong| {
-            let expected = format!("a JSON Schema that this scorer reads: {}", wrong.join("\n"));
+            let expected = format!("a JSON Schema that this scorer reads: {}", wrong.join("; "));
             unusable(exchange, reference, &expected)
         })
     }

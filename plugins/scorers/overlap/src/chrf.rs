@@ -37,15 +37,23 @@ pub fn score(answer: &str, reference: &str) -> f64 {
 }
 
 /// How many n-grams of each order are in both, each as often as it is in both. An n-gram is the number of the one
-/// that is shorter by its last character, and that character; so the answer's n-grams are looked up only as far as
-/// the reference has them.
-fn common(answer: &[char], reference: &[char]) -> [u32; ORDER] {
-    let mut numbers: HashMap<u64, u32, BuildHasherDefault<Mix>> = HashMap::default();
-    // How often the reference has the n-gram, and the answer has not yet; the first is the empty one.
-    let mut left = vec![0_u32];
-    for start in 0..reference.len() {
+/// that is shorter by its last character, and that character. The shorter text's are numbered, and the longer one's
+/// are looked up only as far as the shorter has them.
+fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
+    let (longer, shorter) = if one.len() > other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    let capacity = shorter.len() * ORDER;
+    let mut numbers: HashMap<u64, u32, BuildHasherDefault<Mix>> =
+        HashMap::with_capacity_and_hasher(capacity, BuildHasherDefault::default());
+    // How often the shorter text has the n-gram, and the longer has not yet; the first is the empty one.
+    let mut left = Vec::with_capacity(capacity + 1);
+    left.push(0_u32);
+    for start in 0..shorter.len() {
         let mut number = 0;
-        for character in &reference[start..reference.len().min(start + ORDER)] {
+        for character in &shorter[start..shorter.len().min(start + ORDER)] {
             let next = left.len() as u32;
             number = *numbers.entry(key(number, *character)).or_insert(next);
             if number == next {
@@ -55,9 +63,9 @@ fn common(answer: &[char], reference: &[char]) -> [u32; ORDER] {
         }
     }
     let mut same = [0; ORDER];
-    for start in 0..answer.len() {
+    for start in 0..longer.len() {
         let mut number = 0;
-        let ngram = &answer[start..answer.len().min(start + ORDER)];
+        let ngram = &longer[start..longer.len().min(start + ORDER)];
         for (character, same) in ngram.iter().zip(&mut same) {
             let Some(found) = numbers.get(&key(number, *character)) else {
                 break;

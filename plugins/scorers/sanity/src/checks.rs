@@ -113,29 +113,33 @@ pub fn mixes_scripts(text: &str) -> bool {
     let mut letters = 0;
     // Of the word so far: whether it has a Latin and a Cyrillic letter.
     let (mut latin, mut cyrillic) = (false, false);
+    let mut previous = None;
     for c in text.chars() {
         if !c.is_alphabetic() {
-            (latin, cyrillic) = (false, false);
+            (latin, cyrillic, previous) = (false, false, None);
             continue;
         }
         letters += 1;
-        let Some(script) = script(u32::from(c)) else {
-            continue;
-        };
-        counts[script] += 1;
-        latin |= script == LATIN;
-        cyrillic |= script == CYRILLIC;
+        let script = script(u32::from(c));
+        // A Greek letter alone is a symbol of science.
+        if let Some(script) = script
+            && (script != GREEK || previous == Some(GREEK))
+        {
+            counts[script] += 1;
+        }
+        latin |= script == Some(LATIN);
+        cyrillic |= script == Some(CYRILLIC);
         if latin && cyrillic {
             return true;
         }
+        previous = script;
     }
-    let frequent = counts
-        .iter()
-        .filter(|count| **count > 0 && **count * 20 >= letters);
+    let frequent = (counts.iter()).filter(|count| **count > 0 && **count * 20 >= letters);
     frequent.count() >= 3
 }
 
 const LATIN: usize = 0;
+const GREEK: usize = 1;
 const CYRILLIC: usize = 2;
 const SCRIPTS: usize = 14;
 
@@ -143,7 +147,7 @@ const SCRIPTS: usize = 14;
 fn script(code: u32) -> Option<usize> {
     Some(match code {
         0x41..=0x24F | 0x1E00..=0x1EFF => LATIN,
-        0x370..=0x3FF | 0x1F00..=0x1FFF => 1,
+        0x370..=0x3FF | 0x1F00..=0x1FFF => GREEK,
         0x400..=0x52F => CYRILLIC,
         0x530..=0x58F => 3,
         0x590..=0x5FF => 4,

@@ -107,13 +107,21 @@ fn special_tokens_of_templates_are_leaks() {
 
 #[test]
 fn scripts_that_go_together_are_no_mix() {
-    for text in ["5 μm and π", "東京はTokyoです", "Привет, world", "", "123"] {
+    for text in [
+        "5 μm and π",
+        "5 μm and 東京 Tower Ω",
+        "東京はTokyoです",
+        "Привет, world",
+        "",
+        "123",
+    ] {
         assert!(!checks::mixes_scripts(text), "{text}");
     }
     for text in [
         "pаypal with а Cyrillic а: p\u{430}ypal",
         "hello 你好 привет",
         "one العربية 한국어",
+        "one αβγδ 한국어",
     ] {
         assert!(checks::mixes_scripts(text), "{text}");
     }
