@@ -25,6 +25,7 @@ macro_rules! page {
 
 /// The pages, in the order of the book.
 pub const PAGES: [Page; 25] = [
+pub const PAGES: [Page; 24] = [
     page!(
         "start",
         "start",
@@ -82,6 +83,11 @@ pub const PAGES: [Page; 25] = [
         "results",
         "results",
         "read a result, its findings and its verdict"
+    ),
+    page!(
+        "scorers",
+        "scorers",
+        "score answers: which scorers ship, what each score is"
     ),
     page!("reports", "reports", "draw pages, charts and tables"),
     page!("comparing", "comparing", "compare runs with each other"),
