@@ -94,7 +94,7 @@ def final_number(seed):
     for number in range(COUNT):
         value = draw.choice([draw.randrange(10), draw.randrange(-50, 2000), draw.randrange(10**6)])
         shown = draw.choice([str(value), f"{value:,}", f"{value}.0", f"{value}.{draw.randrange(100):02}"])
-        reference = draw.choice([f"So it is {value * 2}.\n#### {value:,}", f"#### {shown}", shown, f"${shown}"])
+        reference = draw.choice([f"So it is {value * 2}.\n#### {value:,}", f"#### {value + 1}\n#### {shown}.", f"#### {shown}", shown, f"${shown}"])
         said = shown if draw.random() < 0.7 else str(value + draw.randrange(1, 5))
         pieces = [
             f"First {draw.randrange(50)} + {draw.randrange(50)}.",
@@ -106,6 +106,8 @@ def final_number(seed):
             f"The answer is {said}.\n",
             f"between -{draw.randrange(9)} and --{draw.randrange(9)}",
             "nothing - at all...",
+            f"-${said}",
+            f"{said}$",
             "ein Preis von 5 €, é",
             "#### none",
             f"#### -{said}, or",
@@ -169,6 +171,10 @@ def multiple_choice(seed):
         count = draw.randrange(0, 4)
         alone = [f"{said}", f" {said}.", f"({said})", f"{said}\n\nbecause", f"**{said}**"]
         whole = name in ("mmlu", "arc") and draw.random() < 0.7
+        if name == "flexible" and draw.random() < 0.5:
+            # A choice that begins like another, and nothing that comes before it.
+            choices[:2] = ["Rome", "Rome, Italy"]
+            pieces, count = [f"perhaps {draw.choice(choices)}", f"or {quoted}?", "Let me think"], 2
         output = draw.choice(alone) if whole else draw.choice([" ", "\n", ""]).join(draw.sample(pieces, count))
         found = [output]
         for rule in rules[name]:
@@ -314,7 +320,7 @@ def json_rule(draw, depth=0):
         "maximum": lambda: draw.choice([3, 5.5]),
         "exclusiveMinimum": lambda: draw.randrange(4),
         "exclusiveMaximum": lambda: 4.0,
-        "multipleOf": lambda: draw.choice([2, 0.5, 1.0, 3]),
+        "multipleOf": lambda: draw.choice([2, 0.4, 1.5, 1.0, 3]),
         "minLength": lambda: 1,
         "maxLength": lambda: draw.randrange(3),
         "pattern": lambda: draw.choice(["^[a-z]+$", "[0-9]", "^.$"]),
@@ -346,8 +352,17 @@ def json_rule(draw, depth=0):
         "format": lambda: "date",
     }
     chosen = draw.sample(list(keywords), draw.randrange(1, 4))
+    if depth == 0 and draw.random() < 0.6:
+        # Keywords of one kind together, with simple schemas below them.
+        lists = ["items", "prefixItems", "contains", "minContains", "maxContains", "minItems", "uniqueItems"]
+        tables = ["properties", "patternProperties", "additionalProperties", "required", "propertyNames", "dependentSchemas"]
+        chosen = draw.sample(draw.choice([lists, tables]), draw.randrange(2, 4))
+        below = lambda: draw.choice([{"type": draw.choice(names[1:5])}, {"minimum": 3}, {"maxLength": 1}])
     if draw.random() < 0.4:
         chosen.append("type")
+    # What has an effect only beside others.
+    pairs = {"items": "prefixItems", "minContains": "contains", "maxContains": "contains", "then": "if", "else": "if"}
+    chosen += [pairs[keyword] for keyword in chosen if keyword in pairs and draw.random() < 0.7]
     return {keyword: keywords[keyword]() for keyword in chosen}
 
 
@@ -368,6 +383,11 @@ def json_schema(seed):
         schema["$defs"] = {"x": json_rule(draw, 2) | {"$ref": True}}
         del schema["$defs"]["x"]["$ref"]
         value = json_value(draw)
+        # Keywords of lists and tables say nothing of other values.
+        if "ontains" in str(schema) or "tems" in str(schema):
+            value = [json_value(draw, 1) for _ in range(draw.randrange(5))]
+        elif "ropert" in str(schema) or "dependent" in str(schema):
+            value = {name: json_value(draw, 1) for name in draw.sample("abcx", draw.randrange(5))}
         if len(json.dumps(schema)) > 300:
             continue
         text = json.dumps(value, ensure_ascii=draw.random() < 0.5)
@@ -428,7 +448,9 @@ def tool_call(seed):
         values = [one() for _ in range(draw.randrange(1, 3))]
         if kind == "float" and draw.random() < 0.4:
             values = [2, 7]
-        if draw.random() < 0.15:
+        if kind == "string" and draw.random() < 0.2:
+            values = [3, "New York"]
+        elif draw.random() < 0.15:
             values = [draw.choice(["a_variable", 3])] if kind not in ("array", "tuple", "dict") else ["a_variable"]
         return values + draw.choice([[], [""]])
 
@@ -443,6 +465,9 @@ def tool_call(seed):
             return {key: draw.choice(values) for key, values in chosen.items() if values[0] != "" and draw.random() < 0.95}
         if kind == "array" and items == "dict" and isinstance(chosen, list):
             return [{key: draw.choice(values) for key, values in table.items()} for table in chosen]
+        if isinstance(chosen, list) and draw.random() < 0.3:
+            # Equal numbers of another type.
+            return [float(item) if type(item) is int else item for item in chosen]
         if isinstance(chosen, str):
             return draw.choice([chosen, chosen.upper(), chosen.replace(" ", "-")])
         return chosen
@@ -455,13 +480,13 @@ def tool_call(seed):
             if any(function["name"] == name for function in functions):
                 continue
             properties = {}
-            for parameter in draw.sample(["city", "days", "tags"], draw.randrange(1, 4)):
-                kind = draw.choice([*pools, "array", "tuple", "dict"])
+            for parameter in draw.sample(["city", "days", "tags"], draw.randrange(1, 3)):
+                kind = draw.choice([*pools, "array", "array", "tuple", "dict", "dict"])
                 properties[parameter] = {"type": kind}
                 if kind in ("array", "tuple"):
                     properties[parameter]["items"] = {"type": draw.choice(["string", "integer", "float", "dict"] if kind == "array" else ["string", "integer"])}
             required = [parameter for parameter in properties if draw.random() < 0.5]
-            functions.append({"name": name, "parameters": {"type": "dict", "properties": properties, "required": required}})
+            functions.append({"name": name, "parameters": {"properties": properties, "required": required}})
         model = draw.choice(["dots", "plain"])
         for _ in range(draw.choice([1, 1, 2])):
             function = draw.choice(functions)
@@ -486,7 +511,7 @@ def tool_call(seed):
             # It breaks on some values of wrong types, and says nothing of them.
             continue
         reference = {"function": functions, "ground_truth": answers}
-        if len(json.dumps(reference)) > 205:
+        if len(json.dumps(reference)) > 225:
             continue
         text = ""
         for index, call in enumerate(calls):

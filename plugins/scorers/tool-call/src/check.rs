@@ -179,9 +179,7 @@ fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>)
             }
             _ => true,
         };
-        if right.iter().any(fits) {
-            return Some(is_variable);
-        }
+        return right.iter().any(fits).then_some(is_variable);
     }
     (of_right == Some(Type::of(value))).then_some(true)
 }

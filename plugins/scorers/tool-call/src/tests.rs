@@ -97,3 +97,22 @@ fn references_that_cannot_be_used_are_errors() {
         );
     }
 }
+
+#[test]
+fn lists_of_tables_have_the_same_length_and_order() {
+    let items = json!({"type": "array", "items": {"type": "dict"}});
+    let tool = json!({"name": "f", "parameters": {"properties": {"x": items}}});
+    let right = json!([[{"k": ["a"]}, {"k": ["b", ""]}]]);
+    let reference = json!({"function": tool, "ground_truth": [{"f": {"x": right}}]});
+    for (given, wanted) in [
+        (json!([{"k": "A"}, {"k": "b"}]), 1.0),
+        (json!([{"k": "a"}, {}]), 1.0),
+        (json!([{"k": "a"}]), 0.0),
+        (json!([{"k": "b"}, {"k": "a"}]), 0.0),
+        (json!([{"k": "a"}, {"k": "b", "m": 1}]), 0.0),
+        (json!([{"k": "a"}, 1]), 0.0),
+    ] {
+        let call = json!({"name": "f", "arguments": {"x": given}});
+        assert_eq!(judged(&reference, &[call]).0, json!(wanted), "{given}");
+    }
+}
