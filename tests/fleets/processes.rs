@@ -59,7 +59,8 @@ fn four_send_what_one_would_have_sent() {
 #[test]
 fn files_come_from_rank_0() {
     let fleet = Fleet::new(2);
-    let scenario = "name = \"mine\"\n[load]\nrequests = 4\narrival = \"constant\"\nrate = 10.0\nwarmup = 0\n";
+    let scenario =
+        "name = \"mine\"\n[load]\nrequests = 4\narrival = \"constant\"\nrate = 10.0\nwarmup = 0\n";
     std::fs::write(fleet.path().join("together.toml"), scenario).unwrap();
     let own = fleet.path().join("rank0");
     std::fs::create_dir(&own).unwrap();

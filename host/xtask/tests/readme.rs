@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// What is written for people.
-const DOCUMENTS: [&str; 28] = [
+const DOCUMENTS: [&str; 29] = [
     "README.md",
     "host/ARCHITECTURE.md",
     "host/guide/src/SUMMARY.md",
@@ -35,6 +35,7 @@ const DOCUMENTS: [&str; 28] = [
     "host/guide/src/reports.md",
     "host/guide/src/results.md",
     "host/guide/src/scenarios.md",
+    "host/guide/src/scorers.md",
     "host/guide/src/searching.md",
     "host/guide/src/start.md",
     "host/guide/src/uncertainty.md",

@@ -24,8 +24,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 25] = [
-pub const PAGES: [Page; 24] = [
+pub const PAGES: [Page; 26] = [
     page!(
         "start",
         "start",
