@@ -1,7 +1,6 @@
 //! Fleets under what really starts processes: Open MPI and Slurm; and processes whose clocks are not alike.
 //!
-//! The first two need their packages (`openmpi-bin`, `slurm-wlm`, `munge`) and root. `RUNNER_WITHOUT_CLUSTER=1` leaves
-//! them out.
+//! They need their packages (`openmpi-bin`, `slurm-wlm`, `munge`) and root. `RUNNER_WITHOUT_CLUSTER=1` leaves them out.
 
 use std::process::Command;
 use std::time::Duration;
@@ -143,6 +142,9 @@ fn slurm_runs_the_batch_script() {
 /// be on one machine, to the nanosecond.
 #[test]
 fn a_clock_that_shows_other_numbers_changes_nothing() {
+    if left_out("unshare", "util-linux") {
+        return;
+    }
     let fleet = Fleet::new(2);
     let ours = fleet.command(1, "");
     let mut other = Command::new("unshare");

@@ -53,6 +53,7 @@ subject-to = "requests.success-share >= 99.9%"
 name = "{engine}"
 backend = "vllm"
 launch = {launch}
+version-command = {version}
 port = {port}
 ready-timeout = "15m"
 stop-timeout = "60s"
@@ -80,15 +81,17 @@ class Lab:
         if asked.vllm:
             launch = [asked.vllm, "serve", asked.model, "--host={host}", "--port={port}", "--max-model-len=512",
                       *asked.flag]
+            version = [asked.vllm, "--version"]
             options = 'max-num-seqs = [1, 8]\nmax-num-batched-tokens = [512, 1024]'
             tokenizer = f'[set.tokenizer]\npath = {json.dumps(str(asked.model))}\n'
         else:
             launch = [str(pathlib.Path(asked.runner).resolve()), "mock", "--port", "{port}", "--ttft", "5ms"]
+            version = [launch[0], "--version"]
             options = 'max-concurrency = [1, 8]\nitl = ["2ms", "4ms"]'
             tokenizer = ""
         lab = LAB.format(
-            name="a lab that is broken and mended", tokenizer=tokenizer, launch=json.dumps(launch), port=self.port,
-            options=options, engine="vllm" if asked.vllm else "mock",
+            name="a lab that is broken and mended", tokenizer=tokenizer, launch=json.dumps(launch),
+            version=json.dumps(version), port=self.port, options=options, engine="vllm" if asked.vllm else "mock",
         )
         (self.folder / "lab.toml").write_text(lab)
         self.log = open(self.folder / "runner.log", "a")

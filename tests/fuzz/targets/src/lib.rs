@@ -12,6 +12,7 @@ mod audits;
 mod backend;
 mod bytes;
 mod component;
+mod fleet;
 mod framer;
 mod http1;
 mod outline;
@@ -26,6 +27,7 @@ mod words;
 pub use audits::audit;
 pub use backend::decode;
 pub use component::component;
+pub use fleet::fleet;
 pub use framer::framer;
 pub use http1::http1;
 pub use outline::outline;
@@ -41,10 +43,11 @@ pub use words::words;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its binary, its corpus and its cases.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("audit", audit),
     ("component", component),
     ("decode", decode),
+    ("fleet", fleet),
     ("framer", framer),
     ("http1", http1),
     ("mock_script", mock_script),
