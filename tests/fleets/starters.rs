@@ -32,12 +32,11 @@ fn left_out(program: &str, package: &str) -> bool {
     false
 }
 
-/// A fleet of four that something else starts: the words before the program.
-fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
-    let ours = fleet.command(0, "");
-    let mut command = Command::new(starter[0]);
+/// A command behind other words, in its folder and with its variables.
+fn behind(words: &[&str], ours: &Command) -> Command {
+    let mut command = Command::new(words[0]);
     command
-        .args(&starter[1..])
+        .args(&words[1..])
         .arg(ours.get_program())
         .args(ours.get_args())
         .current_dir(ours.get_current_dir().unwrap());
@@ -47,6 +46,13 @@ fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
             None => command.env_remove(name),
         };
     }
+    command
+}
+
+/// A fleet of four that something else starts: the words before the program.
+fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
+    let ours = fleet.command(0, "");
+    let mut command = behind(starter, &ours);
     for said in [
         "RUNNER_FLEET_RANK",
         "RUNNER_FLEET_SIZE",
@@ -147,18 +153,15 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
     }
     let fleet = Fleet::new(2);
     let ours = fleet.command(1, "");
-    let mut other = Command::new("unshare");
-    other
-        .args(["--time", "--fork", "--kill-child", "--monotonic", "1000"])
-        .arg(ours.get_program())
-        .args(ours.get_args())
-        .current_dir(ours.get_current_dir().unwrap());
-    for (name, value) in ours.get_envs() {
-        match value {
-            Some(value) => other.env(name, value),
-            None => other.env_remove(name),
-        };
-    }
+    let apart = [
+        "unshare",
+        "--time",
+        "--fork",
+        "--kill-child",
+        "--monotonic",
+        "1000",
+    ];
+    let mut other = behind(&apart, &ours);
     let processes = [
         Process::start(&mut fleet.command(0, "")),
         Process::start(&mut other),

@@ -133,6 +133,7 @@ impl Agent {
             host: join.host,
             instance,
         };
+        // The owner's own wishes, a few in a run; figures go through a place that holds the last ones alone.
         let (commands, requests) = mpsc::unbounded_channel();
         let (view, seen) = watch::channel(View::default());
         let (live, figures) = watch::channel(None);

@@ -165,6 +165,7 @@ impl Coordinator {
         let identity = Identity::of(&listen.token)?;
         let listener = TcpListener::bind(&listen.address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        // The owner's own wishes, a few in a run.
         let (commands, requests) = mpsc::unbounded_channel();
         Ok(Coordinator {
             listener,
@@ -211,6 +212,7 @@ impl Coordinator {
         });
         let figures: Figures = Arc::new(Mutex::new(vec![None; rules.size as usize]));
         let (verdict, gathered) = oneshot::channel();
+        // A few for each agent, whatever it sends: the state machine bounds them.
         let (events, heard) = mpsc::unbounded_channel();
         let hub = Hub {
             clock: self.clock,

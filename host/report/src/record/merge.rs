@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::lines::Lines;
 use super::{RecordError, Recorder, Written, readable};
-use model::exchange::{Exchange, Phase};
+use model::exchange::Phase;
 
 /// The records of one process.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub fn merge(folder: &Path, parts: &[Part]) -> Result<(Written, Vec<u64>), Recor
         let mut measured = 0;
         for mut exchange in readable(Lines::of_file(&part.path)?) {
             exchange.shift(-part.ahead);
-            measured += u64::from(is_measured(&exchange));
+            measured += u64::from(exchange.phase == Phase::Measure);
             recorder.put(&exchange)?;
         }
         counts.push(measured);
@@ -35,14 +35,11 @@ pub fn merge(folder: &Path, parts: &[Part]) -> Result<(Written, Vec<u64>), Recor
     Ok((recorder.close()?, counts))
 }
 
-fn is_measured(exchange: &Exchange) -> bool {
-    exchange.phase == Phase::Measure
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record;
+    use model::exchange::Exchange;
     use model::units::Nanos;
     use tempfile::TempDir;
 

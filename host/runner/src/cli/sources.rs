@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::print::tell;
-use reader::ScenarioError;
+use reader::{Problem, ScenarioError};
 use scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use session::{Faults, Source, Variables};
@@ -30,31 +30,11 @@ pub(super) struct Text {
 /// # Errors
 /// What cannot be found or read, and every mistake in every scenario.
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
-    let over = flags.scenario()?;
-    let (assigned, wrong) = flags.assigned();
-    let mut notes = BTreeSet::new();
-    let mut unsettled = Vec::new();
-    let mut source = |scenario: Scenario, name: String, folder: Option<PathBuf>| {
-        let scenario = scenario.overlay(over.clone()).overlay(assigned.clone());
-        let settled = flags.settle(scenario);
-        notes.extend(settled.notes);
-        unsettled.extend(settled.problems);
-        Source {
-            scenario: settled.scenario,
-            name,
-            folder,
-            plugins: settled.plugins,
-            plugin_path: flags.plugin_folders(),
-            shipped: shipped::PLUGINS,
-            variables: Variables::Process,
-            served: Vec::new(),
-            slice: None,
-        }
-    };
+    let mut laid = Laid::of(flags)?;
     let mut sources = Vec::new();
     let mut faults = Faults::default();
     if named.is_empty() {
-        sources.push(source(Scenario::default(), "flags".to_owned(), None));
+        sources.push(laid.over(Scenario::default(), "flags".to_owned(), None));
     }
     for name in once(named)? {
         let mut group = Vec::new();
@@ -70,18 +50,66 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
         });
         for (scenario, name, folder) in group {
             let stem = stem(&name);
-            sources.push(source(scenario, stem, folder));
+            sources.push(laid.over(scenario, stem, folder));
         }
     }
-    faults.scenario.extend(wrong);
-    faults.scenario.extend(unsettled);
-    if !faults.scenario.is_empty() {
-        return Err(faults.into());
-    }
-    for note in notes {
+    for note in laid.end(faults)? {
         tell(format_args!("note: {note}"));
     }
     Ok(sources)
+}
+
+/// Flags that are laid over scenarios, and what comes of it.
+struct Laid<'f> {
+    flags: &'f Flags,
+    over: Scenario,
+    assigned: Scenario,
+    notes: BTreeSet<String>,
+    problems: Vec<Problem>,
+}
+
+impl<'f> Laid<'f> {
+    fn of(flags: &'f Flags) -> Result<Self, Failure> {
+        let over = flags.scenario()?;
+        let (assigned, problems) = flags.assigned();
+        Ok(Laid {
+            flags,
+            over,
+            assigned,
+            notes: BTreeSet::new(),
+            problems,
+        })
+    }
+
+    /// The run of a scenario, with the flags over it.
+    fn over(&mut self, scenario: Scenario, name: String, folder: Option<PathBuf>) -> Source {
+        let scenario = scenario.overlay(self.over.clone());
+        let settled = self.flags.settle(scenario.overlay(self.assigned.clone()));
+        self.notes.extend(settled.notes);
+        self.problems.extend(settled.problems);
+        Source {
+            scenario: settled.scenario,
+            name,
+            folder,
+            plugins: settled.plugins,
+            plugin_path: self.flags.plugin_folders(),
+            shipped: shipped::PLUGINS,
+            variables: Variables::Process,
+            ..Source::default()
+        }
+    }
+
+    /// What is to be said of the flags.
+    ///
+    /// # Errors
+    /// These faults with those of the flags, if there are any.
+    fn end(self, mut faults: Faults) -> Result<BTreeSet<String>, Failure> {
+        faults.scenario.extend(self.problems);
+        match faults.scenario.is_empty() {
+            true => Ok(self.notes),
+            false => Err(faults.into()),
+        }
+    }
 }
 
 /// The text of the one scenario of that name; nothing if there is none.
@@ -107,35 +135,16 @@ pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
 /// # Errors
 /// Every mistake in it.
 pub(super) fn source_of(text: Option<Text>, flags: &Flags) -> Result<Source, Failure> {
-    let over = flags.scenario()?;
-    let (assigned, wrong) = flags.assigned();
-    let mut faults = Faults::default();
-    let (name, folder, scenario) = match text {
-        None => ("flags".to_owned(), None, Scenario::default()),
-        Some(Text { name, folder, text }) => match Scenario::parse(&name, &text) {
-            Ok(scenario) => (stem(&name), folder, scenario),
-            Err(error) => {
-                faults.scenario.extend(problems(&error));
-                return Err(faults.into());
-            }
-        },
+    let mut laid = Laid::of(flags)?;
+    let source = match text {
+        None => laid.over(Scenario::default(), "flags".to_owned(), None),
+        Some(Text { name, folder, text }) => {
+            let scenario = Scenario::parse(&name, &text).map_err(|error| Faults::of(&error))?;
+            laid.over(scenario, stem(&name), folder)
+        }
     };
-    let settled = flags.settle(scenario.overlay(over).overlay(assigned));
-    faults.scenario.extend(wrong);
-    faults.scenario.extend(settled.problems);
-    match faults.scenario.is_empty() {
-        true => Ok(Source {
-            scenario: settled.scenario,
-            name,
-            folder,
-            plugins: settled.plugins,
-            plugin_path: flags.plugin_folders(),
-            shipped: shipped::PLUGINS,
-            variables: Variables::Process,
-            ..Source::default()
-        }),
-        false => Err(faults.into()),
-    }
+    laid.end(Faults::default())?;
+    Ok(source)
 }
 
 /// What a run is called whose scenario names none.
@@ -180,7 +189,7 @@ pub fn check(named: &[String]) -> Result<Vec<String>, Failure> {
     }
 }
 
-fn problems(error: &ScenarioError) -> impl Iterator<Item = reader::Problem> + '_ {
+fn problems(error: &ScenarioError) -> impl Iterator<Item = Problem> + '_ {
     error.problems().iter().cloned()
 }
 

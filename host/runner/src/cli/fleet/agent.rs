@@ -15,7 +15,7 @@ use scenario::plan::Slice;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use session::gate::{Gate, Stage};
-use session::live::{Live, Phase};
+use session::live::Live;
 use session::{Checked, Ending, Loaded, Part, Record, Threads, resolve};
 use tokio::sync::oneshot;
 
@@ -46,10 +46,6 @@ pub(super) struct Told {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Figures {
-    /// Requests that lie ready before the start.
-    pub ready: u64,
-    /// Whether it measures.
-    pub measuring: bool,
     /// Requests that were answered.
     pub answered: u64,
     /// Requests that failed.
@@ -64,8 +60,6 @@ impl Figures {
     fn of(live: &Live) -> Self {
         let seen = live.snapshot();
         Figures {
-            ready: seen.ready,
-            measuring: seen.phase == Phase::Measuring,
             answered: seen.answered,
             failed: seen.failures(),
             in_flight: seen.in_flight,

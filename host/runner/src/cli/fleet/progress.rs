@@ -9,8 +9,6 @@ use super::agent::{Figures, figures};
 pub(super) fn tell_all(running: &Running, agents: u32) {
     let all = running.figures().into_iter().map(figures);
     let sum = all.fold(Figures::default(), |sum, one| Figures {
-        ready: sum.ready + one.ready,
-        measuring: sum.measuring || one.measuring,
         answered: sum.answered + one.answered,
         failed: sum.failed + one.failed,
         in_flight: sum.in_flight + one.in_flight,
