@@ -1,79 +1,20 @@
-//! How a file is compressed and what format it has, as its content tells: a plugin does not see the name of a file.
+//! What format a file has, as its content tells: a plugin does not see the name of a file.
 
-use std::io::{self, BufReader, Read};
-use std::rc::Rc;
+use std::io::Read;
 
-use flate2::read::MultiGzDecoder;
-use runner_plugin::File;
+use records::{Cut, Records};
 use serde_json::Value;
 
 use crate::columns::Header;
 use crate::config::Format;
-use crate::cut::{Cut, Records};
 use crate::source::Row;
 use crate::tables;
-use crate::zstd::Frames;
 
 /// Says what names in a first line tell.
 pub type Names<'a> = &'a dyn Fn(&[String]) -> Header;
 
 /// How many bytes of a file tell whether it is a table.
 const HEAD: u64 = 64 << 10;
-
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packed {
-    /// Not at all.
-    Not,
-    Gzip,
-    Zstd,
-}
-
-/// A file as a stream.
-pub struct Bytes {
-    pub file: Rc<dyn File>,
-    pub offset: u64,
-}
-
-impl Read for Bytes {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX).min(4 << 20);
-        let bytes = self
-            .file
-            .read(self.offset, length)
-            .map_err(io::Error::other)?;
-        buffer[..bytes.len()].copy_from_slice(&bytes);
-        self.offset += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-}
-
-/// The content of a file, decompressed.
-pub fn stream(file: &Rc<dyn File>, packed: Packed) -> Box<dyn Read> {
-    let bytes = Bytes {
-        file: Rc::clone(file),
-        offset: 0,
-    };
-    match packed {
-        Packed::Not => Box::new(bytes),
-        Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
-            1 << 20,
-            bytes,
-        ))),
-        Packed::Zstd => Box::new(Frames::new(BufReader::with_capacity(1 << 20, bytes))),
-    }
-}
-
-impl Packed {
-    /// How a file that begins with these bytes is compressed.
-    pub fn told(start: &[u8]) -> Self {
-        match start {
-            [0x1f, 0x8b, ..] => Packed::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packed::Zstd,
-            _ => Packed::Not,
-        }
-    }
-}
 
 /// The format that follows from how a file begins, and what it was guessed from if it is a guess.
 ///
@@ -84,7 +25,7 @@ pub fn told(
     header: Names<'_>,
 ) -> Result<(Format, Option<String>), String> {
     let mut records = Records::new(stream(), Cut::Lines);
-    let Some(first) = records.next()? else {
+    let Some(first) = records.next_record()? else {
         return Err("it is empty".to_owned());
     };
     let line = first.bytes.trim_ascii();
@@ -98,7 +39,7 @@ pub fn told(
             );
         }
         // A list of messages a line, or an array over many lines.
-        Some(b'[') if object(line).is_ok() => match records.next()? {
+        Some(b'[') if object(line).is_ok() => match records.next_record()? {
             None if serde_json::from_slice::<Vec<Value>>(line).is_ok_and(|items| {
                 items.is_empty() || !items.iter().all(|item| item.get("role").is_some())
             }) =>

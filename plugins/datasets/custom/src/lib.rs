@@ -11,7 +11,6 @@ mod columns;
 mod config;
 mod conversation;
 mod count;
-mod cut;
 mod format;
 mod media;
 mod names;
@@ -21,7 +20,6 @@ mod spare;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod zstd;
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -5,13 +5,13 @@
 use std::rc::Rc;
 
 use parquet_file::Parquet;
+use records::{Bytes, Cut, Packed, Record, Records, cells, stream};
 use runner_plugin::random::Python;
 use runner_plugin::{Error, File, Files, log};
 use serde_json::{Map, Value};
 
 use crate::config::Format;
-use crate::cut::{Cut, Record, Records, cells};
-use crate::format::{Bytes, Names, Packed, head, object, stream, told};
+use crate::format::{Names, head, object, told};
 use crate::tables;
 
 /// A row: its columns.
@@ -287,7 +287,7 @@ impl Source {
             Place::Byte(byte) => {
                 let mut records = Records::new(stream(&self.file, self.packed), self.cut());
                 loop {
-                    match records.next() {
+                    match records.next_record() {
                         Ok(Some(record)) if record.offset < byte => {}
                         Ok(Some(record)) => break self.describe(self.place(&record)),
                         _ => break format!("the row at byte {byte}"),
@@ -336,7 +336,7 @@ impl Source {
         }
         let mut records = Records::new(stream(&self.file, self.packed), self.cut());
         if let Some(separator) = self.separator {
-            let first = records.next().map_err(|what| self.wrong(what))?;
+            let first = records.next_record().map_err(|what| self.wrong(what))?;
             let first = first.ok_or_else(|| self.wrong("expected the names of columns"))?;
             self.header = cells(&first.bytes, separator)
                 .map_err(|what| self.wrong(format!("the names of columns: {what}")))?;
@@ -360,7 +360,7 @@ impl Source {
     fn read(&self, stream: &mut Stream) -> Result<Option<Raw>, Error> {
         match stream {
             Stream::Text(records) => {
-                let record = records.next().map_err(|what| {
+                let record = records.next_record().map_err(|what| {
                     let place = match self.format {
                         Format::Json => Place::Item(records.number() + 1, records.line()),
                         _ => Place::Line(records.line()),
@@ -399,8 +399,8 @@ impl Source {
             file: Rc::clone(&self.file),
             offset: place,
         };
-        let mut records = Records::from(Box::new(bytes), self.cut(), place);
-        let record = records.next().map_err(|what| self.wrong(what))?;
+        let mut records = Records::starting_at(Box::new(bytes), self.cut(), place);
+        let record = records.next_record().map_err(|what| self.wrong(what))?;
         let record = record.ok_or_else(|| self.wrong("it became shorter while it was read"))?;
         Ok(Found {
             place: Place::Byte(place),

@@ -2,9 +2,10 @@
 
 use std::io::Cursor;
 
+use records::{Cut, Records, cells};
+
 use crate::columns::Header;
 use crate::config::Format;
-use crate::cut::{Cut, Records, cells};
 use crate::format::Names;
 
 /// What may be between cells.
@@ -84,7 +85,7 @@ fn table(head: &[u8], whole: bool, separator: u8, header: Names<'_>) -> Option<T
     let mut records = Records::new(Box::new(Cursor::new(head.to_vec())), Cut::Quoted(separator));
     let mut lines = Vec::new();
     while lines.len() <= LINES
-        && let Ok(Some(record)) = records.next()
+        && let Ok(Some(record)) = records.next_record()
     {
         lines.push(record.bytes);
     }

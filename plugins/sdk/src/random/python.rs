@@ -84,4 +84,39 @@ impl Python {
         let index = self.below(items.len() as u64) as usize;
         items.get(index)
     }
+
+    /// The indices that `random.sample(items, count)` chooses of so many items, in its order; `None` if there are fewer
+    /// than `count`.
+    pub fn sample(&mut self, items: usize, count: usize) -> Option<Vec<usize>> {
+        if count > items {
+            return None;
+        }
+        // Above this many items CPython remembers what it drew, instead of taking from a list of all.
+        let mut listed = 21;
+        if count > 5 {
+            let mut power = 1;
+            while power < count * 3 {
+                power *= 4;
+            }
+            listed += power;
+        }
+        let mut chosen = Vec::with_capacity(count);
+        if items <= listed {
+            let mut left: Vec<usize> = (0..items).collect();
+            for taken in 0..count {
+                let at = self.below((items - taken) as u64) as usize;
+                chosen.push(left[at]);
+                left[at] = left[items - taken - 1];
+            }
+        } else {
+            let mut seen = std::collections::HashSet::with_capacity(count);
+            while chosen.len() < count {
+                let at = self.below(items as u64) as usize;
+                if seen.insert(at) {
+                    chosen.push(at);
+                }
+            }
+        }
+        Some(chosen)
+    }
 }

@@ -20,6 +20,7 @@ struct OfPython {
     below: Vec<(u64, u64)>,
     shuffle: Vec<u32>,
     choice: Vec<u32>,
+    sample: Vec<(usize, usize, Vec<usize>)>,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +75,15 @@ fn python_draws_as_cpython_does() {
                 "choice of seed {seed}"
             );
         }
+        let mut generator = Python::new(seed);
+        for (items, count, expected) in golden.sample {
+            assert_eq!(
+                generator.sample(items, count),
+                Some(expected),
+                "{count} of {items} by seed {seed}"
+            );
+        }
+        assert_eq!(generator.sample(3, 4), None);
     }
 }
 

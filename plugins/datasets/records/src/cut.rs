@@ -111,7 +111,7 @@ impl Records {
 
     /// The records of a stream that begins with one that is `offset` bytes from the file's beginning. It reads little,
     /// for few records.
-    pub fn from(stream: Box<dyn Read>, cut: Cut, offset: u64) -> Self {
+    pub fn starting_at(stream: Box<dyn Read>, cut: Cut, offset: u64) -> Self {
         Self {
             piece: 16 << 10,
             offset,
@@ -135,7 +135,7 @@ impl Records {
     ///
     /// # Errors
     /// What is wrong: the stream cannot be read, is not an array, or has a record that is too long.
-    pub fn next(&mut self) -> Result<Option<Record>, String> {
+    pub fn next_record(&mut self) -> Result<Option<Record>, String> {
         if self.number == 0 && self.offset == 0 {
             while self.rest().len() < 3 && self.more()? {}
             if self.rest().starts_with(b"\xef\xbb\xbf") {

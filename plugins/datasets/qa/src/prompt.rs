@@ -1,0 +1,113 @@
+//! A question and its examples as a prompt, in the three forms that lm-evaluation-harness 0.4.13 has
+//! (`ConfigurableTask.fewshot_context` and `build_qa_turn` of `lm_eval/api/task.py`, `lm_eval/api/utils.py`).
+
+use runner_plugin::{Message, Prompt, Role};
+
+use crate::config::Form;
+use crate::row::is_space;
+
+/// What follows an example.
+const BETWEEN: &str = "\n\n";
+
+/// What is asked, with or without its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The question.
+    pub text: String,
+    /// How its answer begins.
+    pub begins: Option<String>,
+    /// The answer, of an example.
+    pub answer: Option<String>,
+}
+
+/// A message, and what follows it where messages become one text.
+struct Said {
+    role: Role,
+    text: String,
+    then: String,
+}
+
+/// The prompt of a question.
+///
+/// `description` comes before everything, `delimiter` between a question and what follows it.
+pub fn prompt(
+    form: Form,
+    description: Option<&str>,
+    delimiter: &str,
+    examples: &[Asked],
+    question: &Asked,
+) -> Prompt {
+    let mut said = Vec::new();
+    for asked in examples.iter().chain([question]) {
+        said.extend(turn(asked, delimiter));
+    }
+    let description = description.filter(|text| !text.is_empty());
+    let message = |role, text: String| Message::text(role, text);
+    let system = description.map(|text| message(Role::System, text.to_owned()));
+    let said = match form {
+        Form::Text => {
+            let mut whole = description.unwrap_or_default().to_owned();
+            whole.push_str(&joined(&said));
+            return Prompt::Text(whole);
+        }
+        Form::Turns => said
+            .into_iter()
+            .map(|said| message(said.role, said.text))
+            .collect(),
+        Form::Message => {
+            let begun = said.pop_if(|last| last.role == Role::Assistant);
+            if let Some(last) = said.last_mut() {
+                last.then.clear();
+            }
+            let begun = begun.map(|said| message(said.role, said.text));
+            let whole = message(Role::User, joined(&said));
+            [whole].into_iter().chain(begun).collect::<Vec<_>>()
+        }
+    };
+    Prompt::Messages(system.into_iter().chain(said).collect())
+}
+
+fn joined(said: &[Said]) -> String {
+    let pieces = said
+        .iter()
+        .flat_map(|said| [said.text.as_str(), said.then.as_str()]);
+    pieces.collect()
+}
+
+/// The messages of one question.
+fn turn(asked: &Asked, delimiter: &str) -> Vec<Said> {
+    let answer = asked.answer.as_deref().filter(|answer| !answer.is_empty());
+    let begins = asked.begins.as_deref().filter(|begins| !begins.is_empty());
+    let delimited = match (answer, begins) {
+        (Some(_), None) => true,
+        (_, Some(begins)) => !asked.text.is_empty() && are_close(&asked.text, begins),
+        (None, None) => false,
+    };
+    let mut said = vec![Said {
+        role: Role::User,
+        text: asked.text.clone(),
+        then: if delimited {
+            delimiter.to_owned()
+        } else {
+            String::new()
+        },
+    }];
+    let then = if answer.is_some() { BETWEEN } else { "" };
+    let text = match (begins, answer) {
+        (Some(begins), Some(answer)) if are_close(begins, answer) => format!("{begins} {answer}"),
+        (begins, answer) => [begins, answer].into_iter().flatten().collect(),
+    };
+    if !text.is_empty() {
+        said.push(Said {
+            role: Role::Assistant,
+            text,
+            then: then.to_owned(),
+        });
+    }
+    said
+}
+
+/// Whether no white space is between two texts.
+fn are_close(before: &str, after: &str) -> bool {
+    !before.ends_with(is_space) && !after.starts_with(is_space)
+}

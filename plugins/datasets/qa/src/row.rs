@@ -1,0 +1,127 @@
+//! A row of a file, and the columns that a task expects in it.
+
+use std::fmt::{self, Display, Formatter};
+
+use serde_json::{Map, Value};
+
+/// Where a row is, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It begins in the line of this number, from 1.
+    Line(u64),
+    /// It is the item of an array of this number, from 1, and begins in this line.
+    Item(u64, u64),
+    /// It is the row of a Parquet file of this number, from 1.
+    Row(u64),
+}
+
+impl Display for Place {
+    fn fmt(&self, shown: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(line) => write!(shown, "line {line}"),
+            Place::Item(item, line) => write!(shown, "item {item} (line {line})"),
+            Place::Row(row) => write!(shown, "row {row}"),
+        }
+    }
+}
+
+/// A row of a file.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Where it is.
+    pub place: Place,
+    /// Its columns.
+    pub fields: Map<String, Value>,
+}
+
+impl Row {
+    /// A column that may be missing; none if it is null or an empty text.
+    pub fn any(&self, name: &str) -> Option<&Value> {
+        let value = self.fields.get(name)?;
+        (!value.is_null() && value.as_str() != Some("")).then_some(value)
+    }
+
+    /// A column.
+    ///
+    /// # Errors
+    /// That there is none of that name, or nothing in it, and which there are.
+    pub fn value(&self, name: &str) -> Result<&Value, String> {
+        self.any(name)
+            .ok_or_else(|| match self.fields.contains_key(name) {
+                true => format!("column `{name}`: expected a value, found none"),
+                false => format!("expected the column `{name}`; {}", self.columns()),
+            })
+    }
+
+    /// A column of text.
+    ///
+    /// # Errors
+    /// What was expected in it.
+    pub fn text(&self, name: &str) -> Result<&str, String> {
+        let value = self.value(name)?;
+        value
+            .as_str()
+            .ok_or_else(|| unexpected(name, "a text", value))
+    }
+
+    /// A column of a text or a number, as text.
+    ///
+    /// # Errors
+    /// What was expected in it.
+    pub fn label(&self, name: &str) -> Result<String, String> {
+        match self.value(name)? {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(number) => Ok(number.to_string()),
+            other => Err(unexpected(name, "a text or a number", other)),
+        }
+    }
+
+    /// A column of several texts.
+    ///
+    /// # Errors
+    /// What was expected in it.
+    pub fn texts(&self, name: &str) -> Result<Vec<String>, String> {
+        let value = self.value(name)?;
+        texts(value).ok_or_else(|| unexpected(name, "a list of texts", value))
+    }
+
+    /// What columns it has, for messages.
+    pub fn columns(&self) -> String {
+        let names: Vec<_> = self
+            .fields
+            .keys()
+            .take(20)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        match names.len() {
+            0 => "the row has none".to_owned(),
+            _ => format!("the row has {}", names.join(", ")),
+        }
+    }
+}
+
+/// A list of texts.
+pub fn texts(value: &Value) -> Option<Vec<String>> {
+    let items = value.as_array()?.iter();
+    items.map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+/// What was expected in a column, and what was found.
+pub fn unexpected(name: &str, expected: &str, found: &Value) -> String {
+    let found = found.to_string();
+    let shown = match found.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &found[..end]),
+        None => found,
+    };
+    format!("column `{name}`: expected {expected}, found {shown}")
+}
+
+/// A text without white space around it, as Python's `str.strip` removes it.
+pub fn strip(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+/// Whether Python's `str.isspace` holds for a character.
+pub fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
+}

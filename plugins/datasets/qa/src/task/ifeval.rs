@@ -1,0 +1,46 @@
+//! IFEval: `input_data.jsonl` of google-research, or `ifeval_input_data.jsonl` of google/IFEval.
+
+use serde_json::json;
+
+use super::{Facts, Question, Source};
+use crate::prompt::Asked;
+use crate::row::{Row, unexpected};
+
+/// `ifeval`.
+pub const FACTS: Facts = Facts {
+    shots: 0,
+    examples: Source::None,
+    delimiter: " ",
+    subjects: false,
+    stop: &[],
+    output_tokens: Some(1280),
+};
+
+/// The question of a row.
+pub fn question(row: &Row) -> Result<Question, String> {
+    let prompt = row.text("prompt")?;
+    let instructions = row.texts("instruction_id_list")?;
+    let kwargs = row.value("kwargs")?;
+    let count = kwargs.as_array().map(Vec::len);
+    if count != Some(instructions.len()) {
+        return Err(unexpected(
+            "kwargs",
+            "a list with a table for each instruction",
+            kwargs,
+        ));
+    }
+    Ok(Question {
+        id: Some(row.label("key")?),
+        asked: Asked {
+            text: prompt.to_owned(),
+            ..Asked::default()
+        },
+        reference: Some(json!({
+            "key": row.value("key")?,
+            "prompt": prompt,
+            "instruction_id_list": instructions,
+            "kwargs": kwargs,
+        })),
+        ..Question::default()
+    })
+}

@@ -1,0 +1,68 @@
+//! How a file is compressed, and its content as a stream.
+
+use std::io::{self, BufReader, Read};
+use std::rc::Rc;
+
+use flate2::read::MultiGzDecoder;
+use runner_plugin::File;
+
+use crate::zstd::Frames;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packed {
+    /// Not at all.
+    Not,
+    /// By gzip, in one member or several.
+    Gzip,
+    /// By Zstandard, in one frame or several.
+    Zstd,
+}
+
+/// A file as a stream of what is in it, compressed or not.
+pub struct Bytes {
+    /// The file.
+    pub file: Rc<dyn File>,
+    /// Where to read next, in bytes from its beginning.
+    pub offset: u64,
+}
+
+impl Read for Bytes {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX).min(4 << 20);
+        let bytes = self
+            .file
+            .read(self.offset, length)
+            .map_err(io::Error::other)?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+}
+
+/// The content of a file, decompressed.
+pub fn stream(file: &Rc<dyn File>, packed: Packed) -> Box<dyn Read> {
+    let bytes = Bytes {
+        file: Rc::clone(file),
+        offset: 0,
+    };
+    match packed {
+        Packed::Not => Box::new(bytes),
+        Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
+            1 << 20,
+            bytes,
+        ))),
+        Packed::Zstd => Box::new(Frames::new(BufReader::with_capacity(1 << 20, bytes))),
+    }
+}
+
+impl Packed {
+    /// How a file that begins with these bytes is compressed.
+    pub fn told(start: &[u8]) -> Self {
+        match start {
+            [0x1f, 0x8b, ..] => Packed::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packed::Zstd,
+            _ => Packed::Not,
+        }
+    }
+}
