@@ -1,9 +1,12 @@
 //! Calls of the hostile scorer.
 
 use plugins::PluginError;
-use serde_json::json;
+use plugins::scorer::Scorer;
+use serde_json::{Value, json};
 
-use super::fixture::{DEEDS, SCORER, contract, exchange, fails, grants, roomy, scorer, trapped};
+use super::fixture::{
+    DEEDS, SCORER, contract, exchange, fails, grants, load_bytes, patched, roomy, scorer, trapped,
+};
 
 #[test]
 fn what_it_does_to_itself_costs_the_instance_alone() {
@@ -122,4 +125,80 @@ fn what_it_refuses_is_no_misbehaviour() {
     let error = fails(judge.score(&exchange("fine")));
     assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
     assert!(!error.is_misbehaviour());
+}
+
+/// The hostile scorer, which says this of itself in place of running nothing.
+fn running(declared: &str, config: &Value) -> Scorer {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = load_bytes(folder.path(), &patched(SCORER, "x-runs-nothing", declared)).unwrap();
+    Scorer::new(plugin, config, grants(config)).unwrap()
+}
+
+/// What a program of one byte scores, which passes.
+fn ran() -> Vec<(String, f64)> {
+    vec![("length".to_owned(), 1.0), ("stopped".to_owned(), 0.0)]
+}
+
+/// What a program scores that the sandbox stopped.
+fn stopped() -> Vec<(String, f64)> {
+    vec![("length".to_owned(), 0.0), ("stopped".to_owned(), 1.0)]
+}
+
+#[test]
+fn a_program_that_is_stopped_costs_itself_alone() {
+    for (deed, _) in DEEDS {
+        let config = json!({"call": "score", "misbehave": deed, "only-on": "!"});
+        let mut judge = running("x-runs-answers", &config).open().unwrap();
+        for _ in 0..2 {
+            assert_eq!(judge.score(&exchange("bad!")).unwrap(), stopped(), "{deed}");
+            let scores = judge.score(&exchange("x")).unwrap();
+            assert_eq!(scores, ran(), "{deed}");
+        }
+        // One sample with four programs, of which two passed.
+        let run = [
+            ("length:pass@1".to_owned(), 1.0 / 2.0),
+            ("length:pass@2".to_owned(), 5.0 / 6.0),
+        ];
+        let found = judge.finish().unwrap();
+        assert_eq!(found.len(), run.len(), "{found:?}");
+        for (found, wanted) in found.iter().zip(run) {
+            assert_eq!(found.0, wanted.0);
+            assert!((found.1 - wanted.1).abs() < 1e-12, "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn each_answer_of_an_exchange_is_run_alone() {
+    let config = json!({"call": "score", "misbehave": "panic", "only-on": "!"});
+    let mut judge = running("x-runs-answers", &config).open().unwrap();
+    let mut several = exchange("x");
+    several.choices = vec!["bad!".to_owned(), "x".to_owned(), "bad!".to_owned()];
+    let mean = [("length".to_owned(), 0.5), ("stopped".to_owned(), 0.5)];
+    assert_eq!(judge.score(&several).unwrap(), mean);
+    assert_eq!(
+        judge.finish().unwrap()[0],
+        ("length:pass@1".to_owned(), 0.5)
+    );
+}
+
+#[test]
+fn a_program_that_makes_the_scorer_break_its_contract_has_not_passed() {
+    for answer in ["nan", "infinite", "nameless"] {
+        let config = json!({"call": "score", "answer": answer});
+        let mut judge = running("x-runs-answers", &config).open().unwrap();
+        assert_eq!(judge.score(&exchange("x")).unwrap(), stopped(), "{answer}");
+    }
+}
+
+#[test]
+fn what_the_scorer_does_before_a_program_runs_is_its_own_failure() {
+    let config = json!({"call": "open", "misbehave": "panic"});
+    let error = fails(running("x-runs-answers", &config).open());
+    trapped(&error, "plugin.wasm", "open", "a panic on purpose");
+    let config = json!({"call": "score", "answer": "fault"});
+    let mut judge = running("x-runs-answers", &config).open().unwrap();
+    let error = fails(judge.score(&exchange("x")));
+    assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
+    assert_eq!(judge.finish().unwrap(), []);
 }

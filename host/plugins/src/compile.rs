@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use wasmtime::component::Component;
 
-use super::artifacts::{Found, Shelf};
+use super::artifacts::Artifacts;
 use super::effort::{Effort, Fault};
 use super::error::PluginError;
 use super::load::{Loading, not_valid};
@@ -34,17 +34,20 @@ pub(super) fn component(
     if let Some(component) = known {
         return Ok((component, loading));
     }
-    let shelf = Shelf::opened().unwrap_or_else(|fault| {
+    let artifacts = Artifacts::opened().unwrap_or_else(|fault| {
         loading.warnings.push(fault);
         None
     });
-    let component = match shelf.as_ref().map(|shelf| shelf.find(digest)) {
-        Some(Found::Whole(component)) => {
+    let found = artifacts
+        .as_ref()
+        .and_then(|own| own.find(digest).transpose());
+    let component = match found {
+        Some(Ok(component)) => {
             loading.kept = true;
             component
         }
         found => {
-            if let Some(Found::Wrong(what)) = found {
+            if let Some(Err(what)) = found {
                 loading
                     .warnings
                     .push(format!("plugin `{asked}` was recompiled: {what}"));
@@ -61,7 +64,7 @@ pub(super) fn component(
             let component = within(asked, bytes, &effort, limit)?;
             let took = clock::since_process_began().since(began);
             loading.compiled_in = Some(took.into());
-            loading.kept = shelf.is_some_and(|shelf| shelf.put(digest, &component).is_ok());
+            loading.kept = artifacts.is_some_and(|own| own.put(digest, &component).is_ok());
             component
         }
     };

@@ -151,6 +151,16 @@ impl PluginError {
         )
     }
 
+    /// Whether the plugin itself misbehaved, and in this call.
+    pub(super) fn is_misbehaviour_in(&self, wanted: &str) -> bool {
+        match self {
+            PluginError::Trapped { call, .. } | PluginError::Contract { call, .. } => {
+                *call == wanted
+            }
+            _ => false,
+        }
+    }
+
     /// Wraps an error that a plugin returned, attributed to it.
     pub(super) fn said(plugin: &str, error: super::bindings::types::Error) -> Self {
         use super::bindings::types::Error;

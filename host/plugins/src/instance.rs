@@ -266,19 +266,40 @@ impl<W: Reopen> Opened<W> {
         })
     }
 
+    /// What the plugin says about itself.
+    ///
+    /// # Errors
+    /// If it traps, which ends the instance, or if its configuration schema is not JSON.
+    pub fn described(&mut self) -> Result<Info, PluginError> {
+        let (mut live, handle) = self.live()?;
+        let info = self.from.described(&mut live)?;
+        self.live = Some((live, handle));
+        Ok(info)
+    }
+
+    /// Ends the instance; the next call gets a fresh one.
+    pub fn renew(&mut self) {
+        self.live = None;
+    }
+
     /// Makes one call. An error of the sandbox ends the instance.
     pub fn call<T>(
         &mut self,
         call: &'static str,
         make: impl FnOnce(&W, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
     ) -> Result<T, PluginError> {
-        let (mut live, handle) = match self.live.take() {
-            Some(live) => live,
-            None => open(&self.from)?,
-        };
+        let (mut live, handle) = self.live()?;
         let value = live.call(call, |world, store| make(world, store, handle))?;
         self.live = Some((live, handle));
         Ok(value)
+    }
+
+    /// Takes the instance, or makes one if there is none.
+    fn live(&mut self) -> Result<(Live<W>, ResourceAny), PluginError> {
+        match self.live.take() {
+            Some(live) => Ok(live),
+            None => open(&self.from),
+        }
     }
 }
 

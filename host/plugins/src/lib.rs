@@ -5,7 +5,7 @@
 //! This crate owns the host's side of the contract, and the [`sandbox`] that decides what a plugin may use. It leaves
 //! the meaning of a plugin's answers to the caller.
 
-pub mod artifacts;
+mod artifacts;
 pub mod backend;
 pub mod case;
 pub mod chat;

@@ -1,4 +1,7 @@
-//! Calling a scorer: one instance over all exchanges of a run, in order.
+//! Calling a scorer: one instance over all exchanges of a run, in order. A scorer that runs answers as programs gets an
+//! instance for each of them; [`programs`] has the rules.
+
+mod programs;
 
 use wasmtime::Store;
 use wasmtime::component::{Linker, ResourceAny};
@@ -14,6 +17,7 @@ use super::instance::{Configured, Located, Opened, Reopen, World, of_each_versio
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
+use programs::{Declaration, Programs};
 
 pub use super::bindings::types::Turn;
 pub use wit::{Count, CountSource, Exchange, Score};
@@ -22,7 +26,11 @@ pub use wit::{Count, CountSource, Exchange, Score};
 pub type Scorer = Configured<ScorerWorld>;
 
 /// An open scorer. A trap ends the instance; the next call gets a fresh one.
-pub struct Judge(Opened<ScorerWorld>);
+pub struct Judge {
+    opened: Opened<ScorerWorld>,
+    /// If it runs answers as programs: what it declares, and the programs so far.
+    runs: Option<(Declaration, Programs)>,
+}
 
 /// A scorer's instance, in the version of the contract that it was built for.
 pub enum ScorerWorld {
@@ -141,30 +149,80 @@ impl Configured<ScorerWorld> {
     /// # Errors
     /// If the plugin rejects the configuration, cannot be instantiated or traps.
     pub fn open(&self) -> Result<Judge, PluginError> {
-        Opened::new(self).map(Judge)
+        let mut opened = Opened::new(self)?;
+        let schema = opened.described()?.config_schema;
+        let declared = Declaration::of(&schema).map_err(|what| PluginError::Contract {
+            plugin: self.plugin.asked.clone(),
+            call: "describe",
+            what,
+        })?;
+        let runs = declared.map(|declared| (declared, Programs::default()));
+        Ok(Judge { opened, runs })
     }
 }
 
 impl Judge {
-    /// Scores of one exchange.
+    /// Scores of one exchange. Of a scorer that runs answers as programs they are the mean over all answers of the
+    /// exchange, each judged alone; a program that the sandbox stops has scores too.
     ///
     /// # Errors
     /// If the plugin returns an error or a value that is not finite, or traps.
     pub fn score(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
-        let scores = self.0.call("score", |world, store, judge| {
+        let Some((declared, _)) = &self.runs else {
+            return self.score_one(exchange);
+        };
+        let declared = declared.clone();
+        let answers = 1 + exchange.choices.len();
+        let mut scores = Vec::with_capacity(answers);
+        for output in std::iter::once(&exchange.output).chain(&exchange.choices) {
+            let alone = Exchange {
+                output: output.clone(),
+                choices: Vec::new(),
+                ..exchange.clone()
+            };
+            scores.push(self.run(&declared, &alone)?);
+        }
+        if let Some((_, programs)) = &mut self.runs {
+            for scores in &scores {
+                programs.add(&declared, &exchange.id, scores);
+            }
+        }
+        Ok(programs::mean(&scores))
+    }
+
+    /// Scores of an answer that is run, in an instance that nothing else uses. Whatever goes wrong while it is judged,
+    /// other than an error that the scorer returns, is the program's doing.
+    fn run(
+        &mut self,
+        declared: &Declaration,
+        exchange: &Exchange,
+    ) -> Result<Vec<(String, f64)>, PluginError> {
+        let scores = self.score_one(exchange);
+        self.opened.renew();
+        match scores {
+            Ok(scores) => Ok(declared.finished(scores)),
+            Err(error) if error.is_misbehaviour_in("score") => Ok(declared.killed()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn score_one(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
+        let scores = self.opened.call("score", |world, store, judge| {
             world.score(store, judge, exchange)
         })?;
         self.checked("score", scores)
     }
 
-    /// Scores of the run as a whole.
+    /// Scores of the run as a whole. Of a scorer that runs answers as programs the host makes them: pass@k, by sample.
     ///
     /// # Errors
     /// As [`Judge::score`].
     pub fn finish(&mut self) -> Result<Vec<(String, f64)>, PluginError> {
-        let scores = self
-            .0
-            .call("finish", |world, store, judge| world.finish(store, judge))?;
+        if let Some((declared, programs)) = &self.runs {
+            return Ok(programs.pass_at_k(declared));
+        }
+        let scores =
+            (self.opened).call("finish", |world, store, judge| world.finish(store, judge))?;
         self.checked("finish", scores)
     }
 
@@ -173,7 +231,7 @@ impl Judge {
         call: &'static str,
         scores: Result<Vec<Score>, types::Error>,
     ) -> Result<Vec<(String, f64)>, PluginError> {
-        let plugin = &self.0.from.plugin.asked;
+        let plugin = &self.opened.from.plugin.asked;
         scores
             .map_err(|error| PluginError::said(plugin, error))?
             .into_iter()

@@ -1,7 +1,7 @@
 """Writes `golden.jsonl` of each scorer: 500 answers, and the scores that a reference implementation gives them.
 
     python3 -m venv venv
-    venv/bin/pip install rouge-score==0.1.2 sacrebleu==2.6.0 jsonschema==4.26.0
+    venv/bin/pip install rouge-score==0.1.2 sacrebleu==2.6.0 jsonschema==4.26.0 nltk==3.10.4 packaging
     venv/bin/pip install --no-deps lm-eval==0.4.13 bfcl-eval==2026.3.23
     venv/bin/python plugins/scorers/goldens/make.py
 
@@ -13,6 +13,7 @@ few megabytes are enough. `contains` is compared with Python itself.
 import contextlib
 import importlib.util
 import json
+import os
 import random
 import re
 import sys
@@ -208,6 +209,116 @@ def needle(seed):
         scores = {"needle": score, "needle-all": score == 1.0}
         lines.append(line(number, needles, scores, output=output))
     write("needle", f"lm-eval {version('lm-eval')}, tasks ruler, string_match_all", seed, lines)
+
+
+def ifeval(seed):
+    # The model for sentences is not looked for: what needs it is not judged.
+    os.environ["LOCAL_RANK"] = "1"
+    imported("langdetect", ["langdetect", "immutabledict"])
+    sys.modules["immutabledict"].immutabledict = dict
+
+    class Undecided(Exception):
+        """What a language is, nobody says here."""
+
+    def detect(_text):
+        raise Undecided
+
+    sys.modules["langdetect"].detect = detect
+    sys.modules["langdetect"].LangDetectException = ZeroDivisionError
+    # The package of the tasks imports all there is for running them; its folder is enough.
+    package = types.ModuleType("lm_eval.tasks")
+    package.__path__ = [str(Path(importlib.util.find_spec("lm_eval").submodule_search_locations[0]) / "tasks")]
+    sys.modules["lm_eval.tasks"] = package
+    utils = importlib.import_module("lm_eval.tasks.ifeval.utils")
+
+    draw = random.Random(seed)
+    relation = lambda: draw.choice(["at least", "less than"])
+    few = lambda: draw.randrange(1, 4)
+    words = ["cat", "Übung", "mat", "the", "naïve", "STRASSE", "e-mail", "न\u093f", "U.S", "x_y", "c.t", "mats?", "ſ"]
+    prompts = ["Say A.", " Write\n\nit. "]
+    kinds = {
+        "keywords:existence": lambda: {"keywords": draw.sample(words, draw.randrange(1, 3))},
+        "keywords:frequency": lambda: {"keyword": draw.choice([draw.choice(words), " cat "]), "frequency": few(), "relation": relation()},
+        "keywords:forbidden_words": lambda: {"forbidden_words": draw.sample(words, draw.randrange(1, 3))},
+        "keywords:letter_frequency": lambda: {"letter": draw.choice("aAtTes"), "let_frequency": few() * 2, "let_relation": relation()},
+        "length_constraints:number_paragraphs": lambda: {"num_paragraphs": few()},
+        "length_constraints:number_words": lambda: {"num_words": draw.randrange(1, 20), "relation": relation()},
+        "length_constraints:nth_paragraph_first_word": lambda: {
+            "num_paragraphs": (paragraphs := few()),
+            "nth_paragraph": draw.randrange(1, paragraphs + 1),
+            "first_word": draw.choice(["The", "cat", "sure", "Übung"]),
+        },
+        "detectable_content:number_placeholders": lambda: {"num_placeholders": few()},
+        "detectable_content:postscript": lambda: {"postscript_marker": draw.choice(["P.S.", "P.P.S", "Note:"])},
+        "detectable_format:number_bullet_lists": lambda: {"num_bullets": few()},
+        "detectable_format:constrained_response": dict,
+        "detectable_format:number_highlighted_sections": lambda: {"num_highlights": few()},
+        "detectable_format:multiple_sections": lambda: {
+            "section_spliter": draw.choice(["Section", "PART", "Day ", "S.ction"]),
+            "num_sections": few(),
+        },
+        "detectable_format:json_format": dict,
+        "detectable_format:title": dict,
+        "combination:two_responses": dict,
+        "combination:repeat_prompt": lambda: {"prompt_to_repeat": draw.choice(prompts)},
+        "startend:end_checker": lambda: {"end_phrase": draw.choice(["Any questions?", " the end. "])},
+        "startend:quotation": dict,
+        "change_case:english_capital": dict,
+        "change_case:english_lowercase": dict,
+        "punctuation:no_comma": dict,
+    }
+    # What an answer that follows an instruction may be made of.
+    made_for = {
+        "keywords": ["cat", "Cat,", "ÜBUNG", "mats", "the the", "naÏve", "straße", "E-Mail", "न\u093f", "u.s", "x_y", "cAt", "ſ", "s"],
+        "number_paragraphs": ["***", " *** ", "\n***\n", "***", "a", "\u3000"],
+        "nth_paragraph": ["\n\n", "\n\n", "\n\n\n", "'\"The", "the,", "Cat's", "sure", "\n \n", "Übung!"],
+        "placeholders": ["[a]", "[b c]", "[", "]", "[]", "[\n]", "[[x]"],
+        "postscript": ["P.S. x", "p. s.", "p.p.s", "P. P. S", "\nP.P.S.", "note: x", "P.\nS."],
+        "bullet": ["\n* a", "\n  * b", "\n- c", "\n** d", "\n*\n", "* ", "\n\t-", "\n\n", "-"],
+        "constrained": ["My answer is yes.", "My answer is no", "My answer is maybe.", "my answer is no."],
+        "highlighted": ["*a*", "**b**", "* *", "****", "*a\nb*", "***c***", "*", "**"],
+        "multiple_sections": ["Section 1", "SECTION 2", "PART ٣", "PART7", "Day 1", "Section\n4", "Section  5", "Sction 6", "Section"],
+        "json_format": ["{}", '{"a": [1, NaN]}', "```json\n", "```", "\n```", "[1,]", "1e999", '"\\ud83d"', "01", "```JSON"],
+        "title": ["<<A>>", "<<>>", "<< >>", "<<<x>>>", "<<a\n>>", "<<", ">>", "<<<>>>"],
+        "two_responses": ["******", "\n******\n", "a", "b", "******", " a "],
+        "repeat_prompt": ["say a.", "Say A. Yes.", " Write\n\nit.", "\n", "write it."],
+        "end_checker": ["Any Questions?", 'the end."', "THE END.", "the end", "\n"],
+        "quotation": ['"', '"', '"a"', "a"],
+        "english_capital": ["Yes", "no", "NO", "1"],
+        "english_lowercase": ["Yes", "NO", "no", "1"],
+    }
+    def answered(number, first):
+        ids = [first] + draw.sample([one for one in kinds if one != first], draw.choice([0, 0, 0, 1, 2]))
+        pieces = draw.choices(WORDS, k=draw.randrange(6))
+        for name, parts in made_for.items():
+            if any(name in one for one in ids):
+                pieces += draw.choices(parts, k=draw.randrange(1, 6))
+        draw.shuffle(pieces)
+        output = draw.choice([" ", "", "\n", ""]).join(pieces)
+        # Lines that only the loose variants leave out, and an answer that is only a piece.
+        output = draw.choice([output, output, output, "Sure, *here*:\n" + output, output + "\nDone, [x]?", draw.choice(pieces or [""])])
+        row = {"key": number, "prompt": draw.choice(prompts), "instruction_id_list": ids, "kwargs": [kinds[one]() for one in ids]}
+        found = utils.process_results(row, [output])
+        return row, output, found["prompt_level_strict_acc"], found["prompt_level_loose_acc"]
+
+    lines = []
+    for number in range(COUNT):
+        # Each instruction as often as the others, followed, followed loosely, and broken; as far as chance finds such answers.
+        wanted = [(True, True), (False, True), (False, False), (True, True)][number // len(kinds) % 4]
+        kept = None
+        for _ in range(400):
+            try:
+                made = answered(number, list(kinds)[number % len(kinds)])
+            except Undecided:
+                continue
+            kept = kept or made
+            if made[2:] == wanted:
+                kept = made
+                break
+        row, output, strict, loose = kept
+        scores = {"prompt-level-strict": strict, "prompt-level-loose": loose, "ifeval-unjudged": False}
+        lines.append(line(number, row, scores, output=output))
+    write("ifeval", f"lm-eval {version('lm-eval')}, task ifeval", seed, lines)
 
 
 # --- texts -----------------------------------------------------------------------------------------------------------
@@ -533,5 +644,5 @@ def line_of_calls(number, reference, found, config, text):
 
 
 if __name__ == "__main__":
-    for make in [final_number, multiple_choice, needle, overlap, contains, json_schema, tool_call]:
+    for make in [final_number, multiple_choice, needle, overlap, contains, json_schema, tool_call, ifeval]:
         make(20261123)

@@ -2,13 +2,32 @@
 //! draws the line elsewhere; for lower case, `str::to_lowercase` does what Python's `str.lower` does.
 
 mod punctuation;
+mod words;
 
 pub use punctuation::is_punctuation;
+pub use words::{is_digit, is_word};
 
 /// Whether `str.isspace` holds for the character: Unicode's white space, and the four separators U+001C to U+001F.
 #[must_use]
 pub fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
+}
+
+/// Whether `str.isupper` holds: there are letters with a case, and all of them are upper case.
+#[must_use]
+pub fn is_upper(text: &str) -> bool {
+    text.chars().any(char::is_uppercase) && !text.chars().any(|c| c.is_lowercase() || is_title(c))
+}
+
+/// Whether `str.islower` holds: there are letters with a case, and all of them are lower case.
+#[must_use]
+pub fn is_lower(text: &str) -> bool {
+    text.chars().any(char::is_lowercase) && !text.chars().any(|c| c.is_uppercase() || is_title(c))
+}
+
+/// Whether a character is in title case, such as the single `ǅ`.
+fn is_title(character: char) -> bool {
+    !character.is_uppercase() && !character.to_lowercase().eq([character])
 }
 
 /// `str.strip`.
@@ -48,10 +67,40 @@ mod tests {
     }
 
     #[test]
+    fn cases_are_those_of_letters_that_have_one() {
+        for (text, upper, lower) in [
+            ("A 1", true, false),
+            ("a!", false, true),
+            ("Aa", false, false),
+            ("你 1", false, false),
+            ("ǅ", false, false),
+            ("ÀǄ", true, false),
+        ] {
+            assert_eq!((is_upper(text), is_lower(text)), (upper, lower), "{text}");
+        }
+    }
+
+    #[test]
     fn symbols_are_no_punctuation_of_unicode() {
         // `$`, `+`, `<` and `|` are symbols, which `string.punctuation` has all the same.
         assert_eq!(without_punctuation("a$b+c<d|e-f—g。h"), "a$b+c<d|efgh");
         assert_eq!(without_ascii_punctuation("a$b+c<d|e-f—g。h"), "abcdef—g。h");
+    }
+
+    #[test]
+    fn marks_and_circled_letters_are_no_words() {
+        for word in ['a', 'Z', '_', '7', 'é', 'न', '你', '²', 'Ⅷ', '٣'] {
+            assert!(is_word(word), "{word}");
+        }
+        for other in ['-', ' ', '\u{301}', '\u{93e}', 'Ⓐ', '🄰', '—'] {
+            assert!(!is_word(other), "{other}");
+        }
+        for digit in ['0', '9', '٠', '٩', '９'] {
+            assert!(is_digit(digit), "{digit}");
+        }
+        for other in ['a', '/', ':', '²', 'Ⅷ', '\u{66a}'] {
+            assert!(!is_digit(other), "{other}");
+        }
     }
 
     #[test]

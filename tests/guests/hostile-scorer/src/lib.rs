@@ -7,6 +7,8 @@ use serde::Deserialize;
 
 /// What it is told to do.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+// With `nothing` patched to `answers`, it is a scorer that runs answers as programs.
+#[schemars(extend("x-runs-nothing" = {"passed": "length", "killed": "stopped"}))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
     /// The misdeed.

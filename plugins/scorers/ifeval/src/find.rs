@@ -1,0 +1,305 @@
+//! Looking for words and patterns as Python's `re` does. Which of them an instruction wants is decided elsewhere.
+//!
+//! A word without characters that have a meaning in patterns is compared character by character, with Unicode's cases.
+//! Other words are patterns, which `regex-lite` reads: their classes and cases are those of ASCII.
+
+use judging::python;
+use regex_lite::{Regex, RegexBuilder};
+
+/// How many characters a pattern may have.
+const LONGEST: usize = 1000;
+/// How many bytes a compiled pattern may take, which also bounds the time per byte of an answer.
+const LARGEST: usize = 64 * 1024;
+
+/// A keyword.
+pub enum Word {
+    /// As it is.
+    Literal(Vec<char>),
+    /// A pattern, and the same between two `\b`.
+    Pattern(Regex, Regex),
+}
+
+impl Word {
+    /// Takes a keyword.
+    ///
+    /// # Errors
+    /// What is wrong with it, if it is a pattern.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.chars().count() > LONGEST {
+            return Err(format!(
+                "`{}…` has more than {LONGEST} characters",
+                &text.chars().take(20).collect::<String>()
+            ));
+        }
+        if is_plain(text) {
+            return Ok(Word::Literal(text.chars().collect()));
+        }
+        Ok(Word::Pattern(
+            pattern(text, true)?,
+            pattern(&format!(r"\b{text}\b"), true)?,
+        ))
+    }
+
+    /// Whether `re.search` finds it, in any case.
+    pub fn is_in(&self, text: &str) -> bool {
+        match self {
+            Word::Literal(word) => occurrences(word, &text.chars().collect::<Vec<_>>())
+                .next()
+                .is_some(),
+            Word::Pattern(pattern, _) => pattern.is_match(text),
+        }
+    }
+
+    /// Whether `re.search` finds it between two `\b`, in any case.
+    pub fn is_a_word_of(&self, text: &str) -> bool {
+        match self {
+            Word::Literal(word) => {
+                let text: Vec<char> = text.chars().collect();
+                occurrences(word, &text)
+                    .any(|at| is_boundary(&text, at) && is_boundary(&text, at + word.len()))
+            }
+            Word::Pattern(_, bounded) => bounded.is_match(text),
+        }
+    }
+
+    /// How many matches `re.findall` finds, in any case.
+    pub fn count(&self, text: &str) -> usize {
+        match self {
+            Word::Literal(word) => {
+                let text: Vec<char> = text.chars().collect();
+                let mut free = 0;
+                let found = occurrences(word, &text).filter(|at| {
+                    let counts = *at >= free;
+                    if counts {
+                        // An empty word matches at every place.
+                        free = at + word.len().max(1);
+                    }
+                    counts
+                });
+                found.count()
+            }
+            Word::Pattern(pattern, _) => pattern.find_iter(text).count(),
+        }
+    }
+}
+
+/// Whether a text has no characters that mean something in a pattern.
+fn is_plain(text: &str) -> bool {
+    !text.contains([
+        '.', '^', '$', '*', '+', '?', '{', '}', '[', ']', '\\', '|', '(', ')',
+    ])
+}
+
+/// A pattern within bounds.
+fn pattern(text: &str, any_case: bool) -> Result<Regex, String> {
+    (RegexBuilder::new(text).case_insensitive(any_case))
+        .size_limit(LARGEST)
+        .build()
+        .map_err(|error| format!("`{text}` is no pattern that regex-lite reads: {error}"))
+}
+
+/// Where a word begins in a text, without regard to case.
+fn occurrences(word: &[char], text: &[char]) -> impl Iterator<Item = usize> {
+    let places = 0..(text.len() + 1).saturating_sub(word.len());
+    places.filter(move |at| {
+        let here = &text[*at..*at + word.len()];
+        here.iter().zip(word).all(|(one, other)| same(*one, *other))
+    })
+}
+
+/// Whether two characters are one in different cases.
+fn same(one: char, other: char) -> bool {
+    one == other
+        || one.to_lowercase().eq(other.to_lowercase())
+        || one.to_uppercase().eq(other.to_uppercase())
+}
+
+/// Whether `\b` matches before the character of this number.
+fn is_boundary(text: &[char], at: usize) -> bool {
+    let is_word = |at: Option<usize>| {
+        at.and_then(|at| text.get(at))
+            .is_some_and(|character| python::is_word(*character))
+    };
+    is_word(at.checked_sub(1)) != is_word(Some(at))
+}
+
+/// How many matches `\w+` has.
+pub fn words(text: &str) -> usize {
+    text.split(|character| !python::is_word(character))
+        .filter(|word| !word.is_empty())
+        .count()
+}
+
+/// What a section begins with, before its number.
+pub enum Splitter {
+    /// As it is.
+    Literal(String),
+    /// A pattern, with the number after it.
+    Pattern(Regex),
+}
+
+impl Splitter {
+    /// Takes a splitter.
+    ///
+    /// # Errors
+    /// What is wrong with it, if it is a pattern.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if is_plain(text) {
+            return Ok(Splitter::Literal(text.to_owned()));
+        }
+        pattern(&format!(r"\s?{text}\s?\d+\s?"), false).map(Splitter::Pattern)
+    }
+
+    /// How many matches `\s?SPLITTER\s?\d+\s?` has.
+    pub fn sections(&self, text: &str) -> usize {
+        match self {
+            Splitter::Literal(splitter) => sections(text, splitter),
+            Splitter::Pattern(pattern) => pattern.find_iter(text).count(),
+        }
+    }
+}
+
+fn sections(text: &str, splitter: &str) -> usize {
+    let mut rest = text;
+    let mut count = 0;
+    while let Some(at) = rest.find(splitter) {
+        let after = &rest[at + splitter.len()..];
+        let number = match after.chars().next() {
+            Some(space) if python::is_space(space) => &after[space.len_utf8()..],
+            _ => after,
+        };
+        if number.starts_with(python::is_digit) {
+            count += 1;
+            rest = number.trim_start_matches(python::is_digit);
+        } else {
+            // A splitter is not empty.
+            let next = rest[at..].chars().next().map_or(1, char::len_utf8);
+            rest = &rest[at + next..];
+        }
+    }
+    count
+}
+
+/// How many lines are points of a list: matches of `^\s*\*[^\*].*$` and of `^\s*-.*$`.
+pub fn points(text: &str) -> usize {
+    let text: Vec<char> = text.chars().collect();
+    points_with(&text, |rest| {
+        matches!(rest, ['*', next, ..] if *next != '*').then_some(2)
+    }) + points_with(&text, |rest| rest.starts_with(&['-']).then_some(1))
+}
+
+/// How many matches begin at a line's start, after white space of any number of lines, with what `begins` takes, and go
+/// on to the end of a line.
+fn points_with(text: &[char], begins: impl Fn(&[char]) -> Option<usize>) -> usize {
+    let mut count = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let is_start = at == 0 || text[at - 1] == '\n';
+        if !is_start {
+            at += 1;
+            continue;
+        }
+        let spaces = text[at..].iter().take_while(|c| python::is_space(**c));
+        let mark = at + spaces.count();
+        match begins(&text[mark..]) {
+            Some(length) => {
+                let line = text[mark + length..].iter().take_while(|c| **c != '\n');
+                count += 1;
+                at = mark + length + line.count();
+            }
+            // The lines of white space before it lead to the same place.
+            None => at = mark + 1,
+        }
+    }
+    count
+}
+
+/// How many matches of `\[.*?\]` there are.
+pub fn placeholders(text: &str) -> usize {
+    let mut rest = text;
+    let mut count = 0;
+    while let Some(at) = rest.find('[') {
+        let inner = &rest[at + 1..];
+        let line = &inner[..inner.find('\n').unwrap_or(inner.len())];
+        match line.find(']') {
+            Some(end) => {
+                count += 1;
+                rest = &inner[end + 1..];
+            }
+            None => rest = &inner[line.len()..],
+        }
+    }
+    count
+}
+
+/// How many matches of `\*[^\n\*]*\*` and of `\*\*[^\n\*]*\*\*` hold more than white space.
+pub fn highlights(text: &str) -> usize {
+    highlights_between(text, "*") + highlights_between(text, "**")
+}
+
+fn highlights_between(text: &str, mark: &str) -> usize {
+    let mut rest = text;
+    let mut count = 0;
+    while let Some(at) = rest.find(mark) {
+        let inner = &rest[at + mark.len()..];
+        let end = inner.find(['\n', '*']).unwrap_or(inner.len());
+        if inner[end..].starts_with(mark) {
+            count += usize::from(!python::strip(&inner[..end]).is_empty());
+            rest = &inner[end + mark.len()..];
+        } else {
+            rest = &rest[at + 1..];
+        }
+    }
+    count
+}
+
+/// Whether a match of `<<[^\n]+>>` holds more than white space and brackets. A match goes from the first `<<` of a line to
+/// its last `>>`.
+pub fn has_title(text: &str) -> bool {
+    text.split('\n').any(|line| {
+        let (Some(opens), Some(closes)) = (line.find("<<"), line.rfind(">>")) else {
+            return false;
+        };
+        let title = line.get(opens + 2..closes).unwrap_or_default();
+        let bare = title.trim_start_matches('<').trim_end_matches('>');
+        !python::strip(bare).is_empty()
+    })
+}
+
+/// Whether there is a postscript: after the marker, of which `P.S.` and `P.P.S` may have spaces in them, anything.
+///
+/// # Errors
+/// If the marker is a pattern that cannot be read.
+pub fn has_postscript(text: &str, marker: &str) -> Result<bool, String> {
+    let text = text.to_lowercase();
+    let parts: &[&str] = match marker {
+        "P.P.S" => &["p.", "p.", "s"],
+        "P.S." => &["p.", "s."],
+        other => return Ok(Word::new(&other.to_lowercase())?.is_in_this_case(&text)),
+    };
+    Ok(text.match_indices(parts[0]).any(|(at, _)| {
+        let mut rest = &text[at..];
+        for (index, part) in parts.iter().enumerate() {
+            if index > 0 && rest.starts_with(python::is_space) {
+                rest = rest
+                    .split_at(rest.chars().next().map_or(0, char::len_utf8))
+                    .1;
+            }
+            match rest.strip_prefix(part) {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+        true
+    }))
+}
+
+impl Word {
+    /// Whether `re.search` finds it as it is written.
+    fn is_in_this_case(&self, text: &str) -> bool {
+        match self {
+            Word::Literal(word) => text.contains(&word.iter().collect::<String>()),
+            Word::Pattern(_, _) => self.is_in(text),
+        }
+    }
+}
