@@ -22,6 +22,8 @@ pub(super) struct ByteLevel {
     pub(super) spelling: Spelling,
     /// One for each thread that encodes at the same time.
     pub(super) memories: Mutex<Vec<Memory>>,
+    /// Whether its file alone decides what it is, and nothing that lies beside it.
+    pub(super) stands_alone: bool,
 }
 
 /// Tokens that are found in a text before all else, such as a chat template's markers.
@@ -115,6 +117,11 @@ impl Added {
         is_quick.then_some(added)
     }
 
+    /// Their texts and ids, in no order.
+    pub(super) fn tokens(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        self.ids.entries()
+    }
+
     /// What comes before the first of them in a text, and that one: the longest of the leftmost.
     fn find<'t>(&self, text: &'t str) -> (&'t str, Option<(&'t str, u32)>) {
         let bytes = text.as_bytes();
@@ -146,9 +153,20 @@ impl Added {
 
 impl Spelling {
     fn length(&self, id: u32) -> u32 {
-        let at = |id: usize| self.starts.get(id).copied();
-        let range = at(id as usize).zip(at(id as usize + 1));
-        range.map_or(0, |(start, end)| end - start)
+        self.word(id).map_or(0, |word| word.len() as u32)
+    }
+
+    /// What an id spells; absent where there is no such id.
+    pub(super) fn word(&self, id: u32) -> Option<&[u8]> {
+        let at = |id: usize| self.starts.get(id).map(|start| *start as usize);
+        let range = at(id as usize)?..at(id as usize + 1)?;
+        self.bytes.get(range)
+    }
+
+    /// What each id spells, in order.
+    pub(super) fn words(&self) -> impl Iterator<Item = &[u8]> {
+        let ranges = self.starts.windows(2);
+        ranges.map(|range| &self.bytes[range[0] as usize..range[1] as usize])
     }
 
     fn of(&self, ids: &[u32]) -> Vec<u8> {

@@ -40,6 +40,17 @@ const LAST_MARKS: std::ops::RangeInclusive<char> = '\u{e0100}'..='\u{e01ef}';
 /// Characters from here on are none of these, but for [`LAST_MARKS`].
 const END: usize = 0x4_0000;
 
+/// Large blocks of settled characters, first and last: ideographs, Hangul, what is for private use, old scripts, and
+/// what no character has. Not looking at each of them saves most of the time that the table takes.
+const SETTLED: [(u32, u32); 6] = [
+    (0x3400, 0xa66e),
+    (0xac00, 0xd7a3),
+    (0xe000, 0xf8ff),
+    (0x1_2000, 0x1_60ff),
+    (0x1_7000, 0x1_bc9c),
+    (0x2_0000, 0x2_f7ff),
+];
+
 static CLASSES: LazyLock<Box<[u8]>> = LazyLock::new(|| {
     let mut classes = vec![0; END];
     for (pattern, bit) in PATTERNS {
@@ -58,10 +69,14 @@ static CLASSES: LazyLock<Box<[u8]>> = LazyLock::new(|| {
         }
     }
     // Below, every character is settled.
-    for c in '\u{300}'..char::from_u32(END as u32).expect("a character") {
-        if !is_settled(c) {
-            classes[c as usize] |= UNSETTLED;
+    let mut from = 0x300;
+    for (first, last) in SETTLED.into_iter().chain([(0x3_0000, END as u32)]) {
+        for c in (from..first).filter_map(char::from_u32) {
+            if !is_settled(c) {
+                classes[c as usize] |= UNSETTLED;
+            }
         }
+        from = last + 1;
     }
     classes.into_boxed_slice()
 });
@@ -120,5 +135,10 @@ mod tests {
         }
         assert_eq!(behind.clone().find(|c| !is_settled(*c)), None);
         assert_eq!(('\0'..'\u{300}').find(|c| !is_settled(*c)), None);
+        let blocks = SETTLED.into_iter().chain([(0x3_0000, END as u32)]);
+        for (first, last) in blocks {
+            let mut block = (first..=last).filter_map(char::from_u32);
+            assert_eq!(block.find(|c| !is_settled(*c)), None, "{first:x}");
+        }
     }
 }

@@ -15,6 +15,7 @@ mod byte_level;
 mod chat;
 mod class;
 mod hugging_face;
+mod kept;
 mod merge;
 mod normalize;
 mod open;
@@ -32,6 +33,7 @@ mod tiktoken;
 
 pub use chat::{ChatError, ChatTemplate};
 pub use hugging_face::is_guarded;
+pub use kept::BUILD;
 
 use beside::Beside;
 use byte_level::ByteLevel;
@@ -129,6 +131,32 @@ impl Tokenizer {
     /// If there is none, or it is something else.
     pub fn open(path: &Path) -> Result<Self, TokenizerError> {
         open::open(path)
+    }
+
+    /// The file that [`Tokenizer::open`] reads: of a folder, the one in it.
+    ///
+    /// # Errors
+    /// If the folder holds none, or several.
+    pub fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
+        open::file(path)
+    }
+
+    /// Opens it by what [`Tokenizer::kept`] gave of the same file before, in this [`BUILD`] of the program. Settings,
+    /// special tokens and the chat template are read anew. Absent if the bytes are none of a tokenizer.
+    ///
+    /// # Errors
+    /// If the folder holds none, or several.
+    pub fn open_kept(path: &Path, kept: &[u8]) -> Result<Option<Self>, TokenizerError> {
+        open::open_kept(path, kept)
+    }
+
+    /// The form in which it can be kept, to be opened faster: absent for a tokenizer that is not of the byte-level kind,
+    /// and for one that depends on more than its file.
+    pub fn kept(&self) -> Option<Vec<u8>> {
+        match &self.model {
+            Model::ByteLevel(model) => kept::write(&self.facts, model),
+            Model::HuggingFace(_) | Model::Bytes | Model::Pairs => None,
+        }
     }
 
     /// Reads what a file of that name holds, with nothing beside it. The name's end tells a SentencePiece model

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::beside::Beside;
 use super::{FILE_BYTES, Model, Read, Tokenizer, TokenizerError, bytes_of};
-use super::{hugging_face, read, sentencepiece, tiktoken};
+use super::{hugging_face, kept, read, sentencepiece, tiktoken};
 
 /// What a folder is looked through for, in this order. Behind them, any rank file.
 const NAMES: [&str; 5] = [
@@ -17,12 +17,26 @@ const NAMES: [&str; 5] = [
 /// How rank files' names end.
 const RANKS: &str = "tiktoken";
 
+/// A file, or the one in a folder.
+pub(super) fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
+    match path.is_dir() {
+        true => in_folder(path),
+        false => Ok(path.to_owned()),
+    }
+}
+
+/// Opens what was kept of a file, or of the one in a folder.
+pub(super) fn open_kept(path: &Path, kept: &[u8]) -> Result<Option<Tokenizer>, TokenizerError> {
+    let beside = beside(&file(path)?);
+    Ok(kept::read(kept).map(|Read { facts, model }| {
+        let model = Model::ByteLevel(Box::new(model));
+        Tokenizer::made(path.display().to_string(), Read { facts, model }, &beside)
+    }))
+}
+
 /// Opens a file, or the one in a folder.
 pub(super) fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
-    let file = match path.is_dir() {
-        true => in_folder(path)?,
-        false => path.to_owned(),
-    };
+    let file = file(path)?;
     let bytes = bytes_of(&file, FILE_BYTES).map_err(|cause| TokenizerError::Unreadable {
         path: file.clone(),
         cause,
@@ -32,12 +46,16 @@ pub(super) fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
         cause,
     };
     let bytes = bytes.ok_or_else(|| wrong(format!("it has more than {} MiB", FILE_BYTES >> 20)))?;
-    let beside = Beside::read(match file.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    });
+    let beside = beside(&file);
     let read = model(&file.to_string_lossy(), &bytes, &beside).map_err(wrong)?;
     Ok(Tokenizer::made(path.display().to_string(), read, &beside))
+}
+
+fn beside(file: &Path) -> Beside {
+    Beside::read(match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    })
 }
 
 fn in_folder(folder: &Path) -> Result<PathBuf, TokenizerError> {

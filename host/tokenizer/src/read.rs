@@ -147,6 +147,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
         around,
         spelling: spelled.in_order(),
         memories: Default::default(),
+        stands_alone: true,
     };
     Some(Read { facts, model })
 }

@@ -62,6 +62,16 @@ impl Strings {
         (slot.at != FREE).then_some((&slot.value, slot.count))
     }
 
+    /// The strings and their numbers, in no order. Entered in this order, they fill a table of the same size from end to
+    /// end.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        let taken = self.slots.iter().filter(|slot| slot.at != FREE);
+        taken.map(|slot| {
+            let key = &self.bytes[slot.at as usize..][..slot.len as usize];
+            (key, slot.value)
+        })
+    }
+
     /// Sets the number of a string, and gives the one it had. Does nothing where it, or all strings together,
     /// are too long.
     pub(super) fn set(&mut self, key: &[u8], value: u32) -> Option<u32> {
@@ -161,48 +171,86 @@ pub(super) struct Merge {
     pub(super) token: u32,
 }
 
-/// Merges by pairs of tokens.
-pub(super) struct Pairs {
-    slots: Vec<(u64, Merge)>,
+/// A merge and what merges, in the order in which they were set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) left: u32,
+    pub(super) right: u32,
+    pub(super) merge: Merge,
 }
 
-/// No pair of tokens: ids are far below.
-const NO_PAIR: u64 = u64::MAX;
+/// Merges by pairs of tokens.
+///
+/// The slots are apart from the entries and small, so that making the table touches little memory out of order: a
+/// tokenizer has a few hundred thousand merges, and they are entered while somebody waits.
+pub(super) struct Pairs {
+    slots: Vec<PairSlot>,
+    entries: Vec<Entry>,
+}
+
+/// Free where `at` is [`FREE`].
+#[derive(Clone, Copy)]
+struct PairSlot {
+    tag: u32,
+    at: u32,
+}
+
+const NO_PAIR: PairSlot = PairSlot { tag: 0, at: FREE };
 
 impl Pairs {
     /// Room for so many pairs, and no more.
     pub(super) fn with_capacity(pairs: usize) -> Self {
-        let none = (NO_PAIR, Merge { rank: 0, token: 0 });
+        // At most three quarters of the slots are taken.
+        let slots = (pairs + pairs / 3 + 1).next_power_of_two();
         Pairs {
-            slots: vec![none; (2 * pairs).next_power_of_two().max(2)],
+            slots: vec![NO_PAIR; slots],
+            entries: Vec::with_capacity(pairs),
         }
     }
 
     /// What the pair becomes.
     #[inline]
     pub(super) fn get(&self, left: u32, right: u32) -> Option<Merge> {
-        let (key, merge) = self.slots[self.find(pair(left, right))];
-        (key != NO_PAIR).then_some(merge)
+        let slot = self.slots[self.find(left, right, hash_pair(left, right))];
+        (slot.at != FREE).then(|| self.entries[slot.at as usize].merge)
     }
 
     /// Sets what the pair becomes. No more pairs than it was made for.
     pub(super) fn set(&mut self, left: u32, right: u32, merge: Merge) {
-        let key = pair(left, right);
-        let index = self.find(key);
-        self.slots[index] = (key, merge);
+        let hash = hash_pair(left, right);
+        let index = self.find(left, right, hash);
+        self.slots[index] = PairSlot {
+            tag: hash as u32,
+            at: self.entries.len() as u32,
+        };
+        self.entries.push(Entry { left, right, merge });
+    }
+
+    /// Everything that was set, in order; of a pair that was set twice, the last counts.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     #[inline]
-    fn find(&self, key: u64) -> usize {
+    fn find(&self, left: u32, right: u32, hash: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut index = mix(key) as usize & mask;
-        while self.slots[index].0 != key && self.slots[index].0 != NO_PAIR {
+        let mut index = (hash >> 32) as usize & mask;
+        loop {
+            let slot = self.slots[index];
+            let is_it = slot.at == FREE
+                || slot.tag == hash as u32 && {
+                    let entry = &self.entries[slot.at as usize];
+                    (entry.left, entry.right) == (left, right)
+                };
+            if is_it {
+                return index;
+            }
             index = (index + 1) & mask;
         }
-        index
     }
 }
 
-fn pair(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
+#[inline]
+fn hash_pair(left: u32, right: u32) -> u64 {
+    mix(u64::from(left) << 32 | u64::from(right))
 }

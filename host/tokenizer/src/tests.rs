@@ -4,6 +4,7 @@ mod chats;
 mod files;
 mod golden;
 mod hostile;
+mod kept_form;
 
 #[test]
 fn the_stand_in_takes_every_byte_for_a_token() {
@@ -26,9 +27,10 @@ fn a_file_that_is_no_tokenizer_is_named() {
     assert!(error.contains("cannot be read"), "{error}");
 }
 
-/// The same file, read by this module and by the crate.
+/// The same file, read by this module, by this module from what it kept of it, and by the crate.
 struct Both {
     ours: Tokenizer,
+    kept: Tokenizer,
     theirs: Tokenizer,
 }
 
@@ -42,8 +44,15 @@ impl Both {
             facts: theirs.facts,
             model: Model::HuggingFace(Box::new(theirs.model)),
         };
+        let ours = named(Read { facts, model });
+        let form = ours.kept().expect("a tokenizer that can be kept");
+        let Read { facts, model } = kept::read(&form).expect("what was kept");
+        let model = Model::ByteLevel(Box::new(model));
+        let kept = named(Read { facts, model });
+        assert_eq!(kept.facts(), ours.facts());
         Both {
-            ours: named(Read { facts, model }),
+            ours,
+            kept,
             theirs: named(theirs),
         }
     }
@@ -51,20 +60,23 @@ impl Both {
     fn agree_on(&self, texts: &[String]) {
         for special in [false, true] {
             let ids = self.theirs.encode(texts, special).unwrap();
-            for ((text, theirs), ours) in
-                (texts.iter().zip(&ids)).zip(self.ours.encode(texts, special).unwrap())
-            {
-                assert_eq!(&ours, theirs, "of {text:?}");
-            }
             let counts: Vec<u32> = ids.iter().map(|ids| ids.len() as u32).collect();
-            assert_eq!(self.ours.count(texts, special).unwrap(), counts);
+            for tokenizer in [&self.ours, &self.kept] {
+                let ours = tokenizer.encode(texts, special).unwrap();
+                for ((text, theirs), ours) in (texts.iter().zip(&ids)).zip(ours) {
+                    assert_eq!(&ours, theirs, "of {text:?}");
+                }
+                assert_eq!(tokenizer.count(texts, special).unwrap(), counts);
+            }
             self.agree_on_ids(&ids);
         }
     }
 
     fn agree_on_ids(&self, ids: &[Vec<u32>]) {
-        let (ours, theirs) = (self.ours.decode(ids), self.theirs.decode(ids));
-        assert_eq!(ours.unwrap(), theirs.unwrap(), "of {ids:?}");
+        let theirs = self.theirs.decode(ids).unwrap();
+        for tokenizer in [&self.ours, &self.kept] {
+            assert_eq!(tokenizer.decode(ids).unwrap(), theirs, "of {ids:?}");
+        }
     }
 }
 

@@ -313,6 +313,7 @@ fn made(
         around: Default::default(),
         spelling,
         memories: Default::default(),
+        stands_alone: false,
     };
     Ok(Read { facts, model })
 }

@@ -1,0 +1,301 @@
+//! A cache between processes of what takes long to make: compiled plugins, which take a tenth of a second or more, and
+//! the tables of tokenizers, which take as long. Reading them takes a few milliseconds.
+//!
+//! Nothing in the folder is trusted, because compiled plugins run outside any sandbox: the folder must belong to the
+//! user, and each file records its kind, what it was made from and by what, and the digest of its contents. A problem
+//! with a file is never an error: it is made anew, and the user is warned. A missing file, or one that cannot be
+//! written, is not even reported.
+//!
+//! This crate owns the folder and the headers of its files. It leaves what the contents mean to those who put them there.
+
+use std::fs::{self, DirBuilder, File, FileTimes, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use model::clock;
+use model::hex;
+
+/// Length of the header: magic bytes, source, maker, digest of what follows.
+const HEADER: usize = 16 + 3 * 32;
+/// Extensions of files, and of those that are not yet complete.
+const ENDING: &str = ".artifact";
+const UNFINISHED: &str = ".unfinished";
+/// The size limit of all files together, in bytes; beyond it, the least recently used ones are removed.
+const FOLDER_BYTES: u64 = 1 << 30;
+/// The size limit of one file.
+const FILE_BYTES: u64 = 512 << 20;
+/// Files unused for this long are removed in any case.
+const UNUSED: Duration = Duration::from_secs(60 * 24 * 3600);
+/// The precision of the date of the last use.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Caches what is put on shelves in a folder, and creates it if needed. Call this before the first shelf is opened;
+/// later calls have no effect.
+pub fn keep_in(folder: PathBuf) {
+    let _ = FOLDER.set(folder);
+}
+
+/// What is kept.
+#[derive(Debug)]
+pub struct Kind {
+    /// The magic bytes of its files. Another layout has other magic bytes.
+    pub magic: &'static [u8; 16],
+    /// What it is, with its article, such as `a compiled plugin`.
+    pub what: &'static str,
+    /// What it is made from, such as `component`.
+    pub source: &'static str,
+    /// What makes it and reads it, such as `compiler`.
+    pub maker: &'static str,
+}
+
+/// A folder, and what of one kind that one maker made lies in it.
+#[derive(Debug)]
+pub struct Shelf {
+    folder: PathBuf,
+    kind: &'static Kind,
+    /// Tells builds, versions and settings of the maker apart.
+    maker: [u8; 32],
+}
+
+/// What lies on a shelf under a digest.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// What was put there, unchanged.
+    Whole(Contents),
+    /// It is not there.
+    Nothing,
+    /// It cannot be used, and why.
+    Wrong(String),
+}
+
+/// The contents of a file, without its header.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Contents(Vec<u8>);
+
+impl std::ops::Deref for Contents {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0[HEADER..]
+    }
+}
+
+impl Shelf {
+    /// The shelf in the folder that was set, if any and if it can be created.
+    ///
+    /// # Errors
+    /// A message, if other users may write to it.
+    pub fn opened(kind: &'static Kind, maker: [u8; 32]) -> Result<Option<Self>, String> {
+        let shelf = |folder: &PathBuf| Shelf::at(folder, kind, maker);
+        FOLDER.get().map_or(Ok(None), shelf)
+    }
+
+    /// The shelf in a folder, if that can be created.
+    ///
+    /// # Errors
+    /// A message, if other users may write to it.
+    pub fn at(folder: &Path, kind: &'static Kind, maker: [u8; 32]) -> Result<Option<Self>, String> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let Ok(metadata) = made.and_then(|()| fs::metadata(folder)) else {
+            return Ok(None);
+        };
+        match stranger(&metadata) {
+            None => Ok(Some(Shelf {
+                folder: folder.to_owned(),
+                kind,
+                maker,
+            })),
+            Some(who) => Err(format!(
+                "the cache of compiled plugins and tokenizers in {} is not used: {who}; name a folder of your own with --cache-dir",
+                folder.display()
+            )),
+        }
+    }
+
+    /// Looks for what was made from a source, by the SHA-256 of its file in hexadecimal.
+    pub fn find(&self, digest: &str) -> Found {
+        let read = match read(&self.path(digest)) {
+            Ok(read) => read,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Found::Nothing,
+            Err(cause) => Err(format!("cannot be read: {cause}")),
+        };
+        match read.and_then(|bytes| self.checked(digest, bytes)) {
+            Ok(contents) => Found::Whole(contents),
+            Err(what) => Found::Wrong(self.wrong(digest, &what)),
+        }
+    }
+
+    /// What is wrong with what lies under a digest, where those who know what it means find out.
+    pub fn wrong(&self, digest: &str, what: &str) -> String {
+        format!("its cached form {} {what}", self.path(digest).display())
+    }
+
+    /// Stores what was made. A concurrent reader finds all of it or nothing.
+    ///
+    /// # Errors
+    /// The system's, if it cannot be written.
+    pub fn put(&self, digest: &str, contents: &[u8]) -> io::Result<()> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let mut header = self.header(digest);
+        header.extend(Sha256::digest(contents));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let unfinished = self
+            .folder
+            .join(format!("{}-{number}{UNFINISHED}", std::process::id()));
+        let written = (|| {
+            let _ = fs::remove_file(&unfinished);
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&unfinished)?;
+            file.write_all(&header)?;
+            file.write_all(contents)?;
+            Ok(())
+        })();
+        let kept = written.and_then(|()| {
+            fs::rename(&unfinished, self.path(digest))?;
+            self.tidy()
+        });
+        if kept.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        kept
+    }
+
+    /// Where what is made from a source lies.
+    pub fn path(&self, digest: &str) -> PathBuf {
+        let maker = hex(&self.maker[..8]);
+        self.folder.join(format!("{digest}-{maker}{ENDING}"))
+    }
+
+    /// The contents of a file, or what is wrong with the file.
+    fn checked(&self, digest: &str, bytes: Vec<u8>) -> Result<Contents, String> {
+        let Kind {
+            magic,
+            what,
+            source,
+            maker,
+        } = self.kind;
+        let header = self.header(digest);
+        let Some((found, contents)) = bytes.split_at_checked(HEADER) else {
+            return Err("is truncated".to_owned());
+        };
+        let (found, sum) = found.split_at(header.len());
+        let of_source = magic.len()..magic.len() + 32;
+        if found[..magic.len()] != **magic {
+            return Err(format!("is not {what}"));
+        }
+        if found[of_source.clone()] != header[of_source] {
+            return Err(format!("belongs to another {source}"));
+        }
+        if found != header {
+            return Err(format!("was written by another version of the {maker}"));
+        }
+        if Sha256::digest(contents)[..] != *sum {
+            return Err("was changed after it was written, or is truncated".to_owned());
+        }
+        Ok(Contents(bytes))
+    }
+
+    /// The header of a file, up to the digest of what follows.
+    fn header(&self, digest: &str) -> Vec<u8> {
+        let mut header = self.kind.magic.to_vec();
+        header.extend((0..32).map(|at| {
+            let pair = digest.get(2 * at..2 * at + 2).unwrap_or_default();
+            u8::from_str_radix(pair, 16).unwrap_or_default()
+        }));
+        header.extend(self.maker);
+        header
+    }
+
+    /// Removes files that are long unused, that exceed the size limit, or that another process did not finish.
+    fn tidy(&self) -> io::Result<()> {
+        let now = clock::date();
+        let mut kept = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let (Ok(metadata), true) = (
+                entry.metadata(),
+                name.ends_with(ENDING) || name.ends_with(UNFINISHED),
+            ) else {
+                continue;
+            };
+            let unused = now.duration_since(metadata.modified()?).unwrap_or_default();
+            let most = if name.ends_with(ENDING) { UNUSED } else { DAY };
+            if unused > most {
+                fs::remove_file(entry.path())?;
+            } else if name.ends_with(ENDING) {
+                kept.push((unused, metadata.len(), entry.path()));
+            }
+        }
+        kept.sort();
+        let mut bytes = 0_u64;
+        for (_, length, path) in kept {
+            bytes = bytes.saturating_add(length);
+            if bytes > FOLDER_BYTES {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a file that only this user may write; the inner error says what is wrong with it.
+fn read(path: &Path) -> io::Result<Result<Vec<u8>, String>> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(Err("is not a regular file".to_owned()));
+    }
+    if let Some(who) = stranger(&metadata) {
+        return Ok(Err(format!("is not used: {who}")));
+    }
+    if metadata.len() > FILE_BYTES {
+        return Ok(Err(format!("is of {} bytes", metadata.len())));
+    }
+    let mut bytes = Vec::with_capacity(metadata.len() as usize);
+    Read::by_ref(&mut file)
+        .take(FILE_BYTES)
+        .read_to_end(&mut bytes)?;
+    let now = clock::date();
+    if now
+        .duration_since(metadata.modified()?)
+        .is_ok_and(|unused| unused > DAY)
+    {
+        // If its date cannot be set, the date of writing stays.
+        let _ = file.set_times(FileTimes::new().set_modified(now));
+    }
+    Ok(Ok(bytes))
+}
+
+/// Which other user could have written it, as text.
+fn stranger(metadata: &Metadata) -> Option<String> {
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Some(format!(
+            "it belongs to user {}, but this is user {user}",
+            metadata.uid()
+        ));
+    }
+    (metadata.mode() & 0o022 != 0).then(|| {
+        format!(
+            "other users may write to it (mode {:03o})",
+            metadata.mode() & 0o777
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

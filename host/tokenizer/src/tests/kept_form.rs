@@ -1,0 +1,96 @@
+//! The form in which a tokenizer is kept: what is cut or damaged makes no tokenizer, or one that holds together. That
+//! it encodes as the file does is checked wherever a file of the kind is read in these tests.
+
+use std::path::Path;
+
+use super::{small, split_by};
+use crate::split::Pattern;
+use crate::{Model, Tokenizer, kept};
+
+fn form(whole: bool) -> Vec<u8> {
+    let (regex, _) = Pattern::KNOWN[2];
+    let file = small("null", &split_by(regex), whole, false);
+    let tokenizer = Tokenizer::parse("tokenizer.json", file.as_bytes()).unwrap();
+    assert!(matches!(tokenizer.model, Model::ByteLevel(_)));
+    tokenizer.kept().unwrap()
+}
+
+/// Uses every table of it.
+fn used(form: &[u8]) -> bool {
+    let Some(read) = kept::read(form) else {
+        return false;
+    };
+    let model = read.model;
+    let text = format!("the thing's 123 \u{e9}| <s> {}", "abc ".repeat(40));
+    let mut ids = Vec::new();
+    model.encode(&text, true, |some| ids.extend_from_slice(some));
+    ids.extend([0, 255, 256, u32::MAX]);
+    model.decode(&ids);
+    model.decoded_bytes(&ids);
+    true
+}
+
+#[test]
+fn what_is_cut_is_no_tokenizer() {
+    let whole = form(true);
+    assert!(used(&whole));
+    for length in 0..whole.len() {
+        assert!(!used(&whole[..length]), "{length}");
+    }
+    assert!(!used(&[&whole[..], b"\0"].concat()));
+}
+
+#[test]
+fn what_is_damaged_is_no_tokenizer_or_one_that_holds_together() {
+    let whole = form(true);
+    let mut taken = 0;
+    for at in 0..whole.len() {
+        for changed in [whole[at] ^ 1, whole[at] ^ 0x80, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] = changed;
+            taken += u32::from(used(&bytes));
+        }
+    }
+    // Most changes are of an id into another one, which only a digest tells.
+    assert!(taken > 0);
+}
+
+#[test]
+fn what_depends_on_more_than_its_file_is_not_kept() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden");
+    for file in ["small.tiktoken", "llama.model"] {
+        let bytes = std::fs::read(folder.join(file)).unwrap();
+        let name = file.replace("small", "cl100k_base");
+        let tokenizer = Tokenizer::parse(&name, &bytes).unwrap();
+        assert!(tokenizer.kept().is_none(), "{file}");
+    }
+    assert!(Tokenizer::bytes().kept().is_none());
+}
+
+#[test]
+fn what_lies_beside_is_read_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (regex, _) = Pattern::KNOWN[2];
+    let file = small("null", &split_by(regex), false, false);
+    std::fs::write(folder.path().join("tokenizer.json"), file).unwrap();
+    let opened = Tokenizer::open(folder.path()).unwrap();
+    assert!(opened.chat_template().is_err());
+    let form = opened.kept().unwrap();
+    let template = folder.path().join("chat_template.jinja");
+    std::fs::write(template, "{{ messages[0].content }}").unwrap();
+    let again = Tokenizer::open_kept(folder.path(), &form).unwrap().unwrap();
+    assert!(again.chat_template().is_ok());
+    assert_eq!(
+        (again.name(), again.facts()),
+        (opened.name(), opened.facts())
+    );
+    assert!(
+        Tokenizer::open_kept(folder.path(), b"{}")
+            .unwrap()
+            .is_none()
+    );
+    let file = Tokenizer::file(folder.path()).unwrap();
+    assert_eq!(file, folder.path().join("tokenizer.json"));
+    let nothing = tempfile::tempdir().unwrap();
+    assert!(Tokenizer::open_kept(nothing.path(), &form).is_err());
+}
