@@ -259,7 +259,7 @@ impl Claim {
     /// `ttft`.
     pub fn figure(&self, figure: &Figure) -> Option<Stated> {
         match figure {
-            Figure::Whole(_) => self.stated(&figure.to_string()),
+            Figure::Whole(_) | Figure::Score(_) => self.stated(&figure.to_string()),
             Figure::Of(metric, statistic) => {
                 let theirs = self.definitions.iter().find_map(|(theirs, definition)| {
                     (definition.metric.as_deref() == Some(metric)).then_some(theirs)

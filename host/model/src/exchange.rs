@@ -168,7 +168,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What a record keeps of a sample. The prompt itself is not kept: the plan reproduces it.
+/// What a record keeps of a sample. The prompt itself is not kept, but for its end: the plan reproduces it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SampleFacts {
@@ -180,6 +180,9 @@ pub struct SampleFacts {
     /// Number of output tokens that were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
+    /// The end of what was asked, a few hundred characters, so that an answer can be read; only where scorers judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_end: Option<String>,
     /// What a scorer compares the answer with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<serde_json::Value>,
@@ -293,6 +296,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kind that a letter stands for in a record.
+    pub fn of_letter(letter: u8) -> Option<Self> {
+        letters::kind(letter)
+    }
+
     /// Whether such an event carries output: text, reasoning, a tool call, a vector or an order.
     pub fn is_output(self) -> bool {
         matches!(
@@ -347,17 +355,31 @@ mod letters {
         serializer.serialize_str(&text)
     }
 
+    /// The kind of each letter. A run's summary reads one for every event, so none is searched for.
+    const KINDS: [Option<Kind>; 128] = {
+        let mut kinds = [None; 128];
+        let mut at = 0;
+        while at < LETTERS.len() {
+            let (kind, letter) = LETTERS[at];
+            kinds[letter as usize] = Some(kind);
+            at += 1;
+        }
+        kinds
+    };
+
+    /// The kind of a letter, if it is one's.
+    pub fn kind(letter: u8) -> Option<Kind> {
+        KINDS.get(usize::from(letter)).copied().flatten()
+    }
+
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Kind>, D::Error> {
-        String::deserialize(deserializer)?
-            .chars()
-            .map(|c| {
-                LETTERS
-                    .iter()
-                    .find(|(_, letter)| *letter == c)
-                    .map(|(kind, _)| *kind)
-                    .ok_or_else(|| D::Error::custom(format!("unknown event kind `{c}`")))
-            })
-            .collect()
+        let text = String::deserialize(deserializer)?;
+        let kinds: Option<Vec<Kind>> = text.bytes().map(kind).collect();
+        kinds.ok_or_else(|| {
+            let is_unknown = |c: &char| u8::try_from(*c).ok().and_then(kind).is_none();
+            let unknown = text.chars().find(is_unknown).unwrap_or_default();
+            D::Error::custom(format!("unknown event kind `{unknown}`"))
+        })
     }
 }
 
@@ -390,11 +412,12 @@ impl Events {
 
     /// The events in order of arrival.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Event> + '_ {
-        (0..self.at.len()).map(|i| Event {
-            at: self.at[i],
-            kind: self.kind[i],
+        let columns = self.at.iter().zip(&self.kind).zip(&self.bytes);
+        columns.enumerate().map(|(i, ((at, kind), bytes))| Event {
+            at: *at,
+            kind: *kind,
             tokens: self.tokens.get(i).copied().flatten(),
-            bytes: self.bytes[i],
+            bytes: *bytes,
         })
     }
 

@@ -1,10 +1,21 @@
 //! What is found out after a run, over its records: token counts of our own, and scores.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use result::summary::{Column, Score};
+use result::summary::Column;
+use scenario::plan::PlannedPlugin;
+
+/// The mean of one score.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Mean {
+    /// Mean over the judged answers.
+    pub mean: f64,
+    /// Number of judged answers.
+    pub count: u64,
+}
 
 /// What tokenizer and scorers made of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,8 +28,11 @@ pub struct Assessment {
     pub reasoning: Column<u32>,
     /// Each score by its name, of each measured answer by the exchange's index.
     pub scores: BTreeMap<String, Column<f64>>,
+    /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's index, in order.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unscored: BTreeMap<String, Vec<u64>>,
     /// The mean of each score.
-    pub means: BTreeMap<String, Score>,
+    pub means: BTreeMap<String, Mean>,
     /// Scores of the run as a whole.
     pub run_scores: BTreeMap<String, f64>,
     /// What scorers failed with, the first hundred times; exchanges they failed on have no score of
@@ -45,5 +59,92 @@ impl Assessment {
         } else {
             self.further_errors += 1;
         }
+    }
+}
+
+/// Scores that were given to a saved run, beside those that it had (`runner score`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Later {
+    /// When, in UTC.
+    pub at: String,
+    /// The scorers.
+    pub scorers: Vec<PlannedPlugin>,
+    /// Each score by its name, of each measured answer by the exchange's index.
+    pub scores: BTreeMap<String, Column<f64>>,
+    /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's index, in order.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unscored: BTreeMap<String, Vec<u64>>,
+    /// Scores of the run as a whole.
+    pub run_scores: BTreeMap<String, f64>,
+    /// How often scorers failed.
+    #[serde(default)]
+    pub errors: u64,
+}
+
+impl Later {
+    /// What was judged later. A score whose name the run has already gets another, so that no score is lost: `exact-match.2`.
+    /// Second, the old and the new name of each such score.
+    pub fn of(
+        at: String,
+        scorers: Vec<PlannedPlugin>,
+        judged: Assessment,
+        taken: &BTreeSet<String>,
+    ) -> (Self, Vec<(String, String)>) {
+        let errors = judged.error_count();
+        let names = judged.scores.keys().chain(judged.run_scores.keys());
+        let mut taken = taken.clone();
+        let mut named: BTreeMap<String, String> = BTreeMap::new();
+        for name in names {
+            let mut candidates = (2_u64..).map(|number| format!("{name}.{number}"));
+            let free = match taken.contains(name) {
+                false => Some(name.clone()),
+                true => candidates.find(|candidate| !taken.contains(candidate)),
+            };
+            let free = free.unwrap_or_else(|| name.clone());
+            taken.insert(free.clone());
+            named.insert(name.clone(), free);
+        }
+        let new = |name: String| named.get(&name).cloned().unwrap_or(name);
+        let later = Later {
+            at,
+            scorers,
+            scores: (judged.scores.into_iter())
+                .map(|(name, column)| (new(name), column))
+                .collect(),
+            unscored: (judged.unscored.into_iter())
+                .map(|(name, failed)| (new(name), failed))
+                .collect(),
+            run_scores: (judged.run_scores.into_iter())
+                .map(|(name, value)| (new(name), value))
+                .collect(),
+            errors,
+        };
+        let renamed = named.into_iter().filter(|(old, new)| old != new);
+        (later, renamed.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_that_come_later_take_no_name_from_those_that_are_there() {
+        let judged = Assessment {
+            scores: ["exact-match", "sane"]
+                .map(|name| (name.to_owned(), [(0, 1.0)].into()))
+                .into(),
+            unscored: [("exact-match".to_owned(), vec![1])].into(),
+            run_scores: [("needle:4k".to_owned(), 0.5)].into(),
+            ..Assessment::default()
+        };
+        let taken = ["exact-match", "exact-match.2", "needle:4k"].map(str::to_owned);
+        let (later, renamed) = Later::of(String::new(), Vec::new(), judged, &taken.into());
+        let names: Vec<&str> = later.scores.keys().map(String::as_str).collect();
+        assert_eq!(names, ["exact-match.3", "sane"]);
+        assert_eq!(later.unscored["exact-match.3"], [1]);
+        assert_eq!(later.run_scores["needle:4k.2"], 0.5);
+        assert_eq!(renamed.len(), 2);
     }
 }

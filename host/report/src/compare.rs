@@ -12,6 +12,7 @@ pub mod condition;
 pub mod estimate;
 mod prompts;
 mod row;
+mod scores;
 mod side;
 pub mod variation;
 
@@ -36,6 +37,7 @@ pub use comparable::{Compatibility, Difference, Kind, Obstacle};
 pub use condition::{Condition, Outcome};
 pub use prompts::Places;
 pub use row::{Ends, Judgement, NoInterval, Row};
+pub use scores::{Answers, Flipped, Paired, PairedBy, flipped};
 pub use side::{Measured, Side, Stated};
 pub use variation::Variation;
 

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 
 use super::chart::number;
 use super::plain;
-use crate::compare::{Compared, Kind, Method, Obstacle, Pair, Row, SideFacts};
+use crate::compare::{Compared, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts};
 
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,6 +276,14 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
             ));
         }
     }
+    notes.extend(pair.figures.iter().filter_map(|row| {
+        let unpaired = "no sample was judged in both runs, so nothing is paired and nothing is judged: runs with other samples differ by these alone";
+        match (&row.paired, row.no_interval) {
+            (Some(paired), _) => Some(format!("{}: {}.", row.figure, paired.words(&pair.side))),
+            (None, Some(NoInterval::Unpaired)) => Some(format!("{}: {unpaired}.", row.figure)),
+            _ => None,
+        }
+    }));
     if pair.figures.iter().any(|row| row.walks) {
         notes.push("~ This metric grew or wandered during the runs, as in a queue that never empties, so each run counts as a single sample: the interval is wide, and repeats make it narrower.".to_owned());
     }

@@ -2,12 +2,13 @@
 //!
 //! `plan.json` and `environment.json` are written before the first request, the records (`record`) and the samples of
 //! devices (`telemetry`) during the run, and `status.json`, `client.json`, `server.json`, `dataset.json`, `cache.json`,
-//! `assessment.json` and `summary.json` after it. However the run ends, the files written until then are readable: the
+//! `assessment.json` and `summary.json` after it. `scores.json` has what was judged later, if anything was. However the run ends, the files written until then are readable: the
 //! summary is a function of the other files.
 
 mod below;
 mod facts;
 mod kept;
+mod later;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -27,11 +28,13 @@ use model::clean;
 use model::exchange::{Exchange, Phase};
 use model::timings::Reached;
 use result::summary::cache::Cache;
-use result::summary::{Client, Damage, Dataset, Fleet, RunFacts, Server, Summary};
+use result::summary::{Client, Damage, Dataset, Fleet, RunFacts, Server, Summary, Survey};
 use scenario::plan::Plan;
 
 pub use below::runs;
 pub use facts::facts;
+
+use facts::add_later;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
@@ -384,12 +387,13 @@ impl RunFolder {
         let plan = self.plan()?;
         // A run that was killed has none of these, and is reported all the same.
         let status = self.status()?;
-        let assessment: Assessment = self.read_if_there(ASSESSMENT)?.unwrap_or_default();
+        let assessment = self.assessment()?;
         let unsent = status.as_ref().map_or(0, |status| status.unsent);
         let cut = |status: &Status| status.interrupted || status.error.is_some();
         let interrupted = status.as_ref().is_none_or(cut);
         let mut facts = facts(&plan, assessment, interrupted);
         facts.run.damage = self.damage(status.as_ref())?;
+        add_later(&mut facts, self.later()?);
         Ok(RunFacts {
             unsent,
             fleet: self.read_if_there(FLEET)?,
@@ -424,6 +428,18 @@ impl RunFolder {
     /// If the records cannot be read.
     pub fn summarize(&self, facts: &RunFacts) -> Result<Summary, FolderError> {
         Summary::read(facts, || self.read())
+    }
+
+    /// The same where the records were read before, and surveyed then.
+    ///
+    /// # Errors
+    /// If the records cannot be read.
+    pub fn summarize_surveyed(
+        &self,
+        facts: &RunFacts,
+        survey: Survey,
+    ) -> Result<Summary, FolderError> {
+        Summary::read_surveyed(facts, survey, self.read()?)
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), FolderError> {

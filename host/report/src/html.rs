@@ -58,6 +58,8 @@ struct Page {
     obstacles: Vec<String>,
     chart_groups: Vec<ChartGroup>,
     grouped: Vec<figures::Table>,
+    /// Whether any run has bad answers to show.
+    worst: bool,
     differences: Vec<plan::Difference>,
     definitions: Vec<Definition>,
 }
@@ -123,9 +125,15 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, min
     if !grouped.is_empty() {
         sections.push(section("groups", "Groups"));
     }
+    let summaries = runs.iter().map(|run| &run.reported.summary);
+    let mut scores = summaries.flat_map(|summary| summary.scores.values());
+    let worst = scores.any(|score| !score.examples.is_empty());
     sections.extend([
         section("all", "All figures"),
         section("failures", "Failures"),
+    ]);
+    sections.extend(worst.then(|| section("worst", "Worst answers")));
+    sections.extend([
         section("how", "How it was run"),
         section("definitions", "Definitions"),
     ]);
@@ -141,6 +149,7 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, min
         obstacles: compared.map_or_else(Vec::new, |compared| beside::obstacles(runs, compared)),
         chart_groups,
         grouped,
+        worst,
         differences: plan::differences(runs),
         definitions: definitions(runs),
     };

@@ -3,13 +3,14 @@
 use result::figure::{Figure, Statistic, WHOLE};
 
 /// A figure by its name, with its unit: `Output token throughput (tok/s)` for `throughput.output-tokens-per-s`, `P99 TTFT
-/// (ms)` for `ttft.p99`. What is no figure, such as a scorer's mean, keeps its name.
+/// (ms)` for `ttft.p99`. Scores and what is no figure keep their names.
 pub fn label(name: &str) -> String {
     let Ok(figure) = name.parse::<Figure>() else {
         return name.to_owned();
     };
     let words = match &figure {
         Figure::Whole(place) => WHOLE[*place].label.to_owned(),
+        Figure::Score(_) => figure.to_string(),
         Figure::Of(metric, statistic) => {
             let metric = match metric.len() {
                 // The short ones are abbreviations.

@@ -5,6 +5,7 @@
 //! This crate owns these forms, the folder of a run and its records, and comparisons of runs. It leaves every figure
 //! to `result`.
 
+pub mod agreed;
 pub mod assessment;
 pub mod chart;
 pub mod charts;

@@ -5,6 +5,7 @@
 //! are all that were written.
 
 mod check;
+mod columns;
 pub(crate) mod lines;
 mod merge;
 
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::private;
+use columns::Columns;
 use lines::Lines;
 use model::exchange::Exchange;
 
@@ -229,9 +231,10 @@ pub fn in_lines(lines: impl BufRead) -> impl Iterator<Item = Exchange> {
 
 fn readable(mut lines: Lines<impl BufRead>) -> impl Iterator<Item = Exchange> {
     let mut unreadable = 0;
+    let mut parser = Parser::default();
     std::iter::from_fn(move || {
         while unreadable < MOST_UNREADABLE {
-            match parsed(lines.next_line().ok()??) {
+            match parser.parsed(lines.next_line().ok()??) {
                 Ok(exchange) => {
                     unreadable = 0;
                     return Some(exchange);
@@ -243,11 +246,26 @@ fn readable(mut lines: Lines<impl BufRead>) -> impl Iterator<Item = Exchange> {
     })
 }
 
-/// The record in a line.
-fn parsed(line: &[u8]) -> Result<Exchange, String> {
-    match serde_json::from_slice::<Exchange>(line) {
-        Ok(exchange) if exchange.events.is_consistent() => Ok(exchange),
-        Ok(_) => Err("its event columns have different lengths".to_owned()),
-        Err(cause) => Err(cause.to_string()),
+/// Reads records from lines, one after the other.
+#[derive(Default)]
+pub(crate) struct Parser {
+    columns: Columns,
+}
+
+impl Parser {
+    /// The record in a line.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn parsed(&mut self, line: &[u8]) -> Result<Exchange, String> {
+        let read = match self.columns.parsed(line) {
+            Some(exchange) => Ok(exchange),
+            None => serde_json::from_slice::<Exchange>(line),
+        };
+        match read {
+            Ok(exchange) if exchange.events.is_consistent() => Ok(exchange),
+            Ok(_) => Err("its event columns have different lengths".to_owned()),
+            Err(cause) => Err(cause.to_string()),
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use schemars::schema_for;
 
+use crate::agreed::Agreed;
 use crate::compare::Compared;
 use crate::outlook::Outlook;
 use crate::probe::Probe;
@@ -13,12 +14,13 @@ use model::exchange::Exchange;
 use result::summary::Summary;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "summary",
     "exchange",
     "devices",
     "audit",
     "comparison",
+    "agreement",
     "repeats",
     "outlook",
     "probe",
@@ -36,6 +38,7 @@ pub fn schema(name: &str) -> Option<String> {
         "devices" => schema_for!(devices::Entry),
         "audit" => schema_for!(audit::Report),
         "comparison" => schema_for!(Compared),
+        "agreement" => schema_for!(Agreed),
         "repeats" => schema_for!(Repeats),
         "outlook" => schema_for!(Outlook),
         "probe" => schema_for!(Probe),

@@ -13,6 +13,7 @@
 mod devices;
 mod outcomes;
 mod padded;
+mod scores;
 mod sessions;
 pub mod sglang;
 mod steady;
@@ -55,11 +56,18 @@ pub fn text(summary: &Summary) -> String {
     devices::cost(&mut block, summary);
     cache(&mut block, summary);
     outcomes::failures(&mut block, summary);
-    scores(&mut block, summary);
+    scores::scores(&mut block, summary);
     plugins(&mut block, summary);
     thresholds(&mut block, summary);
     verdict(&mut block, summary);
     let _ = writeln!(block.text, "{:=^50}", "");
+    block.text
+}
+
+/// The scores alone, as in the text of the whole result; empty if there are none.
+pub fn scores_alone(summary: &Summary) -> String {
+    let mut block = Block::default();
+    scores::scores(&mut block, summary);
     block.text
 }
 
@@ -346,19 +354,6 @@ fn sources(counted: &Counted) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn scores(block: &mut Block, summary: &Summary) {
-    block.section("Scores");
-    for (name, score) in &summary.scores {
-        block.line(
-            &format!("{name} (mean of {}):", score.count),
-            Some(decimals(score.mean)),
-        );
-    }
-    for (name, value) in &summary.run_scores {
-        block.line(&format!("{name}:"), Some(decimals(*value)));
-    }
-}
-
 fn plugins(block: &mut Block, summary: &Summary) {
     block.section("Plugins");
     for plugin in &summary.run.plugins {
@@ -381,11 +376,6 @@ fn thresholds(block: &mut Block, summary: &Summary) {
             Some(words.collect::<Vec<_>>().join(", ")),
         );
     }
-}
-
-/// Scores are often shares, so they have four decimals, while times have two.
-fn decimals(score: f64) -> String {
-    format!("{score:.4}")
 }
 
 fn verdict(block: &mut Block, summary: &Summary) {

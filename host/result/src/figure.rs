@@ -4,6 +4,7 @@
 //! A name is the figure's path in the summary's JSON: a metric of the catalogue with a statistic, or
 //! a section with a key. `metric` defines the metrics, `summary` computes the figures.
 
+mod score;
 mod whole;
 
 use std::fmt;
@@ -15,6 +16,8 @@ use crate::metric::{self, Metric, Unit};
 use crate::summary::{Distribution, Summary, percentile_name};
 use model::nearest;
 
+pub use score::better as score_is_better;
+pub(crate) use score::there_are as scores_there_are;
 pub use whole::{WHOLE, Whole};
 
 /// The name of a figure.
@@ -25,6 +28,8 @@ pub enum Figure {
     Of(&'static str, Statistic),
     /// A figure of the run as a whole, by its place in [`WHOLE`].
     Whole(usize),
+    /// A score by its name, `score.exact-match`: the mean over the judged answers, or a score of the run as a whole.
+    Score(String),
 }
 
 /// What is taken of a metric's samples.
@@ -62,15 +67,18 @@ impl Figure {
         match self {
             Figure::Of(metric, statistic) => summary.metric(metric)?.statistic(*statistic),
             Figure::Whole(place) => (WHOLE[*place].read)(summary),
+            Figure::Score(name) => score::read(name, summary),
         }
     }
 
     /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a latency of
-    /// theirs is infinite, a speed is zero. The same value if there are none, and for token counts.
+    /// theirs is infinite, a speed is zero, an answer wrong. The same value if there are none, and for token counts.
     pub fn read_with_failures(&self, summary: &Summary) -> Option<f64> {
         let own = self.read(summary)?;
-        let Figure::Of(metric, statistic) = self else {
-            return Some(own);
+        let (metric, statistic) = match self {
+            Figure::Of(metric, statistic) => (metric, statistic),
+            Figure::Whole(_) => return Some(own),
+            Figure::Score(name) => return Some(score::with_failures(name, summary).unwrap_or(own)),
         };
         match &summary.metric(metric)?.with_failures {
             Some(all) => all.statistic(*statistic),
@@ -86,6 +94,7 @@ impl Figure {
                 Some(unit) => unit.symbol(),
             },
             Figure::Whole(place) => WHOLE[*place].unit,
+            Figure::Score(_) => "",
         }
     }
 
@@ -99,6 +108,7 @@ impl Figure {
                 _ => Neither,
             },
             Figure::Whole(place) => WHOLE[*place].better,
+            Figure::Score(name) => score::better(name),
         }
     }
 }
@@ -108,6 +118,7 @@ impl fmt::Display for Figure {
         match self {
             Figure::Of(metric, statistic) => write!(f, "{metric}.{statistic}"),
             Figure::Whole(place) => f.write_str(WHOLE[*place].name),
+            Figure::Score(name) => write!(f, "{}{name}", score::PREFIX),
         }
     }
 }
@@ -158,6 +169,11 @@ impl FromStr for Figure {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(place) = WHOLE.iter().position(|whole| whole.name == text) {
             return Ok(Figure::Whole(place));
+        }
+        match text.strip_prefix(score::PREFIX) {
+            Some("") => return Err(score::unnamed(text)),
+            Some(name) => return Ok(Figure::Score(name.to_owned())),
+            None => {}
         }
         let Some((name, statistic)) = text.split_once('.') else {
             return Err(match metric::by_name(text) {
@@ -245,6 +261,7 @@ mod tests {
         let names = WHOLE
             .iter()
             .map(|whole| whole.name.to_owned())
+            .chain(["score.needle:4k 50%".to_owned()])
             .chain(metrics);
         for name in names {
             assert_eq!(
@@ -269,6 +286,7 @@ mod tests {
             ),
             ("ttft.p100", "is not a statistic"),
             ("ttft.q99", "a percentile such as p99"),
+            ("score.", "name the score"),
         ] {
             let error = text.parse::<Figure>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

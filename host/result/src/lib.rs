@@ -8,6 +8,7 @@
 #[cfg(test)]
 extern crate self as result;
 
+pub mod agreement;
 pub mod figure;
 pub mod finding;
 pub mod metric;

@@ -7,9 +7,11 @@
 
 pub mod beta;
 pub mod blocks;
+pub mod clusters;
 pub mod dependence;
 pub mod histogram;
 pub mod interval;
+pub mod share;
 pub mod spread;
 pub mod student;
 

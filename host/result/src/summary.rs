@@ -28,6 +28,7 @@ mod load;
 mod messages;
 mod reasoning;
 mod requests;
+mod scores;
 pub mod server;
 mod sessions;
 mod steady;
@@ -52,7 +53,7 @@ pub use client::Client;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS};
 pub use dataset::{Dataset, Remark, Treatment};
-pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Score, Tokenizer, Used};
+pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use fleet::Fleet;
 pub use goodput::{Attainment, Goodput};
@@ -62,9 +63,11 @@ pub use load::Arrivals;
 pub use messages::Message;
 pub use reasoning::Reasoning;
 pub use requests::{Failures, Requests};
+pub use scores::{By, Example, Score, ScoredGroup, Unjudged};
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
+pub use survey::Survey;
 pub use telemetry::{Cost, Devices, Price};
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 
@@ -137,7 +140,7 @@ pub struct Summary {
     pub cache: Option<cache::Cache>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
-    /// Scores of the answers by name: means over the answers that a scorer judged.
+    /// Scores of the answers by name: means over the answers that a scorer judged, with how sure they are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, Score>,
     /// Scores of the run as a whole, by name.
@@ -302,15 +305,30 @@ impl Summary {
         E: Borrow<Exchange>,
         I: Iterator<Item = Result<E, X>>,
     {
-        let mut survey = survey::Survey::of(&facts.run);
+        let mut survey = Survey::of(&facts.run);
         for exchange in open()? {
             survey.add(exchange?.borrow());
         }
+        Summary::read_surveyed(facts, survey, open()?)
+    }
+
+    /// The same where the first pass was made already, over the same exchanges or the first of them.
+    ///
+    /// # Errors
+    /// The first error of reading.
+    pub fn read_surveyed<E, X>(
+        facts: &RunFacts,
+        survey: Survey,
+        exchanges: impl Iterator<Item = Result<E, X>>,
+    ) -> Result<Summary, X>
+    where
+        E: Borrow<Exchange>,
+    {
         let surveyed = survey.finish(&facts.run);
         // Records of a run that goes on may have grown; both passes are over the same ones.
         let seen = surveyed.seen;
         let mut gather = gather::Gather::new(facts, surveyed);
-        for exchange in open()?.take(seen) {
+        for exchange in exchanges.take(seen) {
             gather.add(exchange?.borrow());
         }
         let mut summary = gather.finish();

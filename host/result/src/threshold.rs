@@ -4,7 +4,7 @@
 //! A figure that was not measured meets no threshold, and neither does an invalid run: a gate must
 //! not open for figures that cannot be trusted. For the same reason, requests that failed or were not
 //! sent count as infinitely slow, and as a speed of zero: otherwise a gate on latency opens further
-//! with each slow request that fails. The command line derives the exit code.
+//! with each slow request that fails; and an answer that did not come counts as a wrong one. The command line derives the exit code.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::figure::Figure;
+use crate::figure::{self, Figure};
 use crate::finding::Verdict;
 use crate::metric::{self, Of};
 use crate::summary::Summary;
@@ -82,7 +82,12 @@ impl Checked {
             let because = self.because.as_deref().unwrap_or("requests failed");
             return format!("infinite, because {because}");
         }
-        let seen = self.seen.map(|seen| format!("{seen:.2}"));
+        // Scores are mostly shares, of which two decimals hide what a limit is about.
+        let decimals = match self.threshold.starts_with("score.") {
+            true => 4,
+            false => 2,
+        };
+        let seen = self.seen.map(|seen| format!("{seen:.decimals$}"));
         let parts: Vec<String> = seen.into_iter().chain(self.because.clone()).collect();
         parts.join(", ")
     }
@@ -139,7 +144,10 @@ impl Threshold {
             }
             Threshold::Figure(figure, relation, limit) => {
                 let Some(seen) = figure.read_with_failures(summary) else {
-                    checked.because = Some("not measured".to_owned());
+                    checked.because = Some(match figure {
+                        Figure::Score(_) => figure::scores_there_are(summary),
+                        Figure::Of(..) | Figure::Whole(_) => "not measured".to_owned(),
+                    });
                     return checked;
                 };
                 let is_invalid = summary.verdict == Verdict::Invalid;
@@ -162,8 +170,15 @@ impl Threshold {
 
 /// How requests that failed or were not sent make a figure what it is, and what it is without them.
 fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Option<String> {
-    let Figure::Of(name, _) = figure else {
-        return None;
+    let name = match figure {
+        Figure::Of(name, _) => name,
+        Figure::Whole(_) => return None,
+        Figure::Score(_) => {
+            let (failed, total) = (summary.requests.failed, summary.requests.total);
+            return Some(format!(
+                "with the {failed} of {total} requests that failed or were not sent counted as wrong; {without:.4} over those judged"
+            ));
+        }
     };
     let metric = metric::by_name(name)?;
     let count = summary.metric(name)?.with_failures.as_ref()?.requests;
@@ -332,6 +347,7 @@ mod tests {
                 "requests.success-share >= 99.9%",
                 "requests.success-share >= 0.999",
             ),
+            ("score.final-number>=81%", "score.final-number >= 0.81"),
             ("verdict <= suspect", "verdict <= suspect"),
         ] {
             assert_eq!(threshold(text).to_string(), written);

@@ -41,6 +41,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
             history: None,
             adapter: None,
             request_bytes: u64::from(served.work.prompt_tokens) * 4,
+            prompt_end: None,
             request_digest: format!("{index:016x}"),
         },
         due: served.sent,

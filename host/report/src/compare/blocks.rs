@@ -345,6 +345,8 @@ impl Blocked {
                 }
             }
             Figure::Whole(place) => self.whole(WHOLE[*place].name),
+            // Scores are paired by sample.
+            Figure::Score(_) => None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::side::{LATENCIES, metric_of};
 use audit::claim::Claim;
-use result::figure::{Figure, Statistic, WHOLE};
+use result::figure::{Better, Figure, Statistic, WHOLE};
 use result::metric;
 use result::summary::Summary;
 
@@ -49,6 +49,7 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
                 .flat_map(|metric| STATISTICS.map(|statistic| Figure::Of(metric.name, statistic)));
             latencies
                 .chain(wholes(|name| WHOLES.contains(&name)))
+                .chain(scores(summaries).filter(|score| score.better() != Better::Neither))
                 .collect()
         }
         Choice::All => {
@@ -69,6 +70,8 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
             metrics
                 .flat_map(|metric| of(metric.name))
                 .chain(wholes(|_| true))
+                .chain(scores(summaries))
+                .chain(run_scores(summaries))
                 .collect()
         }
     }
@@ -97,6 +100,22 @@ fn statistics(summaries: &[&Summary]) -> Vec<Statistic> {
         .chain(percentiles)
         .chain([Statistic::Std, Statistic::Min, Statistic::Max])
         .collect()
+}
+
+/// The scores of answers that any of the runs has.
+fn scores(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
+    let names = summaries.iter().flat_map(|summary| summary.scores.keys());
+    let names: BTreeSet<String> = names.cloned().collect();
+    names.into_iter().map(Figure::Score)
+}
+
+/// The scores of runs as a whole.
+fn run_scores(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
+    let names = summaries
+        .iter()
+        .flat_map(|summary| summary.run_scores.keys());
+    let names: BTreeSet<String> = names.cloned().collect();
+    names.into_iter().map(Figure::Score)
 }
 
 fn wholes(keep: impl Fn(&str) -> bool) -> impl Iterator<Item = Figure> {

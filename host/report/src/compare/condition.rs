@@ -188,13 +188,25 @@ impl Condition {
             };
             return outcome(false, true, who);
         };
+        // A gate that cannot see what it guards must not stand open.
+        if row.no_interval == Some(NoInterval::Unpaired) {
+            let words = "no sample was judged in both runs, so nothing is paired".to_owned();
+            return outcome(false, true, words);
+        }
         let unit = if row.unit.is_empty() {
             String::new()
         } else {
             format!(" {}", row.unit)
         };
         let percent = row.percent.map(|percent| format!(" ({percent:+.1} %)"));
-        let seen = format!("{difference:+.2}{unit}{}", percent.unwrap_or_default());
+        let decimals = match self.figure {
+            Figure::Score(_) => 4,
+            Figure::Of(..) | Figure::Whole(_) => 2,
+        };
+        let seen = format!(
+            "{difference:+.decimals$}{unit}{}",
+            percent.unwrap_or_default()
+        );
         let reached = match self.limit {
             // Of nothing, any change for the worse is more than any share.
             Limit::Percent(limit) => match row.percent {
@@ -255,6 +267,8 @@ mod tests {
             ("throughput.requests-per-s -0.5req/s", Limit::Absolute(-0.5)),
             ("requests.success-share -0.01", Limit::Absolute(-0.01)),
             ("requests.failed +0", Limit::Absolute(0.0)),
+            ("score.final-number -1%", Limit::Percent(-1.0)),
+            ("score.final-number-unparsed +0.01", Limit::Absolute(0.01)),
         ] {
             let condition: Condition = text.parse().unwrap();
             assert_eq!(condition.limit, limit, "{text}");

@@ -1,5 +1,6 @@
 //! Runs for tests: plans written by hand, and exchanges of an engine with places and a queue.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use rand_mt::Mt64;
@@ -12,7 +13,7 @@ use crate::folder;
 use model::exchange::{Exchange, Kind};
 use model::units::Nanos;
 use result::figure::Figure;
-use result::summary::{RunFacts, Summary};
+use result::summary::{Column, RunFacts, Summary};
 use scenario::plan::Plan;
 
 /// A plan of 300 random prompts, with some of its keys replaced: `load.seed` and a value.
@@ -120,7 +121,18 @@ fn exchange(index: u64, due: f64, events: &[(f64, Kind)], tokens: u32) -> Exchan
 
 /// A run of a plan with those exchanges.
 pub(super) fn measured(folder: &str, plan: Plan, exchanges: &[Exchange]) -> Measured {
+    scored(folder, plan, exchanges, BTreeMap::new())
+}
+
+/// The same, whose answers have scores.
+pub(super) fn scored(
+    folder: &str,
+    plan: Plan,
+    exchanges: &[Exchange],
+    scores: BTreeMap<String, Column<f64>>,
+) -> Measured {
     let facts = RunFacts {
+        scores,
         run: result::summary::Run {
             measure_start: Some(Nanos(1_000_000_000)),
             ..folder::facts(&plan, Default::default(), false).run

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::{Draws, Estimate, between_runs, is_same, shown};
+use super::scores::{Paired, Pairing, pairing};
 use super::side::Side;
 use super::variation::Variation;
 use result::figure::{Better, Figure, Statistic};
@@ -46,6 +47,9 @@ pub struct Row {
     /// Its interval is wide, and repeats make it narrower.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub walks: bool,
+    /// Of a score that both runs have: the answers to the same samples, from which the figures of this row come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired: Option<Paired>,
     /// The judgement; absent for figures where neither more nor less is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judgement: Option<Judgement>,
@@ -105,6 +109,8 @@ pub enum NoInterval {
     FewBlocks,
     /// A single run per side does not provide one; repeats do.
     OneRun,
+    /// It is a score, and no sample was judged in both runs.
+    Unpaired,
     /// Fewer than two of the repeats that show how much runs vary have the figure.
     Variation,
 }
@@ -119,6 +125,7 @@ impl NoInterval {
             NoInterval::FewSamples => "too few samples beyond it",
             NoInterval::FewBlocks => "samples beyond it in too few blocks",
             NoInterval::OneRun => "not known from one run per side",
+            NoInterval::Unpaired => "no sample was judged in both runs",
             NoInterval::Variation => "not in the repeats that show how runs vary",
         }
     }
@@ -137,14 +144,25 @@ pub(super) struct Means<'a> {
 
 /// A figure of two sides, not judged yet.
 pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row {
-    let (baseline, value) = (a.value(figure), b.value(figure));
+    let pairing = match figure {
+        Figure::Score(name) => pairing(name, [a, b]),
+        Figure::Of(..) | Figure::Whole(_) => Ok(None),
+    };
+    let (baseline, value) = match &pairing {
+        Ok(Some(Pairing { means: [a, b], .. })) => (Some(*a), Some(*b)),
+        _ => (a.value(figure), b.value(figure)),
+    };
     let both = baseline.zip(value);
     // What rounding leaves of equal figures is no difference.
     let both = both.map(|(a, b)| (a, if is_same(a, b) { a } else { b }));
     let difference = both.map(|(a, b)| b - a);
     let estimate = match both {
         None => Err(NoInterval::Absent),
-        Some(figures) => estimate(figure, [a, b], means, figures.into()),
+        Some(figures) => match &pairing {
+            Ok(Some(pairing)) => pairing.estimate.ok_or(NoInterval::FewRequests),
+            Ok(None) => estimate(figure, [a, b], means, figures.into()),
+            Err(why) => Err(*why),
+        },
     };
     let (estimate, no_interval) = match estimate {
         Ok(estimate) => (Some(estimate), None),
@@ -170,6 +188,7 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
             .map(|((estimate, within), (a, b))| estimate.is_within(b - a, within * a.abs())),
         probability: estimate.map(|estimate| estimate.probability),
         walks: estimate.is_some_and(|estimate| estimate.walks),
+        paired: pairing.ok().flatten().map(|pairing| pairing.paired),
         judgement: None,
         no_interval,
     }
@@ -199,7 +218,7 @@ fn estimate(
     let taken = |figure: &Figure| a.taken(figure).zip(b.taken(figure));
     let means = match figure {
         Figure::Of(metric, _) => taken(&Figure::Of(metric, Statistic::Mean)),
-        Figure::Whole(_) => None,
+        Figure::Whole(_) | Figure::Score(_) => None,
     };
     let means = means.as_ref().map(|(a, b)| [a, b]);
     let (a, b) = taken(figure).ok_or(NoInterval::OneRun)?;

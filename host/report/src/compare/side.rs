@@ -3,6 +3,7 @@
 use super::blocks::{Blocked, Cutting, Taken};
 use super::estimate::mean;
 use super::prompts::{Places, Prompts};
+use super::scores::Answers;
 use crate::Reported;
 use audit::claim::Claim;
 use model::exchange::Exchange;
@@ -26,6 +27,8 @@ pub struct Measured {
     pub reported: Reported,
     /// Its prompts.
     pub prompts: Prompts,
+    /// Its judged answers.
+    pub answers: Answers,
     /// Its blocks; absent if runs are too short for any.
     pub blocked: Option<Blocked>,
 }
@@ -62,9 +65,11 @@ impl Measured {
             cutting.place_as(baseline);
         }
         let mut prompts = Prompts::default();
+        let mut answers = Answers::of(&facts.scores);
         for exchange in exchanges {
             let exchange = exchange?;
             prompts.add(&exchange);
+            answers.add(&exchange);
             if let Some(cutting) = &mut cutting {
                 cutting.add(&exchange);
             }
@@ -73,6 +78,7 @@ impl Measured {
             blocked: cutting.map(Cutting::finish),
             reported,
             prompts,
+            answers,
         })
     }
 }

@@ -1,8 +1,9 @@
 //! What a summary needs to know of a plan.
 
-use crate::assessment::Assessment;
+use crate::assessment::{Assessment, Later};
+use model::plugin::Kind;
 use model::session::History;
-use result::summary::{Loop, Run, RunFacts};
+use result::summary::{Loop, Run, RunFacts, Used};
 use scenario::plan::Plan;
 
 /// What a summary needs in addition to the exchanges, from the plan and the assessment of the answers.
@@ -42,7 +43,8 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         scorer_errors: assessment.error_count(),
         retokenized: assessment.retokenized,
         reasoning: assessment.reasoning,
-        scores: assessment.means,
+        scores: assessment.scores,
+        unscored: assessment.unscored,
         run_scores: assessment.run_scores,
         fleet: None,
         client: None,
@@ -50,5 +52,24 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         devices: None,
         dataset: None,
         cache: None,
+    }
+}
+
+/// Adds the scores that were given later to those of the run.
+pub(super) fn add_later(facts: &mut RunFacts, later: Vec<Later>) {
+    for later in later {
+        facts
+            .run
+            .plugins
+            .extend(later.scorers.iter().map(|scorer| Used {
+                kind: Kind::Scorer,
+                name: scorer.name.clone(),
+                version: scorer.version.clone(),
+                digest: scorer.digest.clone(),
+            }));
+        facts.scores.extend(later.scores);
+        facts.unscored.extend(later.unscored);
+        facts.run_scores.extend(later.run_scores);
+        facts.scorer_errors += later.errors;
     }
 }

@@ -1,6 +1,8 @@
 //! Several runs' figures side by side, each with its difference from the first run's. `compare` decides which
 //! differences are more than chance.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::figures::{self, HEADLINE};
@@ -66,10 +68,21 @@ pub(super) fn rows(runs: &[Shown], compared: &Comparison) -> Vec<Row> {
             row(Figure::Of(metric, statistic), label, Some(metric))
         })
     });
+    let names = runs.iter().flat_map(|run| {
+        let summary = &run.reported.summary;
+        summary.scores.keys().chain(summary.run_scores.keys())
+    });
+    let names: BTreeSet<&String> = names.collect();
+    let scores = names.into_iter().map(|name| {
+        let figure = Figure::Score(name.clone());
+        let label = figure.to_string();
+        row(figure, label, None)
+    });
     // What is better or worse comes before what only says how much there was.
     let (good, plain): (Vec<_>, Vec<_>) = whole.partition(|(better, _)| *better != Better::Neither);
     let wholes = good.into_iter().chain(plain).map(|(_, row)| row);
     of_metrics
+        .chain(scores)
         .chain(wholes)
         .filter(|row| row.cells.iter().any(|cell| !cell.value.is_empty()))
         .collect()

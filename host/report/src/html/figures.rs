@@ -6,7 +6,7 @@ use crate::chart::number::{count, fixed, percent, significant};
 use crate::charts::Shown;
 use result::figure::{Statistic, mirrored};
 use result::metric::{self, Unit};
-use result::summary::{Basis, Bounds, Distribution, Group, Loop, Summary};
+use result::summary::{Basis, Bounds, Distribution, Group, Loop, Score, ScoredGroup, Summary};
 
 /// The headline metrics, with their common names.
 pub(super) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
@@ -313,10 +313,7 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<Table> {
                 continue;
             }
             tables.push(Table {
-                title: match runs.len() {
-                    1 => title.to_owned(),
-                    _ => format!("{title}: {}", run.label),
-                },
+                title: titled(title, run, runs.len()),
                 heads: vec![
                     head,
                     "Requests",
@@ -333,8 +330,64 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<Table> {
                 rows: groups.iter().map(row).collect(),
             });
         }
+        tables.extend(scored(run, runs.len()));
     }
     tables
+}
+
+/// Tables of scores by turn and class, of a run that has them.
+fn scored(run: &Shown, runs: usize) -> Vec<Table> {
+    let scores = &run.reported.summary.scores;
+    let by_turn: fn(&Score) -> &[ScoredGroup] = |score| &score.by_turn;
+    let by_class: fn(&Score) -> &[ScoredGroup] = |score| &score.by_class;
+    let kinds = [
+        (
+            "Scores by turn of the conversation, from 0",
+            "Turn",
+            by_turn,
+        ),
+        ("Scores by class of sample", "Class", by_class),
+    ];
+    let tables = kinds.into_iter().filter_map(|(title, head, groups)| {
+        let rows = scores.iter().flat_map(|(name, score)| {
+            let groups = groups(score).iter();
+            groups.map(move |group| {
+                let mean = group.mean.map(|mean| fixed(mean, 4));
+                let between = |bounds: Bounds| bounds.words(" to ", |end| fixed(end, 4));
+                let others = || "all others".to_owned();
+                vec![
+                    group.name.clone().unwrap_or_else(others),
+                    name.clone(),
+                    count(group.count),
+                    mean.unwrap_or_default(),
+                    group.confidence.map(between).unwrap_or_default(),
+                    group.unjudged.words().unwrap_or_default(),
+                ]
+            })
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        (!rows.is_empty()).then(|| Table {
+            title: titled(title, run, runs),
+            heads: vec![
+                head,
+                "Score",
+                "Judged",
+                "Mean",
+                "95 % interval",
+                "Not judged",
+            ],
+            rows,
+        })
+    });
+    tables.collect()
+}
+
+/// A table's title, with the run's name where there are several.
+fn titled(title: &str, run: &Shown, runs: usize) -> String {
+    match runs {
+        1 => title.to_owned(),
+        _ => format!("{title}: {}", run.label),
+    }
 }
 
 fn row(group: &Group) -> Vec<String> {

@@ -9,7 +9,7 @@ use super::{Pair, pairs};
 use crate::chart::number::{count, fixed, percent, significant};
 use result::metric;
 use result::summary::server::Figure as Counted;
-use result::summary::{Reported, SteadyState, Summary};
+use result::summary::{Reported, Score, SteadyState, Summary};
 
 /// A few figures that belong together.
 #[derive(Serialize)]
@@ -339,10 +339,25 @@ fn server(summary: &Summary) -> Option<Part> {
     })
 }
 
+/// A score's mean, how sure it is, and of how many answers.
+fn scored(score: &Score) -> String {
+    let bounds = score.confidence;
+    let bounds = bounds.map(|bounds| format!(" ({})", bounds.words(" to ", |end| fixed(end, 4))));
+    let unjudged = score.unjudged.words();
+    let unjudged = unjudged.map(|words| format!("; not judged: {words}"));
+    format!(
+        "{}{}, mean of {}{}",
+        fixed(score.mean, 4),
+        bounds.unwrap_or_default(),
+        count(score.count),
+        unjudged.unwrap_or_default()
+    )
+}
+
 fn scores(summary: &Summary) -> Option<Part> {
     let means = summary.scores.iter().map(|(name, score)| Pair {
         name: name.clone(),
-        value: format!("{}, mean of {}", fixed(score.mean, 4), count(score.count)),
+        value: scored(score),
     });
     let whole = summary.run_scores.iter().map(|(name, value)| Pair {
         name: name.clone(),
@@ -351,7 +366,8 @@ fn scores(summary: &Summary) -> Option<Part> {
     let pairs: Vec<Pair> = means.chain(whole).collect();
     (!pairs.is_empty()).then_some(Part {
         title: "Scores",
-        words: None,
+        words: (!summary.scores.is_empty())
+            .then(|| "Means over the judged answers, with 95 % intervals.".to_owned()),
         pairs,
     })
 }

@@ -6,11 +6,12 @@ use serde::Serialize;
 use super::figures::{self, Metrics, Tile};
 use super::parts::{self, Part};
 use super::{Pair, pair, pairs, plan};
-use crate::chart::number::{count, significant};
+use crate::chart::number::{count, fixed, significant};
 use crate::chart::{Tone, swatch};
 use crate::charts::Shown;
 use crate::{Reported, plain};
 use result::finding::Verdict as Worth;
+use result::summary::Summary;
 
 #[derive(Serialize)]
 pub(super) struct Run {
@@ -29,6 +30,7 @@ pub(super) struct Run {
     metrics: Metrics,
     parts: Vec<Part>,
     failures: Vec<Failure>,
+    worst: Vec<Worst>,
     plan: Vec<Pair>,
     environment: Vec<Pair>,
     client: Vec<Pair>,
@@ -67,6 +69,36 @@ struct Failure {
     first: String,
     reasons: String,
     messages: Vec<String>,
+}
+
+/// A bad answer.
+#[derive(Serialize)]
+struct Worst {
+    score: String,
+    value: String,
+    sample: String,
+    prompt: String,
+    answer: String,
+    reference: String,
+}
+
+/// The worst answers of each score.
+fn worst(summary: &Summary) -> Vec<Worst> {
+    let scores = summary.scores.iter().flat_map(|(name, score)| {
+        let examples = score.examples.iter();
+        examples.map(move |example| Worst {
+            score: plain(name),
+            value: fixed(example.score, 4),
+            sample: format!("{}, request {}", plain(&example.id), example.index),
+            prompt: example
+                .prompt_end
+                .as_deref()
+                .map_or_else(String::new, |end| format!("…{}", plain(end))),
+            answer: plain(&example.answer),
+            reference: example.reference.as_deref().map(plain).unwrap_or_default(),
+        })
+    });
+    scores.collect()
 }
 
 #[derive(Serialize)]
@@ -177,6 +209,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
         metrics: figures::metrics(summary),
         parts: parts::parts(summary),
         failures: failures.collect(),
+        worst: worst(summary),
         plan: plan::settings(of),
         environment: plan::environment(&shown.reported),
         client: plan::client(summary),

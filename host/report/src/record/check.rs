@@ -5,7 +5,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::lines::Lines;
-use super::{MOST_UNREADABLE, RecordError, Written, parsed};
+use super::{MOST_UNREADABLE, Parser, RecordError, Written};
 use result::summary::Damage;
 
 /// What is known of how a run ended.
@@ -32,6 +32,7 @@ pub fn check(folder: &Path, ended: Ended<'_>) -> Result<Option<Damage>, RecordEr
     let mut lines = Lines::open(folder)?;
     let (mut number, mut readable, mut in_a_row) = (0u64, 0u64, 0u64);
     let mut first = None;
+    let mut parser = Parser::default();
     let end = loop {
         number += 1;
         let line = match lines.next_line() {
@@ -39,7 +40,7 @@ pub fn check(folder: &Path, ended: Ended<'_>) -> Result<Option<Damage>, RecordEr
             Ok(None) => break None,
             Err(cause) => break Some(format!("it breaks off in line {number}: {cause}")),
         };
-        match parsed(line) {
+        match parser.parsed(line) {
             Ok(_) => {
                 readable += 1;
                 in_a_row = 0;

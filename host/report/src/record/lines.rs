@@ -65,7 +65,7 @@ impl<R: BufRead> Lines<R> {
                     )),
                 };
             }
-            let end = held.iter().position(|byte| *byte == b'\n');
+            let end = memchr::memchr(b'\n', held);
             let taken = end.map_or(held.len(), |end| end + 1);
             if self.line.len() + taken > LONGEST_LINE {
                 let words = format!("a line is longer than {} MiB", LONGEST_LINE >> 20);

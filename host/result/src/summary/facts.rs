@@ -197,16 +197,6 @@ impl Tokenizer {
     }
 }
 
-/// The mean of one score.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Score {
-    /// Mean over the judged answers.
-    pub mean: f64,
-    /// Number of judged answers.
-    pub count: u64,
-}
-
 /// Everything that a summary needs in addition to the exchanges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -219,9 +209,12 @@ pub struct RunFacts {
     /// Tokens of the reasoning alone, of answers that have any.
     #[serde(default, skip_serializing_if = "Column::is_empty")]
     pub reasoning: Column<u32>,
-    /// Mean scores of answers by name. Values are finite.
+    /// Each score by its name, of each measured answer by the index of the exchange. Values are finite.
     #[serde(default)]
-    pub scores: BTreeMap<String, Score>,
+    pub scores: BTreeMap<String, Column<f64>>,
+    /// Answers that a score's scorer failed on or was not asked about, by the index of the exchange, in order.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unscored: BTreeMap<String, Vec<u64>>,
     /// Scores of the run as a whole by name. Values are finite.
     #[serde(default)]
     pub run_scores: BTreeMap<String, f64>,
@@ -271,6 +264,7 @@ impl From<Run> for RunFacts {
             retokenized: Column::default(),
             reasoning: Column::default(),
             scores: BTreeMap::new(),
+            unscored: BTreeMap::new(),
             run_scores: BTreeMap::new(),
             unsent: 0,
             scorer_errors: 0,

@@ -69,6 +69,7 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
             history: None,
             adapter: None,
             request_bytes: 100,
+            prompt_end: None,
             request_digest: "0123456789abcdef".into(),
         },
         due: ms(sent),

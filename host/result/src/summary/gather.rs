@@ -15,7 +15,7 @@ use super::telemetry::Answered;
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Devices, Distribution, HEADLINE, Requests, Run, RunFacts, Summary,
-    Throughput, WithFailures, groups, sessions, spread, take,
+    Throughput, WithFailures, groups, scores, sessions, spread, take,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
@@ -50,6 +50,7 @@ pub(super) struct Gather<'a> {
     sessions: Option<sessions::Gather>,
     histories: Histories,
     groups: groups::Gather,
+    scores: scores::Gather<'a>,
     /// Samples of each metric of the catalogue, and those of the headline metrics by block of the run.
     spreads: Vec<(Spread, Option<Blocks>)>,
 }
@@ -70,6 +71,7 @@ impl<'a> Gather<'a> {
             sessions: surveyed.has_sessions.then(Default::default),
             histories: Histories::default(),
             groups: groups::Gather::default(),
+            scores: scores::Gather::new(facts),
             spreads: CATALOGUE
                 .iter()
                 .map(|metric| {
@@ -100,6 +102,7 @@ impl<'a> Gather<'a> {
         }
         self.histories.add(exchange);
         self.groups.add(&reading);
+        self.scores.add(exchange);
         match exchange.is_ok() {
             true => {
                 let reasoning = self.facts.reasoning_of(exchange.index);
@@ -314,7 +317,7 @@ impl<'a> Gather<'a> {
             server: self.facts.server.clone(),
             cache: self.facts.cache.clone(),
             metrics,
-            scores: self.facts.scores.clone(),
+            scores: self.scores.finish(),
             run_scores: self.facts.run_scores.clone(),
             scorer_errors: self.facts.scorer_errors,
             requests,

@@ -70,42 +70,49 @@ impl Groups {
 
 #[derive(Default)]
 pub(super) struct Gather {
-    turns: Divided<u32>,
-    classes: Divided<String>,
-    adapters: Divided<String>,
+    turns: Divided<u32, Sums>,
+    classes: Divided<String, Sums>,
+    adapters: Divided<String, Sums>,
 }
 
 impl Gather {
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let sample = &reading.exchange.sample;
         if let Some(turn) = &sample.turn {
-            self.turns.add(turn.index, reading);
+            self.turns.of(turn.index).add(reading);
         }
         if let Some(class) = &sample.class {
-            self.classes.add(class.clone(), reading);
+            self.classes.of(class.clone()).add(reading);
         }
         if let Some(adapter) = &sample.adapter {
-            self.adapters.add(adapter.clone(), reading);
+            self.adapters.of(adapter.clone()).add(reading);
         }
     }
 
     pub(super) fn finish(self, percentiles: &[f64]) -> Groups {
+        let group = |name, sums: Sums| sums.finish(name, percentiles);
         Groups {
-            by_turn: self.turns.finish(percentiles, |turn| turn.to_string()),
-            by_class: self.classes.finish(percentiles, |name| name),
-            by_adapter: self.adapters.finish(percentiles, |name| name),
+            by_turn: self.turns.finish(group, |turn| turn.to_string()),
+            by_class: self.classes.finish(group, |name| name),
+            by_adapter: self.adapters.finish(group, |name| name),
         }
     }
 }
 
-/// Requests by group. The first groups in order are kept separate; which those are is known at the end, and a
-/// group that was dropped never comes back, because those before it stay.
-struct Divided<K> {
-    apart: BTreeMap<K, Sums>,
-    others: Option<Sums>,
+/// What is kept of a group, which can become part of another.
+pub(super) trait Merge: Default {
+    /// Adds what was kept of another group.
+    fn merge(&mut self, other: Self);
 }
 
-impl<K> Default for Divided<K> {
+/// What is kept by group. The first groups in order are kept separate; which those are is known at the end, and a
+/// group that was dropped never comes back, because those before it stay.
+pub(super) struct Divided<K, S> {
+    apart: BTreeMap<K, S>,
+    others: Option<S>,
+}
+
+impl<K, S> Default for Divided<K, S> {
     fn default() -> Self {
         Divided {
             apart: BTreeMap::new(),
@@ -114,8 +121,9 @@ impl<K> Default for Divided<K> {
     }
 }
 
-impl<K: Ord> Divided<K> {
-    fn add(&mut self, key: K, reading: &Reading<'_>) {
+impl<K: Ord, S: Merge> Divided<K, S> {
+    /// What is kept of the group of that key, which may be the merged one.
+    pub(super) fn of(&mut self, key: K) -> &mut S {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);
         let beyond = self
             .apart
@@ -123,19 +131,25 @@ impl<K: Ord> Divided<K> {
             .is_some_and(|(last, _)| key > *last);
         // Once there are others, every key beyond the last is one of them.
         if beyond && (full || self.others.is_some()) {
-            return self.others.get_or_insert_default().add(reading);
+            return self.others.get_or_insert_default();
         }
-        self.apart.entry(key).or_default().add(reading);
+        // The new key is not the last one here.
         if full && let Some((_, last)) = self.apart.pop_last() {
             self.others.get_or_insert_default().merge(last);
         }
+        self.apart.entry(key).or_default()
     }
 
-    fn finish(self, percentiles: &[f64], name: impl Fn(K) -> String) -> Vec<Group> {
+    /// The groups in order, the merged one at the end, without a name.
+    pub(super) fn finish<T>(
+        self,
+        finish: impl Fn(Option<String>, S) -> T,
+        name: impl Fn(K) -> String,
+    ) -> Vec<T> {
         let apart = self.apart.into_iter();
-        let named = apart.map(|(key, sums)| sums.finish(Some(name(key)), percentiles));
+        let named = apart.map(|(key, sums)| finish(Some(name(key)), sums));
         named
-            .chain(self.others.map(|sums| sums.finish(None, percentiles)))
+            .chain(self.others.map(|sums| finish(None, sums)))
             .collect()
     }
 }
@@ -167,6 +181,23 @@ impl Default for Sums {
     }
 }
 
+impl Merge for Sums {
+    fn merge(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.failed += other.failed;
+        for (sum, more) in [
+            (&mut self.input, other.input),
+            (&mut self.output, other.output),
+            (&mut self.cached, other.cached),
+        ] {
+            *sum = (sum.0 + more.0, sum.1 + more.1);
+        }
+        for ((_, spread), (_, more)) in self.spreads.iter_mut().zip(other.spreads) {
+            spread.merge(more);
+        }
+    }
+}
+
 impl Sums {
     fn add(&mut self, reading: &Reading<'_>) {
         self.requests += 1;
@@ -188,21 +219,6 @@ impl Sums {
         }
         for (metric, spread) in &mut self.spreads {
             take(metric, reading, spread, None);
-        }
-    }
-
-    fn merge(&mut self, other: Sums) {
-        self.requests += other.requests;
-        self.failed += other.failed;
-        for (sum, more) in [
-            (&mut self.input, other.input),
-            (&mut self.output, other.output),
-            (&mut self.cached, other.cached),
-        ] {
-            *sum = (sum.0 + more.0, sum.1 + more.1);
-        }
-        for ((_, spread), (_, more)) in self.spreads.iter_mut().zip(other.spreads) {
-            spread.merge(more);
         }
     }
 

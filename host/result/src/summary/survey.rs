@@ -17,9 +17,10 @@ use model::units::Nanos;
 
 const SECOND: f64 = 1e9;
 
-/// What is kept of the exchanges seen so far.
-#[derive(Default)]
-pub(super) struct Survey {
+/// What the first pass keeps of the exchanges seen so far. Whoever reads a run's exchanges for another reason can make
+/// this pass on the way, and save it: see [`Summary::read_surveyed`](super::Summary::read_surveyed).
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
     /// Exchanges seen, including those of the warm-up.
     seen: usize,
     /// Whether any request belongs to a session.
@@ -69,14 +70,15 @@ pub(super) struct Surveyed {
 
 impl Survey {
     /// Has seen nothing of this run.
-    pub(super) fn of(run: &Run) -> Self {
+    pub fn of(run: &Run) -> Self {
         Survey {
             dues: run.request_rate.map(|_| Vec::new()),
             ..Survey::default()
         }
     }
 
-    pub(super) fn add(&mut self, exchange: &Exchange) {
+    /// Adds an exchange; their order does not matter.
+    pub fn add(&mut self, exchange: &Exchange) {
         self.seen += 1;
         if exchange.phase == Phase::Warmup {
             return;

@@ -247,13 +247,7 @@ fn a_request_without_an_end_was_in_flight_until_it_was_last_heard_of() {
 #[test]
 fn a_summary_survives_json() {
     let mut facts = facts();
-    facts.scores.insert(
-        "exact-match".into(),
-        Score {
-            mean: 0.1,
-            count: 3,
-        },
-    );
+    facts.scores.insert("exact-match".into(), [(0, 0.1)].into());
     facts.run_scores.insert("macro".into(), 1.0 / 3.0);
     let mut exchange = answer(0, 1000, 1100, 1200);
     exchange.usage = output_usage(7);
@@ -462,6 +456,14 @@ proptest! {
 
         merged.sort_by_key(|exchange| (exchange.index ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         prop_assert_eq!(&Summary::of(&facts, &merged), &whole, "in any order");
+
+        // Who surveyed the run before reads it once more, and no records that came since.
+        let mut survey = Survey::of(&facts.run);
+        run.iter().for_each(|exchange| survey.add(exchange));
+        merged.extend(run.first().cloned());
+        let again = merged.iter().map(Ok::<_, Infallible>);
+        let surveyed = Summary::read_surveyed(&facts, survey, again).unwrap();
+        prop_assert_eq!(&surveyed, &whole, "surveyed before");
     }
 
     /// What is counted adds up.

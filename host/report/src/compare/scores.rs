@@ -1,0 +1,477 @@
+//! Scores of two runs on the same samples: which answers became better or worse, and whether that is more than chance.
+//!
+//! Samples are joined by what the dataset says of them (id, turn, class, reference), and only those count that both runs
+//! judged. Then the difficulty of the samples is the same on both sides, and far smaller differences show than between two
+//! means. Shares are tested by McNemar's test over the answers that flipped; other scores, and turns of conversations, by
+//! resampling the differences by conversation. `result::stats` has the arithmetic.
+
+use std::collections::{BTreeMap, HashMap};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::estimate::{Estimate, Sure};
+use super::row::{Ends, NoInterval};
+use super::side::{Measured, Side};
+use model::exchange::{Exchange, Phase};
+use result::agreement::{conversation_digest, sample_digest};
+use result::stats::clusters::{self, Cluster, Mean};
+use result::stats::share::Flips;
+use result::summary::Column;
+
+/// Fewer conversations or lone answers than this are not resampled.
+const LEAST: usize = 10;
+
+/// The judged answers of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// Each score by its name, by the index of the request.
+    scores: BTreeMap<String, Column<f64>>,
+    /// Where each sample is, by its digest.
+    samples: HashMap<u64, Place>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    index: u64,
+    /// The digest of its conversation's name.
+    conversation: Option<u64>,
+}
+
+model::words! {
+    /// How two runs' scores on the same samples are compared.
+    pub enum PairedBy {
+        /// McNemar's test, by the binomial distribution: of fewer than 25 flipped answers.
+        McnemarExact = "mcnemar-exact",
+        /// McNemar's test, by the normal distribution.
+        Mcnemar = "mcnemar",
+        /// Resampled differences, by conversation where there are any.
+        Bootstrap = "bootstrap",
+        /// Student's test of the differences; of more than a thousand conversations or lone answers.
+        Student = "student",
+    }
+}
+
+/// The answers to samples that both runs judged.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Paired {
+    /// Samples that both runs judged.
+    pub samples: u64,
+    /// Of these, those with the same score.
+    pub equal: u64,
+    /// Those whose score is higher than in the baseline.
+    pub higher: u64,
+    /// Those whose score is lower.
+    pub lower: u64,
+    /// Judged answers of the baseline without a partner. They are not in the figures.
+    pub baseline_only: u64,
+    /// Judged answers of the side without a partner. They are not in the figures.
+    pub side_only: u64,
+    /// How the difference is tested; absent where samples are too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<PairedBy>,
+}
+
+/// A score of two runs on the same samples, and how sure the difference is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Flipped {
+    /// The samples.
+    pub paired: Paired,
+    /// The baseline's mean over them.
+    pub baseline: f64,
+    /// The run's mean over them.
+    pub value: f64,
+    /// How likely a difference this large is if there is none; absent where samples are too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+    /// The 95 % interval of the difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Ends>,
+}
+
+/// Scores that two runs have, on the samples that both judged; those without any are left out.
+pub fn flipped(baseline: &Answers, run: &Answers) -> BTreeMap<String, Flipped> {
+    let names = baseline.scores.keys();
+    let found = names.filter_map(|name| {
+        let Pairing {
+            paired,
+            means: [before, after],
+            estimate,
+        } = pair(name, baseline, run)?;
+        let flipped = Flipped {
+            paired,
+            baseline: before,
+            value: after,
+            probability: estimate.map(|estimate| estimate.probability),
+            interval: estimate.map(|estimate| estimate.interval.into()),
+        };
+        Some((name.clone(), flipped))
+    });
+    found.collect()
+}
+
+/// A score of two runs on the same samples.
+pub(super) struct Pairing {
+    /// The samples.
+    pub paired: Paired,
+    /// The means over them: the baseline's, and the side's.
+    pub means: [f64; 2],
+    /// How sure the difference is.
+    pub estimate: Option<Estimate>,
+}
+
+impl Answers {
+    /// Those of a run with these scores.
+    pub fn of(scores: &BTreeMap<String, Column<f64>>) -> Self {
+        Answers {
+            scores: scores.clone(),
+            samples: HashMap::new(),
+        }
+    }
+
+    /// Looks at an exchange.
+    pub fn add(&mut self, exchange: &Exchange) {
+        if self.scores.is_empty() || exchange.phase == Phase::Warmup || !exchange.is_ok() {
+            return;
+        }
+        let sample = &exchange.sample;
+        let conversation = conversation_digest(sample);
+        self.samples.entry(sample_digest(sample)).or_insert(Place {
+            index: exchange.index,
+            conversation,
+        });
+    }
+}
+
+/// A score of two sides, if each is one run. `Ok(None)` if they are not, or if it is no score of answers.
+///
+/// # Errors
+/// If no sample was judged in both runs.
+pub(super) fn pairing(name: &str, sides: [&Side; 2]) -> Result<Option<Pairing>, NoInterval> {
+    let [[a], [b]] = sides.map(Side::measured) else {
+        return Ok(None);
+    };
+    let columns = |run: &Measured| run.answers.scores.contains_key(name);
+    if !(columns(a) && columns(b)) {
+        return Ok(None);
+    }
+    match pair(name, &a.answers, &b.answers) {
+        Some(pairing) => Ok(Some(pairing)),
+        None => Err(NoInterval::Unpaired),
+    }
+}
+
+/// A score on the samples that both judged; `None` if there is none.
+fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
+    let (ours, theirs) = (a.scores.get(name)?, b.scores.get(name)?);
+    let both = b.samples.iter().filter_map(|(sample, place)| {
+        let before = a.samples.get(sample)?;
+        let values = [ours.get(before.index)?, theirs.get(place.index)?];
+        Some((before, values))
+    });
+    let mut both: Vec<(&Place, [f64; 2])> = both.collect();
+    // In the order of the run, so that the same runs give the same resamples.
+    both.sort_unstable_by_key(|(place, _)| place.index);
+    let samples = both.len() as u64;
+    if samples == 0 {
+        return None;
+    }
+    let judged = |answers: &Answers, column: &Column<f64>| {
+        let places = answers.samples.values();
+        places
+            .filter(|place| column.get(place.index).is_some())
+            .count() as u64
+    };
+    let mut paired = Paired {
+        samples,
+        equal: 0,
+        higher: 0,
+        lower: 0,
+        baseline_only: judged(a, ours) - samples,
+        side_only: judged(b, theirs) - samples,
+        by: None,
+    };
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    let mut apart: Vec<Cluster> = Vec::new();
+    for (place, [before, after]) in &both {
+        match after.total_cmp(before) {
+            _ if after == before => paired.equal += 1,
+            std::cmp::Ordering::Greater => paired.higher += 1,
+            _ => paired.lower += 1,
+        }
+        let next = apart.len();
+        let at = match place.conversation {
+            Some(conversation) => *places.entry(conversation).or_insert(next),
+            None => next,
+        };
+        if at == next {
+            apart.push(Cluster::default());
+        }
+        apart[at].sum += after - before;
+        apart[at].count += 1;
+    }
+    let mean =
+        |side: usize| both.iter().map(|(_, values)| values[side]).sum::<f64>() / samples as f64;
+    let is_share = both
+        .iter()
+        .all(|(_, values)| values.iter().all(|value| [0.0, 1.0].contains(value)));
+    let is_clustered = apart.len() < both.len();
+    let flips = Flips {
+        samples,
+        gained: paired.higher,
+        lost: paired.lower,
+    };
+    let found = match is_share && !is_clustered {
+        true => by_flips(&flips),
+        false => by_resampling(&apart),
+    };
+    paired.by = found.map(|(_, by)| by);
+    Some(Pairing {
+        paired,
+        means: [mean(0), mean(1)],
+        estimate: found.map(|(estimate, _)| estimate),
+    })
+}
+
+fn by_flips(flips: &Flips) -> Option<(Estimate, PairedBy)> {
+    let estimate = Estimate {
+        interval: flips.interval()?,
+        sure: Sure {
+            error: flips.error(),
+            freedom: f64::INFINITY,
+        },
+        probability: flips.probability(),
+        walks: false,
+    };
+    let by = match flips.is_exact() {
+        true => PairedBy::McnemarExact,
+        false => PairedBy::Mcnemar,
+    };
+    Some((estimate, by))
+}
+
+fn by_resampling(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
+    if apart.len() < LEAST {
+        return None;
+    }
+    let found = clusters::estimate(apart)?;
+    let error = Mean::of(apart)?.error?;
+    let estimate = Estimate {
+        interval: found.interval,
+        sure: Sure {
+            error,
+            freedom: apart.len() as f64 - 1.0,
+        },
+        probability: found.probability,
+        walks: false,
+    };
+    let by = match found.method {
+        clusters::Method::Bootstrap => PairedBy::Bootstrap,
+        clusters::Method::Student => PairedBy::Student,
+    };
+    Some((estimate, by))
+}
+
+impl Flipped {
+    /// How many answers changed, and how likely that is by chance, in words.
+    pub fn words(&self) -> String {
+        let chance = self.probability.map(|p| format!("; p = {p:.4}"));
+        self.paired.flips(&chance.unwrap_or_default())
+    }
+}
+
+impl Paired {
+    fn flips(&self, chance: &str) -> String {
+        let Paired {
+            samples,
+            equal,
+            higher,
+            lower,
+            ..
+        } = self;
+        let by = match self.by {
+            Some(PairedBy::McnemarExact) => "McNemar's test, exact",
+            Some(PairedBy::Mcnemar) => "McNemar's test",
+            Some(PairedBy::Bootstrap) => "resampled differences",
+            Some(PairedBy::Student) => "Student's test of the differences",
+            None => "too few to be tested",
+        };
+        format!(
+            "{samples} samples judged in both runs: {equal} equal, {higher} higher, {lower} lower ({by}{chance})"
+        )
+    }
+
+    /// How many answers changed and how that is tested, in words; the sides by their letters.
+    pub fn words(&self, side: &str) -> String {
+        let alone = match (self.baseline_only, self.side_only) {
+            (0, 0) => String::new(),
+            (a, b) => {
+                format!("; {a} of A and {b} of {side} have no partner and are not in these figures")
+            }
+        };
+        format!("{}{alone}", self.flips(""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{USUAL, exchanges, named, plan, scored};
+    use super::super::{Asked, Judgement, Row, blocks, compare};
+    use super::*;
+    use crate::compared::text;
+    use model::exchange::Turn;
+
+    const REQUESTS: u64 = 200;
+
+    fn run() -> Vec<Exchange> {
+        exchanges(USUAL, REQUESTS, 10.0)
+    }
+
+    fn side(run: &[Exchange], score: impl Fn(u64) -> Option<f64>) -> Side {
+        let column = (0..REQUESTS).filter_map(|index| Some((index, score(index)?)));
+        let scores = BTreeMap::from([("exact-match".to_owned(), column.collect())]);
+        Side::Runs(vec![scored("run", plan(&[]), run, scores)])
+    }
+
+    fn asked(conditions: &[&str]) -> Asked {
+        Asked {
+            conditions: conditions
+                .iter()
+                .map(|text| text.parse().unwrap())
+                .collect(),
+            ..Asked::of(named(&["score.exact-match"]), blocks(REQUESTS))
+        }
+    }
+
+    fn row(sides: [Side; 2]) -> Row {
+        let found = compare(&sides, &asked(&[])).unwrap();
+        found.row("B", "score.exact-match").unwrap().clone()
+    }
+
+    /// Right but for every fifth answer.
+    fn usual(index: u64) -> Option<f64> {
+        Some(f64::from(!index.is_multiple_of(5)))
+    }
+
+    #[test]
+    fn flips_one_way_are_worse_and_as_many_both_ways_are_nothing() {
+        let run = run();
+        // Ten of the right answers become wrong.
+        let lost = |index| usual(index).filter(|_| index % 20 != 1).or(Some(0.0));
+        let found = row([side(&run, usual), side(&run, lost)]);
+        let paired = found.paired.unwrap();
+        assert_eq!(
+            (paired.samples, paired.equal, paired.lower, paired.higher),
+            (200, 190, 10, 0)
+        );
+        assert_eq!(paired.by, Some(PairedBy::McnemarExact));
+        assert!((found.probability.unwrap() - 2.0 / 1024.0).abs() < 1e-9);
+        assert!((found.difference.unwrap() + 0.05).abs() < 1e-9);
+        assert_eq!(found.judgement, Some(Judgement::Worse));
+        // The same mean by other answers.
+        let moved = |index| Some(f64::from(index % 5 != 1));
+        let found = row([side(&run, usual), side(&run, moved)]);
+        let paired = found.paired.unwrap();
+        assert_eq!(
+            (paired.higher, paired.lower, paired.by),
+            (40, 40, Some(PairedBy::Mcnemar))
+        );
+        assert_eq!(
+            (found.judgement, found.probability),
+            (Some(Judgement::NoDifference), Some(1.0))
+        );
+    }
+
+    #[test]
+    fn turns_of_a_conversation_are_resampled_together() {
+        let mut run = run();
+        for exchange in &mut run {
+            exchange.sample.turn = Some(Turn {
+                session: format!("c{}", exchange.index / 20),
+                index: (exchange.index % 20) as u32,
+            });
+        }
+        // One conversation of ten went wrong: twenty flips, and hardly more than one event.
+        let lost = |index| match index < 20 {
+            true => Some(0.0),
+            false => usual(index),
+        };
+        let found = row([side(&run, usual), side(&run, lost)]);
+        assert_eq!(found.paired.unwrap().by, Some(PairedBy::Bootstrap));
+        assert_eq!(found.judgement, Some(Judgement::NoDifference), "{found:?}");
+    }
+
+    #[test]
+    fn graded_scores_are_resampled() {
+        let run = run();
+        let graded = |shift: f64| {
+            move |index: u64| Some((index % 7) as f64 / 10.0 + shift * (index % 3) as f64)
+        };
+        let found = row([side(&run, graded(0.0)), side(&run, graded(0.01))]);
+        assert_eq!(found.paired.unwrap().by, Some(PairedBy::Bootstrap));
+        assert_eq!(found.judgement, Some(Judgement::Better), "{found:?}");
+        let same = row([side(&run, graded(0.0)), side(&run, graded(0.0))]);
+        assert_eq!(same.judgement, Some(Judgement::NoDifference));
+    }
+
+    #[test]
+    fn only_samples_that_both_judged_count() {
+        let run = run();
+        let first = |index| usual(index).filter(|_| index < 150);
+        let last = |index| usual(index).filter(|_| index >= 50);
+        let found = row([side(&run, first), side(&run, last)]);
+        let paired = found.paired.unwrap();
+        assert_eq!(
+            (paired.samples, paired.baseline_only, paired.side_only),
+            (100, 50, 50)
+        );
+        assert_eq!((found.baseline, found.value), (Some(0.8), Some(0.8)));
+        assert!(
+            paired
+                .words("B")
+                .contains("50 of A and 50 of B have no partner")
+        );
+    }
+
+    #[test]
+    fn other_samples_are_not_paired() {
+        let run = run();
+        let mut other = run.clone();
+        for exchange in &mut other {
+            exchange.sample.reference = Some("another".into());
+        }
+        let sides = [side(&run, usual), side(&other, |_| Some(0.0))];
+        let found = compare(&sides, &asked(&["score.exact-match -1%"])).unwrap();
+        let row = found.row("B", "score.exact-match").unwrap();
+        assert_eq!(
+            (row.no_interval, row.judgement),
+            (Some(NoInterval::Unpaired), Some(Judgement::NotJudged))
+        );
+        assert!(found.conditions[0].is_absent && !found.conditions[0].fails);
+        let page = text(&found);
+        assert!(page.contains("no sample was judged in both runs"), "{page}");
+    }
+
+    #[test]
+    fn conditions_on_scores_fail_when_a_loss_is_shown() {
+        let run = run();
+        let lost = |flips: u64| {
+            move |index: u64| match index % 5 == 1 && index / 5 < flips {
+                true => Some(0.0),
+                false => usual(index),
+            }
+        };
+        let outcome = |flips| {
+            let sides = [side(&run, usual), side(&run, lost(flips))];
+            let found = compare(&sides, &asked(&["score.exact-match -1%"])).unwrap();
+            (found.conditions[0].fails, found.conditions[0].seen.clone())
+        };
+        assert!(!outcome(0).0);
+        let (fails, seen) = outcome(5);
+        assert!(!fails && seen.contains("but not beyond chance"), "{seen}");
+        let (fails, seen) = outcome(12);
+        assert!(fails && seen.starts_with("-0.0600 (-7.5 %)"), "{seen}");
+    }
+}

@@ -1,0 +1,48 @@
+//! What was made of the answers: after the run, and by `runner score` later.
+
+use super::kept::without_secret_configs;
+use super::{ASSESSMENT, FolderError, RunFolder};
+use crate::agreed::Agreed;
+use crate::assessment::{Assessment, Later};
+
+/// The scores that were given later.
+const SCORES: &str = "scores.json";
+
+/// How the answers agree with those of a baseline.
+const AGREEMENT: &str = "agreement.json";
+
+impl RunFolder {
+    /// Writes how the run's answers agree with those of a baseline.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_agreement(&self, agreed: &Agreed) -> Result<(), FolderError> {
+        self.write_json(AGREEMENT, agreed)
+    }
+
+    /// What tokenizer and scorers made of the answers after the run; empty if they were not asked.
+    ///
+    /// # Errors
+    /// If the file exists but cannot be read.
+    pub fn assessment(&self) -> Result<Assessment, FolderError> {
+        Ok(self.read_if_there(ASSESSMENT)?.unwrap_or_default())
+    }
+
+    /// What was judged later, the oldest first.
+    ///
+    /// # Errors
+    /// If the file exists but cannot be read.
+    pub fn later(&self) -> Result<Vec<Later>, FolderError> {
+        Ok(self.read_if_there(SCORES)?.unwrap_or_default())
+    }
+
+    /// Adds what was judged later. Nothing that the run wrote is changed.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn add_later(&self, later: Later) -> Result<(), FolderError> {
+        let mut all = self.later()?;
+        all.push(later);
+        self.write_json(SCORES, &without_secret_configs(&all))
+    }
+}

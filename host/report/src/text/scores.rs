@@ -1,0 +1,157 @@
+//! Scores as text: means with their intervals, groups, what was not judged, and examples of the worst answers.
+
+use super::Block;
+use result::summary::{Bounds, ScoredGroup, Summary};
+
+/// Characters of a name of a score or a group in a table.
+const NAME: usize = 32;
+
+/// The sections on scores, if the run has any.
+pub(super) fn scores(block: &mut Block, summary: &Summary) {
+    block.section("Scores");
+    for (name, score) in &summary.scores {
+        block.line(
+            &format!("{name} (mean of {}):", score.count),
+            Some(decimals(score.mean)),
+        );
+        block.line("  95% confidence:", score.confidence.map(between));
+        block.line("  not judged:", score.unjudged.words());
+    }
+    for (name, value) in &summary.run_scores {
+        block.line(&format!("{name}:"), Some(decimals(*value)));
+    }
+    table(
+        block,
+        ("Scores by Turn", "Turn", "later"),
+        summary,
+        |score| &score.by_turn,
+    );
+    table(
+        block,
+        ("Scores by Class", "Class", "all others"),
+        summary,
+        |score| &score.by_class,
+    );
+    block.section("Worst Answers");
+    for (name, score) in &summary.scores {
+        for example in &score.examples {
+            block.prose(&format!(
+                "{name} {} of request {}, sample {}",
+                decimals(example.score),
+                example.index,
+                example.id
+            ));
+            if let Some(prompt) = &example.prompt_end {
+                block.prose(&format!("  prompt:    …{prompt}"));
+            }
+            block.prose(&format!("  answer:    {}", example.answer));
+            if let Some(reference) = &example.reference {
+                block.prose(&format!("  reference: {reference}"));
+            }
+        }
+    }
+}
+
+/// A row for each group of each score.
+fn table(
+    block: &mut Block,
+    (title, head, others): (&'static str, &str, &str),
+    summary: &Summary,
+    groups: impl Fn(&result::summary::Score) -> &[ScoredGroup],
+) {
+    let rows = summary.scores.iter().flat_map(|(name, score)| {
+        let groups = groups(score).iter();
+        groups.map(move |group| (shown(name), group))
+    });
+    let rows: Vec<(String, &ScoredGroup)> = rows.collect();
+    let label = |group: &ScoredGroup| shown(group.name.as_deref().unwrap_or(others));
+    let width = |least: &str, lengths: &mut dyn Iterator<Item = usize>| {
+        lengths.max().unwrap_or(0).max(least.len())
+    };
+    let scores = width(
+        "Score",
+        &mut rows.iter().map(|(name, _)| name.chars().count()),
+    );
+    let names = width(
+        head,
+        &mut rows.iter().map(|(_, group)| label(group).chars().count()),
+    );
+    if rows.is_empty() {
+        return;
+    }
+    block.section(title);
+    block.prose(&format!(
+        "{:<scores$} {head:<names$} {:>8} {:>8} {:>19} {:>10}",
+        "Score", "Judged", "Mean", "95% confidence", "Not judged"
+    ));
+    for (name, group) in rows {
+        let unjudged = &group.unjudged;
+        block.prose(&format!(
+            "{name:<scores$} {:<names$} {:>8} {:>8} {:>19} {:>10}",
+            label(group),
+            group.count,
+            group.mean.map_or("-".to_owned(), decimals),
+            group.confidence.map_or("-".to_owned(), between),
+            unjudged.failed + unjudged.without_reference + unjudged.passed_over
+        ));
+    }
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(NAME).collect()
+}
+
+fn between(bounds: Bounds) -> String {
+    bounds.words(" - ", decimals)
+}
+
+/// Scores are often shares, so they have four decimals, while times have two.
+fn decimals(score: f64) -> String {
+    format!("{score:.4}")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exchanges::{facts, reply};
+    use crate::text::text;
+    use model::exchange::Kind::{End, Text};
+    use result::summary::Summary;
+
+    #[test]
+    fn scores_have_intervals_groups_and_examples() {
+        let run: Vec<_> = (0..20)
+            .map(|index| {
+                let mut exchange =
+                    reply(index, 1000, &[(1050, Text, None, 3), (1060, End, None, 0)]);
+                exchange.sample.id = format!("s{index}");
+                exchange.sample.class = Some(["easy", "hard"][(index % 2) as usize].into());
+                exchange.sample.reference = (index > 0).then(|| "Paris".into());
+                exchange.output = "Lyon\nI think\u{1b}[31m".into();
+                exchange
+            })
+            .collect();
+        let mut facts = facts();
+        let wrong = (1..20).map(|index| (index, f64::from(index % 4 != 1)));
+        facts.scores.insert("exact-match".into(), wrong.collect());
+        facts.run_scores.insert("needle:4k".into(), 0.25);
+        let block = text(&Summary::of(&facts, &run));
+        for line in [
+            "exact-match (mean of 19):                0.7368",
+            "  95% confidence:                        0.5121 - 0.8819",
+            "  not judged:                            1 without a reference",
+            "needle:4k:                               0.2500",
+            "Score       Class   Judged     Mean      95% confidence Not judged",
+            "exact-match easy         9   1.0000     0.7009 - 1.0000          1",
+            "exact-match hard        10   0.5000     0.2366 - 0.7634          0",
+            "exact-match 0.0000 of request 1, sample s1",
+            "  answer:    Lyon I think [31m",
+            "  reference: Paris",
+        ] {
+            assert!(
+                block.lines().any(|shown| shown == line),
+                "no {line} in\n{block}"
+            );
+        }
+        assert!(!block.contains("Scores by Turn"), "{block}");
+    }
+}

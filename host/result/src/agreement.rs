@@ -1,0 +1,432 @@
+//! Agreement: whether two runs gave the same answers to the same samples, and whether they differ more than repeats of one
+//! configuration do.
+//!
+//! An option that only makes an engine faster (a kernel, a cache, a batch size) leaves greedy answers as they are, but for
+//! rounding that other batches bring about. Repeats of the baseline show how much that is: the noise floor. The share of
+//! samples whose answer differs from the baseline's is compared with the floor's on the same samples, so what is tested are
+//! the samples that differ for one and not for the other (McNemar's test; of several repeats, or of conversations, by
+//! resampling).
+//!
+//! Owns the comparison of texts and the test. The caller reads the runs, first the baseline, then its repeats, then the run.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::stats::clusters::{self, Cluster, Mean};
+use crate::stats::share::{Flips, wilson};
+use crate::stats::{Ranked, Sorted};
+use crate::summary::Bounds;
+use model::exchange::{Exchange, Phase, SampleFacts};
+
+/// Bytes of the baseline's answers that are held; of those beyond, only whether they are the same is known.
+const HELD: usize = 256 << 20;
+
+/// Examples of answers that differ.
+const EXAMPLES: usize = 5;
+
+/// Characters of an example before and after where answers part.
+const AROUND: usize = 60;
+
+/// A difference that chance alone brings about less often than this is shown.
+const LEVEL: f64 = 0.05;
+
+/// Fewer conversations or lone answers than this are not resampled.
+const LEAST: usize = 10;
+
+/// What the dataset says of a sample, as a digest of this process: two runs sent the same sample if it is the same.
+pub fn sample_digest(sample: &SampleFacts) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    sample.id.hash(&mut hasher);
+    sample.class.hash(&mut hasher);
+    (sample.reference.as_ref().map(ToString::to_string)).hash(&mut hasher);
+    if let Some(turn) = &sample.turn {
+        (&turn.session, turn.index).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The digest of a sample's conversation, as a digest of this process; `None` if it is no turn of one.
+pub fn conversation_digest(sample: &SampleFacts) -> Option<u64> {
+    let turn = sample.turn.as_ref()?;
+    let mut hasher = DefaultHasher::new();
+    turn.session.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// How a run's answers agree with those of a baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Agreement {
+    /// Samples that both answered.
+    pub samples: u64,
+    /// Answers of the baseline to samples that the run did not answer.
+    pub baseline_only: u64,
+    /// Answers of the run to samples that the baseline did not answer.
+    pub run_only: u64,
+    /// Samples whose answers are the same, byte for byte.
+    pub identical: u64,
+    /// Their share; absent without samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identical_share: Option<f64>,
+    /// Its 95 % interval (Wilson), for other samples of the same kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Bounds>,
+    /// Of the answers that differ: where, and by how much. Absent if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<Apart>,
+    /// The noise floor, and whether the run differs more than it; absent without repeats of the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<Floor>,
+    /// A few of the answers that differ, those of the lowest numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<Parting>,
+}
+
+/// Answers that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Apart {
+    /// The median of the first character at which answers differ, from 0.
+    pub first_character: f64,
+    /// The mean share of the longer answer that both begin with, in characters.
+    pub shared_prefix: f64,
+    /// The mean length of the run's answers divided by that of the baseline's, in characters; absent if those are empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length_ratio: Option<f64>,
+    /// Answers of which only is known that they differ, because the baseline's answers were too many to be held.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_held: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How much repeats of the baseline differ from it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Floor {
+    /// Number of repeats.
+    pub repeats: usize,
+    /// Samples that the baseline, the run and at least one repeat answered, which the test is over.
+    pub samples: u64,
+    /// Over these, the share of answers of a repeat that differ from the baseline's.
+    pub differing_share: f64,
+    /// Over these, the share of the run's answers that differ.
+    pub run_differing_share: f64,
+    /// How likely shares so far apart are if the run differs no more than a repeat does; two-sided. Absent if there are too
+    /// few samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+    /// The 95 % interval of the run's share minus the repeats'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Bounds>,
+    /// What that means.
+    pub judgement: Judgement,
+}
+
+model::words! {
+    /// Whether a run's answers differ more than repeats do.
+    pub enum Judgement {
+        /// They differ more than those of repeats, beyond chance.
+        Changed = "changed",
+        /// That they differ more than those of repeats is not shown.
+        Cleared = "cleared",
+        /// There are too few samples to say.
+        Unknown = "unknown",
+    }
+}
+
+/// Where two answers part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Parting {
+    /// The sample's id.
+    pub id: String,
+    /// The number of the run's request.
+    pub index: u64,
+    /// The first character at which the answers differ, from 0.
+    pub character: u64,
+    /// What both say just before it.
+    pub before: String,
+    /// How the baseline goes on.
+    pub baseline: String,
+    /// How the run goes on.
+    pub run: String,
+}
+
+/// An answer of the baseline.
+#[derive(Debug)]
+struct Answer {
+    digest: u64,
+    text: Option<Box<str>>,
+    conversation: Option<u64>,
+    index: u64,
+    /// How many repeats answered it, and how many of these otherwise.
+    repeated: (u32, u32),
+    /// Whether the run's answer differs; nothing if it has none.
+    differs: Option<bool>,
+}
+
+/// Answers under comparison. They are added in this order: the baseline's, those of its repeats, those of the run.
+#[derive(Debug, Default)]
+pub struct Answers {
+    answers: HashMap<u64, Answer>,
+    held: usize,
+    repeats: usize,
+    run_only: u64,
+    partings: Vec<Parting>,
+    /// Of the answers that differ and are held: where they part, the share of the prefix.
+    parted: Vec<f64>,
+    prefixes: Vec<(u64, f64)>,
+    /// Characters of both sides' answers that are held.
+    lengths: [u64; 2],
+    not_held: u64,
+}
+
+impl Answers {
+    /// Adds an exchange of the baseline.
+    pub fn add_baseline(&mut self, exchange: &Exchange) {
+        let Some(text) = answer_of(exchange) else {
+            return;
+        };
+        let sample = &exchange.sample;
+        let digest = digest(&text);
+        let fits = self.held + text.len() <= HELD;
+        if fits {
+            self.held += text.len();
+        }
+        self.answers.entry(sample_digest(sample)).or_insert(Answer {
+            digest,
+            text: fits.then(|| text.into_boxed_str()),
+            conversation: conversation_digest(sample),
+            index: exchange.index,
+            repeated: (0, 0),
+            differs: None,
+        });
+    }
+
+    /// Begins a repeat of the baseline.
+    pub fn begin_repeat(&mut self) {
+        self.repeats += 1;
+    }
+
+    /// Adds an exchange of a repeat of the baseline.
+    pub fn add_repeat(&mut self, exchange: &Exchange) {
+        let Some(text) = answer_of(exchange) else {
+            return;
+        };
+        if let Some(answer) = self.answers.get_mut(&sample_digest(&exchange.sample)) {
+            answer.repeated.0 += 1;
+            answer.repeated.1 += u32::from(answer.digest != digest(&text));
+        }
+    }
+
+    /// Adds an exchange of the run.
+    pub fn add_run(&mut self, exchange: &Exchange) {
+        let Some(text) = answer_of(exchange) else {
+            return;
+        };
+        let Some(answer) = self.answers.get_mut(&sample_digest(&exchange.sample)) else {
+            self.run_only += 1;
+            return;
+        };
+        let differs = answer.digest != digest(&text);
+        answer.differs = Some(differs);
+        let Some(before) = &answer.text else {
+            self.not_held += u64::from(differs);
+            return;
+        };
+        let lengths = [before, text.as_str()].map(|text| text.chars().count() as u64);
+        self.lengths[0] += lengths[0];
+        self.lengths[1] += lengths[1];
+        if !differs {
+            return;
+        }
+        let (characters, bytes) = shared_prefix(before, &text);
+        self.parted.push(characters as f64);
+        let longer = lengths[0].max(lengths[1]).max(1);
+        self.prefixes
+            .push((exchange.index, characters as f64 / longer as f64));
+        let place = self
+            .partings
+            .partition_point(|kept| kept.index < exchange.index);
+        if place < EXAMPLES {
+            let parting = Parting {
+                id: exchange.sample.id.clone(),
+                index: exchange.index,
+                character: characters,
+                before: last(&before[..bytes]),
+                baseline: first(&before[bytes..]),
+                run: first(&text[bytes..]),
+            };
+            self.partings.insert(place, parting);
+            self.partings.truncate(EXAMPLES);
+        }
+    }
+
+    /// What the answers show.
+    pub fn finish(mut self) -> Agreement {
+        let mut answers: Vec<Answer> = self.answers.into_values().collect();
+        answers.sort_unstable_by_key(|answer| answer.index);
+        let both = || answers.iter().filter(|answer| answer.differs.is_some());
+        let samples = both().count() as u64;
+        let identical = both()
+            .filter(|answer| answer.differs == Some(false))
+            .count() as u64;
+        let same = clustered(both().map(|answer| {
+            let same = f64::from(answer.differs == Some(false));
+            (answer.conversation, same)
+        }));
+        let mean = Mean::of(&same);
+        let bounds = mean.and_then(|mean| wilson(mean.mean, mean.independent(samples)));
+        // In one order whatever the order of the records, so that the sum is the same.
+        self.prefixes.sort_unstable_by_key(|(index, _)| *index);
+        let prefixes: f64 = self.prefixes.iter().map(|(_, share)| share).sum();
+        let differing = self.prefixes.len() as f64;
+        let apart = Sorted::new(self.parted).map(|parted| Apart {
+            first_character: parted.percentile(50.0),
+            shared_prefix: prefixes / differing,
+            length_ratio: (self.lengths[0] > 0)
+                .then(|| self.lengths[1] as f64 / self.lengths[0] as f64),
+            not_held: self.not_held,
+        });
+        Agreement {
+            samples,
+            baseline_only: answers.len() as u64 - samples,
+            run_only: self.run_only,
+            identical,
+            identical_share: mean.map(|mean| mean.mean),
+            confidence: bounds.map(Bounds::from),
+            apart,
+            floor: (self.repeats > 0)
+                .then(|| floor(&answers, self.repeats))
+                .flatten(),
+            examples: self.partings,
+        }
+    }
+}
+
+/// Whether the run differs more from the baseline than its repeats do. `None` without samples that all answered.
+fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
+    let compared = answers.iter().filter_map(|answer| {
+        let (repeated, otherwise) = answer.repeated;
+        let share = f64::from(otherwise) / f64::from(repeated);
+        let differs = f64::from(answer.differs?);
+        (repeated > 0).then_some((answer.conversation, differs, share))
+    });
+    let compared: Vec<(Option<u64>, f64, f64)> = compared.collect();
+    let samples = compared.len() as u64;
+    if samples == 0 {
+        return None;
+    }
+    let sum = |pick: fn(&(Option<u64>, f64, f64)) -> f64| compared.iter().map(pick).sum::<f64>();
+    let shares = [sum(|own| own.2), sum(|own| own.1)].map(|sum| sum / samples as f64);
+    let apart = clustered(
+        compared
+            .iter()
+            .map(|(conversation, differs, share)| (*conversation, differs - share)),
+    );
+    let is_plain = compared
+        .iter()
+        .all(|(_, _, share)| *share == 0.0 || *share == 1.0);
+    let (probability, confidence) = match is_plain && apart.len() == compared.len() {
+        true => {
+            let count = |wanted: [f64; 2]| {
+                let found = compared.iter().filter(|own| [own.1, own.2] == wanted);
+                found.count() as u64
+            };
+            let flips = Flips {
+                samples,
+                gained: count([1.0, 0.0]),
+                lost: count([0.0, 1.0]),
+            };
+            (Some(flips.probability()), flips.interval())
+        }
+        false => {
+            let enough = apart.len() >= LEAST;
+            let found = enough.then(|| clusters::estimate(&apart)).flatten();
+            (
+                found.map(|found| found.probability),
+                found.map(|found| found.interval),
+            )
+        }
+    };
+    let more = shares[1] > shares[0];
+    Some(Floor {
+        repeats,
+        samples,
+        differing_share: shares[0],
+        run_differing_share: shares[1],
+        probability,
+        confidence: confidence.map(Bounds::from),
+        judgement: match probability {
+            Some(probability) if more && probability < LEVEL => Judgement::Changed,
+            Some(_) => Judgement::Cleared,
+            None => Judgement::Unknown,
+        },
+    })
+}
+
+/// Values by conversation, in the order in which conversations begin.
+fn clustered(values: impl Iterator<Item = (Option<u64>, f64)>) -> Vec<Cluster> {
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for (conversation, value) in values {
+        let next = clusters.len();
+        let at = match conversation {
+            Some(conversation) => *places.entry(conversation).or_insert(next),
+            None => next,
+        };
+        if at == next {
+            clusters.push(Cluster::default());
+        }
+        clusters[at].sum += value;
+        clusters[at].count += 1;
+    }
+    clusters
+}
+
+/// All that a measured request was answered: reasoning, text, tool calls. `None` if it was not.
+fn answer_of(exchange: &Exchange) -> Option<String> {
+    let is_measured = exchange.phase == Phase::Measure && exchange.is_ok();
+    is_measured.then(|| [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat())
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How much two texts begin with in common: characters, and bytes of the first.
+fn shared_prefix(a: &str, b: &str) -> (u64, usize) {
+    let both = a.char_indices().zip(b.chars());
+    let mut characters = 0;
+    for ((at, ours), theirs) in both {
+        if ours != theirs {
+            return (characters, at);
+        }
+        characters += 1;
+    }
+    (characters, a.len().min(b.len()))
+}
+
+fn first(text: &str) -> String {
+    text.chars().take(AROUND).collect()
+}
+
+fn last(text: &str) -> String {
+    let from = text.char_indices().rev().nth(AROUND - 1);
+    text[from.map_or(0, |(at, _)| at)..].to_owned()
+}
+
+#[cfg(test)]
+mod tests;

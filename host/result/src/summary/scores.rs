@@ -1,0 +1,404 @@
+//! Scores of the answers: their means, how sure these are, by class and by turn, what could not be judged, and examples of
+//! the worst answers.
+//!
+//! Owns what a summary says of scores. The arithmetic is in `stats::share` and `stats::clusters`; `session` has answers
+//! judged, and `figure::score` says which scores are better the higher they are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::groups::{Divided, Merge};
+use super::{Bounds, Column, RunFacts};
+use crate::agreement::conversation_digest;
+use crate::figure::{Better, score_is_better};
+use crate::stats::clusters::{self, Cluster, Mean};
+use crate::stats::share::wilson;
+use model::exchange::Exchange;
+
+/// Examples of a score's worst answers.
+const EXAMPLES: usize = 3;
+/// Characters of a text that are shown of its beginning and of its end; what lies between is left out.
+const SHOWN: [usize; 2] = [120, 360];
+
+model::words! {
+    /// How the interval of a mean came about.
+    pub enum By {
+        /// Wilson's interval of a share; answers of one conversation count as the independent ones that they are worth.
+        Wilson = "wilson",
+        /// Resampled answers, or conversations where there are any.
+        Bootstrap = "bootstrap",
+        /// Student's distribution; of more than a thousand answers or conversations.
+        Student = "student",
+    }
+}
+
+/// One score over the judged answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Score {
+    /// Mean over the judged answers.
+    pub mean: f64,
+    /// Number of judged answers.
+    pub count: u64,
+    /// The 95 % interval of the mean, for other samples of the same kind; absent where nothing shows how scores vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Bounds>,
+    /// How the interval came about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+    /// Answers that have no such score, by why; absent if all have.
+    #[serde(default, skip_serializing_if = "Unjudged::is_none")]
+    pub unjudged: Unjudged,
+    /// By the class of sample; empty if there are fewer than two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_class: Vec<ScoredGroup>,
+    /// By the turn's place in its conversation, from 0; empty if there are fewer than two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_turn: Vec<ScoredGroup>,
+    /// A few of the worst answers; empty if none is worse than another, and for what is neither better nor worse.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<Example>,
+}
+
+/// One score over the judged answers of a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ScoredGroup {
+    /// Its name; absent for the merged group of all that follow in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Mean over the judged answers; absent if none could be judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// Number of judged answers.
+    pub count: u64,
+    /// The 95 % interval of the mean; absent where nothing shows how scores vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Bounds>,
+    /// Answers that have no such score, by why; absent if all have.
+    #[serde(default, skip_serializing_if = "Unjudged::is_none")]
+    pub unjudged: Unjudged,
+}
+
+/// Answers that have no score, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Unjudged {
+    /// The scorer failed on them, or was left out before them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// Their samples have no reference, and the scorer gave them no score.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_reference: u64,
+    /// Their samples have a reference, and the scorer gave them no score.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub passed_over: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Unjudged {
+    /// Whether all answers were judged.
+    pub fn is_none(&self) -> bool {
+        *self == Unjudged::default()
+    }
+
+    /// How many, and why, in words; `None` if all were judged.
+    pub fn words(&self) -> Option<String> {
+        let parts = [
+            (self.failed, "on which the scorer failed"),
+            (self.without_reference, "without a reference"),
+            (self.passed_over, "that the scorer passed over"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, why)| format!("{count} {why}")).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+/// An answer with a bad score.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Example {
+    /// The sample's id.
+    pub id: String,
+    /// The turn's place in its conversation, from 0; absent if the sample is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// The answer's score.
+    pub score: f64,
+    /// The sample's reference, cut to its beginning and end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// The end of what was asked, where the record has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_end: Option<String>,
+    /// The answer, cut to its beginning and end. Where the model only called tools, their calls.
+    pub answer: String,
+    /// The request's number among the measured ones.
+    pub index: u64,
+}
+
+impl Example {
+    fn of(exchange: &Exchange, score: f64) -> Self {
+        let sample = &exchange.sample;
+        let reference = sample.reference.as_ref().map(|reference| match reference {
+            text if text.is_string() => text.as_str().unwrap_or_default().to_owned(),
+            other => other.to_string(),
+        });
+        let answer = match exchange.output.is_empty() {
+            true => &exchange.tool_calls,
+            false => &exchange.output,
+        };
+        Example {
+            id: cut(&sample.id),
+            turn: sample.turn.as_ref().map(|turn| turn.index),
+            score,
+            reference: reference.as_deref().map(cut),
+            prompt_end: sample.prompt_end.clone(),
+            answer: cut(answer),
+            index: exchange.index,
+        }
+    }
+}
+
+/// A text's beginning and end, with an ellipsis where something lies between.
+fn cut(text: &str) -> String {
+    let [head, tail] = SHOWN;
+    // Never more than four bytes a character, so that a long text is not counted through.
+    let begin = |count| text.char_indices().nth(count).map(|(at, _)| at);
+    let end = text.char_indices().rev().nth(tail.saturating_sub(1));
+    match (begin(head), end) {
+        (Some(from), Some((to, _))) if from < to => {
+            format!("{} … {}", &text[..from], &text[to..])
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// What is kept of the answers while a run's records are read.
+pub(super) struct Gather<'a> {
+    facts: &'a RunFacts,
+    answers: Vec<Answer>,
+    /// Places in `answers`.
+    classes: Divided<String, Places>,
+    turns: Divided<u32, Places>,
+    worst: BTreeMap<&'a str, Vec<Example>>,
+}
+
+/// An answer that scorers saw.
+struct Answer {
+    index: u64,
+    /// The digest of its conversation's name.
+    conversation: Option<u64>,
+    has_reference: bool,
+}
+
+#[derive(Default)]
+struct Places(Vec<usize>);
+
+impl Merge for Places {
+    fn merge(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}
+
+impl<'a> Gather<'a> {
+    pub(super) fn new(facts: &'a RunFacts) -> Self {
+        Gather {
+            facts,
+            answers: Vec::new(),
+            classes: Divided::default(),
+            turns: Divided::default(),
+            worst: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a measured exchange.
+    pub(super) fn add(&mut self, exchange: &Exchange) {
+        if self.facts.scores.is_empty() || !exchange.is_ok() {
+            return;
+        }
+        let sample = &exchange.sample;
+        let place = self.answers.len();
+        if let Some(turn) = &sample.turn {
+            self.turns.of(turn.index).0.push(place);
+        }
+        if let Some(class) = &sample.class {
+            self.classes.of(class.clone()).0.push(place);
+        }
+        self.answers.push(Answer {
+            index: exchange.index,
+            conversation: conversation_digest(sample),
+            has_reference: sample.reference.is_some(),
+        });
+        for (name, column) in &self.facts.scores {
+            if let Some(value) = column.get(exchange.index) {
+                let worst = self.worst.entry(name).or_default();
+                keep_worst(worst, (score_is_better(name), value), exchange);
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> BTreeMap<String, Score> {
+        let Gather {
+            facts,
+            answers,
+            classes,
+            turns,
+            mut worst,
+        } = self;
+        let in_order = |mut places: Vec<usize>| {
+            places.sort_unstable_by_key(|place| answers[*place].index);
+            places
+        };
+        let all = in_order((0..answers.len()).collect());
+        let classes = classes.finish(|name, Places(places)| (name, in_order(places)), |name| name);
+        let turns = turns.finish(
+            |name, Places(places)| (name, in_order(places)),
+            |turn| turn.to_string(),
+        );
+        let scores = facts.scores.iter().filter_map(|(name, column)| {
+            let failed = facts.unscored.get(name).map_or(&[][..], Vec::as_slice);
+            let is_share = column.iter().all(|(_, value)| value == 0.0 || value == 1.0);
+            let judge = |places: &[usize]| {
+                let answers = places.iter().map(|place| &answers[*place]);
+                Judged::of(answers, column, failed, is_share)
+            };
+            let groups = |groups: &[(Option<String>, Vec<usize>)]| match groups {
+                [] | [_] => Vec::new(),
+                several => (several.iter())
+                    .map(|(name, places)| judge(places).group(name.clone()))
+                    .collect(),
+            };
+            let judged = judge(&all);
+            let mean = judged.mean?.mean;
+            // An answer as bad as all others is no example.
+            let examples = worst.remove(name.as_str()).unwrap_or_default();
+            let examples = examples.into_iter().filter(|example| match is_share {
+                true => (example.score == 1.0) == (score_is_better(name) == Better::Lower),
+                false => example.score != mean,
+            });
+            let score = Score {
+                mean,
+                count: judged.count,
+                confidence: judged.confidence,
+                by: judged.by,
+                unjudged: judged.unjudged,
+                by_class: groups(&classes),
+                by_turn: groups(&turns),
+                examples: examples.collect(),
+            };
+            Some((name.clone(), score))
+        });
+        scores.collect()
+    }
+}
+
+/// Keeps an answer among the worst if it is one: first by its score, then by its number.
+fn keep_worst(worst: &mut Vec<Example>, (better, value): (Better, f64), exchange: &Exchange) {
+    let badness = |score: f64| match better {
+        Better::Higher => -score,
+        Better::Lower | Better::Neither => score,
+    };
+    if better == Better::Neither {
+        return;
+    }
+    let is_before = |kept: &Example| {
+        let order = badness(kept.score).total_cmp(&badness(value)).reverse();
+        order.then(kept.index.cmp(&exchange.index)).is_lt()
+    };
+    let place = worst.partition_point(is_before);
+    if place < EXAMPLES {
+        worst.insert(place, Example::of(exchange, value));
+        worst.truncate(EXAMPLES);
+    }
+}
+
+/// What is known of the scores of some answers.
+struct Judged {
+    mean: Option<Mean>,
+    count: u64,
+    confidence: Option<Bounds>,
+    by: Option<By>,
+    unjudged: Unjudged,
+}
+
+impl Judged {
+    /// Of answers in the order of their numbers, so that sums do not depend on the order of the records.
+    fn of<'a>(
+        answers: impl Iterator<Item = &'a Answer>,
+        column: &Column<f64>,
+        failed: &[u64],
+        is_share: bool,
+    ) -> Self {
+        let mut unjudged = Unjudged::default();
+        let mut places: HashMap<u64, usize> = HashMap::new();
+        let mut clusters: Vec<Cluster> = Vec::new();
+        let mut count = 0;
+        for answer in answers {
+            let Some(value) = column.get(answer.index) else {
+                let why = match (failed.binary_search(&answer.index), answer.has_reference) {
+                    (Ok(_), _) => &mut unjudged.failed,
+                    (Err(_), false) => &mut unjudged.without_reference,
+                    (Err(_), true) => &mut unjudged.passed_over,
+                };
+                *why += 1;
+                continue;
+            };
+            count += 1;
+            let next = clusters.len();
+            let place = match answer.conversation {
+                Some(conversation) => *places.entry(conversation).or_insert(next),
+                None => next,
+            };
+            if place == next {
+                clusters.push(Cluster::default());
+            }
+            clusters[place].sum += value;
+            clusters[place].count += 1;
+        }
+        let mean = Mean::of(&clusters);
+        let interval = match (mean, is_share) {
+            (Some(mean), true) => {
+                wilson(mean.mean, mean.independent(count)).map(|interval| (interval, By::Wilson))
+            }
+            (Some(_), false) => clusters::estimate(&clusters).map(|found| {
+                let by = match found.method {
+                    clusters::Method::Bootstrap => By::Bootstrap,
+                    clusters::Method::Student => By::Student,
+                };
+                (found.interval, by)
+            }),
+            (None, _) => None,
+        };
+        Judged {
+            mean,
+            count,
+            confidence: interval.map(|(interval, _)| interval.into()),
+            by: interval.map(|(_, by)| by),
+            unjudged,
+        }
+    }
+
+    fn group(self, name: Option<String>) -> ScoredGroup {
+        ScoredGroup {
+            name,
+            mean: self.mean.map(|mean| mean.mean),
+            count: self.count,
+            confidence: self.confidence,
+            unjudged: self.unjudged,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What a summary says of scores, by hand.
+
+use super::*;
+use crate::summary::Summary;
+use crate::summary::fixture::{facts, failed, reply};
+use model::exchange::Kind::{End, Text};
+use model::exchange::{Class, Turn};
+
+/// An answer of a conversation of four turns, in one of two classes.
+fn answer(index: u64) -> Exchange {
+    let sent = 1000 + index * 10;
+    let mut exchange = reply(
+        index,
+        sent,
+        &[(sent + 5, Text, None, 1), (sent + 9, End, None, 0)],
+    );
+    exchange.sample.id = format!("s{index}");
+    exchange.sample.reference = Some(serde_json::json!(index));
+    exchange.output = format!("answer {index}");
+    exchange.sample.turn = Some(Turn {
+        session: format!("c{}", index / 4),
+        index: (index % 4) as u32,
+    });
+    exchange.sample.class = Some(["easy", "hard"][(index / 4 % 2) as usize].into());
+    exchange
+}
+
+fn judged(run: &[Exchange], columns: &[(&str, Column<f64>)]) -> BTreeMap<String, Score> {
+    let mut facts = facts();
+    facts.scores = columns
+        .iter()
+        .map(|(name, column)| ((*name).to_owned(), column.clone()))
+        .collect();
+    Summary::of(&facts, run).scores
+}
+
+#[test]
+fn independent_shares_have_wilsons_interval() {
+    let mut run: Vec<Exchange> = (0..20).map(answer).collect();
+    for exchange in &mut run {
+        exchange.sample.turn = None;
+    }
+    let none: Column<f64> = (0..20).map(|index| (index, 0.0)).collect();
+    let score = &judged(&run, &[("exact-match", none)])["exact-match"];
+    let bounds = score.confidence.unwrap();
+    assert_eq!(
+        (score.mean, score.count, score.by),
+        (0.0, 20, Some(By::Wilson))
+    );
+    assert_eq!(bounds.low, Some(0.0));
+    assert!((bounds.high.unwrap() - 0.1611).abs() < 5e-5, "{bounds:?}");
+    assert!(score.by_turn.is_empty());
+    assert_eq!(score.by_class.len(), 2);
+    assert_eq!((score.by_class[0].count, score.by_class[1].count), (12, 8));
+}
+
+#[test]
+fn conversations_count_as_what_they_show() {
+    let run: Vec<Exchange> = (0..80).map(answer).collect();
+    // Whole conversations are right or wrong.
+    let together: Column<f64> = (0..80).map(|i| (i, (i / 4 % 2) as f64)).collect();
+    let apart: Column<f64> = (0..80).map(|i| (i, (i % 2) as f64)).collect();
+    let scores = judged(&run, &[("together", together), ("apart", apart)]);
+    let width = |name: &str| {
+        let bounds = scores[name].confidence.unwrap();
+        bounds.high.unwrap() - bounds.low.unwrap()
+    };
+    assert!(width("together") > 1.5 * width("apart"), "{scores:?}");
+    let score = &scores["together"];
+    assert_eq!(score.by_turn.len(), 4);
+    assert!(
+        score
+            .by_turn
+            .iter()
+            .all(|turn| turn.count == 20 && turn.mean == Some(0.5))
+    );
+    assert_eq!(score.by_class[0].mean, Some(0.0));
+    assert_eq!(score.by_class[1].name.as_deref(), Some("hard"));
+}
+
+#[test]
+fn other_scores_are_resampled_and_the_order_of_records_does_not_matter() {
+    let mut run: Vec<Exchange> = (0..40).map(answer).collect();
+    let column: Column<f64> = (0..40).map(|i| (i, (i % 7) as f64 / 6.0)).collect();
+    let columns = [("rouge-l", column)];
+    let scores = judged(&run, &columns);
+    let score = &scores["rouge-l"];
+    assert_eq!(score.by, Some(By::Bootstrap));
+    let bounds = score.confidence.unwrap();
+    assert!(bounds.low < Some(score.mean) && bounds.high > Some(score.mean));
+    run.reverse();
+    assert_eq!(judged(&run, &columns), scores);
+}
+
+#[test]
+fn what_was_not_judged_is_counted_by_why() {
+    let mut run: Vec<Exchange> = (0..8).map(answer).collect();
+    run[1].sample.reference = None;
+    run[7] = failed(run[7].clone(), Class::Truncated, "cut off");
+    let mut facts = facts();
+    let column: Column<f64> = [(0, 1.0), (4, 0.0), (5, 1.0), (6, 1.0)].into();
+    facts.scores.insert("exact-match".into(), column);
+    facts.unscored.insert("exact-match".into(), vec![2]);
+    let score = &Summary::of(&facts, &run).scores["exact-match"];
+    let wanted = Unjudged {
+        failed: 1,
+        without_reference: 1,
+        passed_over: 1,
+    };
+    assert_eq!((score.count, score.unjudged), (4, wanted));
+    assert_eq!(score.by_class[0].unjudged, wanted);
+    assert_eq!(score.by_class[0].count, 1);
+    assert_eq!(score.by_turn[3].mean, None, "nothing of it was judged");
+    assert_eq!(
+        score.unjudged.words().unwrap(),
+        "1 on which the scorer failed, 1 without a reference, 1 that the scorer passed over"
+    );
+}
+
+#[test]
+fn examples_are_the_worst_answers_and_short() {
+    let mut run: Vec<Exchange> = (0..8).map(answer).collect();
+    run[5].output = "ä".repeat(5000);
+    let wrong: Column<f64> = (0..8).map(|i| (i, f64::from(i < 4))).collect();
+    let right: Column<f64> = (0..8).map(|i| (i, 1.0)).collect();
+    let rouge: Column<f64> = (0..8).map(|i| (i, 0.9 - i as f64 / 10.0)).collect();
+    let unparsed: Column<f64> = (0..8).map(|i| (i, f64::from(i == 6))).collect();
+    let scores = judged(
+        &run,
+        &[
+            ("exact-match", wrong),
+            ("contains", right),
+            ("rouge-l", rouge),
+            ("contains-unparsed", unparsed),
+        ],
+    );
+    let ids = |name: &str| -> Vec<&str> {
+        let examples = scores[name].examples.iter();
+        examples.map(|example| example.id.as_str()).collect()
+    };
+    assert_eq!(ids("exact-match"), ["s4", "s5", "s6"]);
+    assert!(ids("contains").is_empty());
+    assert_eq!(ids("rouge-l"), ["s7", "s6", "s5"]);
+    assert_eq!(ids("contains-unparsed"), ["s6"]);
+    let long = &scores["exact-match"].examples[1];
+    assert_eq!(long.answer.chars().count(), 120 + 3 + 360);
+    assert_eq!((long.reference.as_deref(), long.turn), (Some("5"), Some(1)));
+}
