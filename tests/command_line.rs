@@ -19,6 +19,7 @@ mod plugins;
 mod probe;
 mod reports;
 mod scenarios;
+mod scores;
 mod secrets;
 mod strangers;
 mod wrong_input;

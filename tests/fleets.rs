@@ -1,23 +1,31 @@
 //! Fleets: several processes of the built binary make one run against the mock engine, on real sockets.
 //!
 //! - `processes`: what they send together, who is refused, who is lost, and how they are stopped.
+//! - `shown`: what rank 0 shows of all of them while the run goes on, devices, and what is said of flags.
 //! - `starters`: Open MPI, Slurm, and clocks that are not alike.
+//! - `clocks`: a clock that is set during a run, and ways that are not equally long.
+//! - `networks`: machines of their own, as namespaces of the kernel's network, whose links break.
+//! - `pods`: what containers of a manifest run, as processes.
 //! - `hosts`: processes that `--hosts` starts, and manifests.
 
+mod clocks;
 mod hosts;
+mod networks;
+mod pods;
 mod processes;
+mod shown;
 mod starters;
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use report::folder::RunFolder;
 use tempfile::TempDir;
 
-use crate::support::process::{Mock, Process, runner, words};
+use crate::support::process::{Mock, Process, run_patiently, runner, words};
 
 /// Two hundred requests in five seconds, and a scenario that only rank 0 has.
 const SCENARIO: &str = r#"
@@ -40,19 +48,32 @@ const ASKED: &str = "--backend vllm --no-progress";
 struct Fleet {
     folder: TempDir,
     mock: Mock,
+    /// The machine of the engine.
+    engine: String,
+    /// The machine of rank 0, and its port.
+    coordinator: String,
     port: u16,
     size: u32,
     token: String,
 }
 
+/// How the engine answers.
+const ENGINE: [&str; 4] = ["--ttft", "20ms", "--itl", "5ms"];
+
 impl Fleet {
     fn new(size: u32) -> Self {
+        Fleet::against(size, Mock::start(&ENGINE))
+    }
+
+    fn against(size: u32, mock: Mock) -> Self {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("together.toml"), SCENARIO).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Fleet {
             folder,
-            mock: Mock::start(&["--ttft", "20ms", "--itl", "5ms"]),
+            mock,
+            engine: "127.0.0.1".to_owned(),
+            coordinator: "127.0.0.1".to_owned(),
             port: listener.local_addr().unwrap().port(),
             size,
             token: "0123456789abcdef".repeat(4),
@@ -75,7 +96,7 @@ impl Fleet {
         command
             .args(["fleet", scenario])
             .args(words(ASKED))
-            .args(["--host", "127.0.0.1", "--port", self.mock.port()])
+            .args(["--host", &self.engine, "--port", self.mock.port()])
             .args(words(flags))
             .current_dir(folder)
             .env("RUNNER_FLEET_TOKEN", &self.token)
@@ -83,7 +104,7 @@ impl Fleet {
             .env("RUNNER_FLEET_RANK", rank.to_string())
             .env(
                 "RUNNER_FLEET_COORDINATOR",
-                format!("127.0.0.1:{}", self.port),
+                format!("{}:{}", self.coordinator, self.port),
             );
         command
     }
@@ -99,6 +120,54 @@ impl Fleet {
     fn run(&self) -> RunFolder {
         only_run(&self.path().join("rank0/runs"))
     }
+}
+
+/// How many bytes of an agent's records have come to rank 0.
+fn records_of(fleet: &Fleet, rank: u32) -> u64 {
+    let folders = std::fs::read_dir(fleet.path().join("rank0/runs"));
+    let folders = folders.into_iter().flatten().flatten();
+    let files = folders
+        .map(|entry| {
+            entry
+                .path()
+                .join(format!("agents/records-{rank:04}.jsonl.zst"))
+        })
+        .filter_map(|path| path.metadata().ok());
+    files.map(|file| file.len()).sum()
+}
+
+/// What a single process sends of the same scenario to the same engine, behind these words.
+fn alone(fleet: &Fleet, starter: &[&str]) -> Vec<Exchange> {
+    let folder = fleet.path().join("alone");
+    std::fs::create_dir(&folder).unwrap();
+    let mut ours = runner();
+    ours.args(["../together.toml", "--backend", "vllm", "--no-progress"])
+        .args(["--host", &fleet.engine, "--port", fleet.mock.port()])
+        .current_dir(&folder);
+    let mut command = match starter {
+        [] => ours,
+        starter => behind(starter, &ours),
+    };
+    run_patiently(&mut command).with_code(0);
+    measured(&only_run(&folder.join("runs")))
+}
+
+/// A command behind other words, in its folder and with its variables.
+fn behind(words: &[&str], ours: &Command) -> Command {
+    let mut command = Command::new(words[0]);
+    command
+        .args(&words[1..])
+        .arg(ours.get_program())
+        .args(ours.get_args())
+        .current_dir(ours.get_current_dir().unwrap());
+    for (name, value) in ours.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::null());
+    command
 }
 
 /// The one run in a folder.

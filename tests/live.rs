@@ -5,7 +5,7 @@
 //! - `listening`: `--metrics-listen` on real processes.
 //! - `terminal`: the dashboard and the progress line on a terminal, and plain lines without one.
 
-mod exposition;
+pub mod exposition;
 mod figures;
-mod listening;
-mod terminal;
+pub mod listening;
+pub mod terminal;

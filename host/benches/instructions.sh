@@ -1,5 +1,5 @@
 #!/bin/sh
-# Counts the instructions of framing, reading, decoding and recording, and compares them with
+# Counts the instructions of framing, reading, decoding, recording and summarising, and compares them with
 # instructions.toml beside this file: host/benches/instructions.sh [WORKLOAD...] [--bless]
 #
 # It needs valgrind, and `cargo xtask plugins` to have run. The build is that of `cargo bench`. Where

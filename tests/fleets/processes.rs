@@ -2,8 +2,8 @@
 
 use result::finding::{Id, Verdict};
 
-use super::{Fleet, asked, due, measured, only_run};
-use crate::support::process::{Ended, Process, run_patiently, runner, words};
+use super::{ENGINE, Fleet, alone, asked, due, measured, records_of};
+use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
 
 fn all(processes: Vec<Process>) -> Vec<Ended> {
     processes.into_iter().map(Process::end).collect()
@@ -19,15 +19,7 @@ fn four_send_what_one_would_have_sent() {
     let run = fleet.run();
     let together = measured(&run);
 
-    let alone = fleet.path().join("alone");
-    std::fs::create_dir(&alone).unwrap();
-    let mut single = runner();
-    single
-        .args(["../together.toml", "--backend", "vllm", "--no-progress"])
-        .args(["--host", "127.0.0.1", "--port", fleet.mock.port()])
-        .current_dir(&alone);
-    run_patiently(&mut single).with_code(0);
-    let single = measured(&only_run(&alone.join("runs")));
+    let single = alone(&fleet, &[]);
     assert_eq!(together.len(), 200);
     assert_eq!(due(&together), due(&single));
     assert_eq!(asked(&together), asked(&single));
@@ -128,14 +120,7 @@ fn who_does_not_fit_is_refused_by_name() {
 fn an_agent_that_is_killed_is_lost() {
     let fleet = Fleet::new(2);
     let mut processes = fleet.start("--fleet-grace 2s");
-    let journal = fleet.path().join("rank0/runs");
-    processes[1].until("it measures", |_| {
-        // Its records have come so far that some are readable.
-        let folders = std::fs::read_dir(&journal).into_iter().flatten().flatten();
-        folders
-            .map(|entry| entry.path().join("agents/records-0001.jsonl.zst"))
-            .any(|path| path.metadata().is_ok_and(|file| file.len() > 2000))
-    });
+    processes[1].until("it measures", |_| records_of(&fleet, 1) > 2_000);
     processes[1].signal("KILL");
     let mut ended = all(processes);
     let coordinator = ended.remove(0).with_code(0);
@@ -178,13 +163,7 @@ fn an_interrupt_ends_all() {
             process.stderr().contains("rank 1 (") && process.stderr().contains("ready")
         });
         // The start instant is two seconds ahead; some of the load is to be made.
-        let records = fleet.path().join("rank0/runs");
-        processes[0].until("records come", |_| {
-            let folders = std::fs::read_dir(&records).into_iter().flatten().flatten();
-            folders
-                .map(|entry| entry.path().join("agents/records-0001.jsonl.zst"))
-                .any(|path| path.metadata().is_ok_and(|file| file.len() > 1000))
-        });
+        processes[0].until("records come", |_| records_of(&fleet, 1) > 1_000);
         processes[interrupted].signal("INT");
         for ended in all(processes) {
             ended.with_code(130);
@@ -196,6 +175,42 @@ fn an_interrupt_ends_all() {
         assert!(summary.run.interrupted);
         let answered = summary.requests.successful;
         assert!(answered > 0 && answered < 200, "{answered}");
+    }
+}
+
+/// What each agent measured is what the engine did: the time to first token holds the engine's own, and on average next to
+/// nothing beside it.
+#[test]
+fn each_agent_measures_what_the_engine_did() {
+    let fleet = Fleet::against(4, Mock::logging(&ENGINE));
+    for ended in all(fleet.start("")) {
+        ended.with_code(0);
+    }
+    let exchanges = measured(&fleet.run());
+    let mut log = fleet.mock.end();
+    log.retain(|truth| truth.first_token().is_some());
+    log.sort_by_key(|truth| truth.received);
+    // Before the measurement each agent warms up with its own.
+    let warmup = log.len() - exchanges.len();
+    assert!((1..=2 * 4).contains(&warmup), "{warmup}");
+    let mut beside = [const { Vec::new() }; 4];
+    for (exchange, truth) in exchanges.iter().zip(&log[warmup..]) {
+        let sent = exchange.sent.unwrap();
+        let first = (exchange.events.iter()).find(|event| event.kind.is_output());
+        let seen = first.unwrap().at.since(sent).as_millis_f64();
+        let engine = truth.first_token().unwrap().since(truth.received);
+        beside[exchange.index as usize % 4].push(seen - engine.as_millis_f64());
+    }
+    for (rank, mut beside) in beside.into_iter().enumerate() {
+        assert_eq!(beside.len(), 50);
+        beside.sort_by(f64::total_cmp);
+        // Where the machine is busy with something else, a few replies wait for a core.
+        let usual = &beside[..45];
+        let mean = usual.iter().sum::<f64>() / usual.len() as f64;
+        assert!(
+            mean > 0.0 && mean < 1.0,
+            "rank {rank}: {mean} ms, {beside:?}"
+        );
     }
 }
 

@@ -5,7 +5,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Fleet, SCENARIO, asked, due, measured, only_run};
+use super::{Fleet, alone, asked, behind, due, measured, only_run};
 use crate::support::process::{Process, run_patiently, runner, words};
 use crate::support::proxy::{Network, Proxy};
 
@@ -16,7 +16,7 @@ const SLURM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fleets/slu
 ///
 /// # Panics
 /// If the program is not installed.
-fn left_out(program: &str, package: &str) -> bool {
+pub(super) fn left_out(program: &str, package: &str) -> bool {
     if std::env::var_os("RUNNER_WITHOUT_CLUSTER").is_some_and(|set| set != "0") {
         eprintln!("skipped: RUNNER_WITHOUT_CLUSTER is set");
         return true;
@@ -30,23 +30,6 @@ fn left_out(program: &str, package: &str) -> bool {
         "there is no `{program}`: install it (Debian: apt-get install {package}), or set RUNNER_WITHOUT_CLUSTER=1 to leave these tests out"
     );
     false
-}
-
-/// A command behind other words, in its folder and with its variables.
-fn behind(words: &[&str], ours: &Command) -> Command {
-    let mut command = Command::new(words[0]);
-    command
-        .args(&words[1..])
-        .arg(ours.get_program())
-        .args(ours.get_args())
-        .current_dir(ours.get_current_dir().unwrap());
-    for (name, value) in ours.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
 }
 
 /// A fleet of four that something else starts: the words before the program.
@@ -170,18 +153,7 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
         process.end().with_code(0);
     }
     let together = measured(&fleet.run());
-    let alone = fleet.path().join("alone");
-    std::fs::create_dir(&alone).unwrap();
-    std::fs::write(alone.join("together.toml"), SCENARIO).unwrap();
-    let mut single = runner();
-    single
-        .args(words(
-            "together.toml --backend vllm --no-progress --host 127.0.0.1 --port",
-        ))
-        .arg(fleet.mock.port())
-        .current_dir(&alone);
-    run_patiently(&mut single).with_code(0);
-    let single = measured(&only_run(&alone.join("runs")));
+    let single = alone(&fleet, &[]);
     assert_eq!(due(&together), due(&single));
     assert_eq!(asked(&together), asked(&single));
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after those it depends
 /// on, so the graph has no cycle.
-const GRAPH: [(&str, &[&str]); 23] = [
+const GRAPH: [(&str, &[&str]); 24] = [
     ("model", &[]),
     ("tokenizer", &[]),
     ("shipped", &[]),
@@ -17,12 +17,13 @@ const GRAPH: [(&str, &[&str]); 23] = [
     ("fleet", &["model"]),
     ("hub", &["model"]),
     ("launch", &["model"]),
+    ("shelf", &["model"]),
     ("result", &["devices", "model"]),
     ("reader", &["model"]),
     ("simulator", &["model"]),
     ("load", &["model", "result"]),
     ("mock", &["model", "reader", "simulator"]),
-    ("plugins", &["model", "tokenizer"]),
+    ("plugins", &["model", "shelf", "tokenizer"]),
     ("audit", &["model", "result"]),
     ("search", &["model", "result"]),
     ("scenario", &["model", "reader", "result"]),
@@ -43,6 +44,7 @@ const GRAPH: [(&str, &[&str]); 23] = [
             "report",
             "result",
             "scenario",
+            "shelf",
             "tokenizer",
         ],
     ),
@@ -66,6 +68,7 @@ const GRAPH: [(&str, &[&str]); 23] = [
             "scenario",
             "search",
             "session",
+            "shelf",
             "shipped",
             "toolchain",
         ],

@@ -14,7 +14,7 @@ const KEY: &str = "sk-0123456789abcdef";
 const TENANT: &str = "tenant-of-great-secrecy";
 
 /// What a server answers: the head, and the body.
-fn ask(address: &str, request: &str) -> Option<(String, String)> {
+pub fn ask(address: &str, request: &str) -> Option<(String, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(
         stream,
@@ -82,7 +82,7 @@ fn idle_readers_and_other_names() {
 }
 
 /// Where the process says it listens.
-fn address(process: &mut Process) -> String {
+pub fn address(process: &mut Process) -> String {
     process.until("it says where it listens", |process| {
         process.stderr().contains("/metrics\n")
     });

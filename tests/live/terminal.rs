@@ -11,7 +11,7 @@ const LEAVE: &str = "\u{1b}[?1049l";
 
 /// The binary on a terminal of 100 by 30 characters; prints the terminal's settings before and after. Nothing
 /// if there is no `script`.
-fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<Command> {
+pub fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<Command> {
     let version = Command::new("script").arg("--version").output();
     let is_known = |said: &[u8]| String::from_utf8_lossy(said).contains("util-linux");
     if !version.is_ok_and(|version| is_known(&version.stdout)) {
@@ -71,7 +71,7 @@ fn screen(written: &str) -> String {
 
 /// What the alternate screen showed last, what was written to it, and what came after it.
 #[track_caller]
-fn screens(seen: &str) -> (String, &str, &str) {
+pub fn screens(seen: &str) -> (String, &str, &str) {
     let times = (seen.matches(ENTER).count(), seen.matches(LEAVE).count());
     assert_eq!(times, (1, 1), "{seen:?}");
     let (_, rest) = seen.split_once(ENTER).unwrap();
@@ -80,7 +80,7 @@ fn screens(seen: &str) -> (String, &str, &str) {
 }
 
 /// Whether the alternate screen shows this.
-fn shows(what: &str) -> impl Fn(&Process) -> bool {
+pub fn shows(what: &str) -> impl Fn(&Process) -> bool {
     move |process| screen(&process.stdout()).contains(what)
 }
 

@@ -163,6 +163,7 @@ impl MadeUp {
                 history: None,
                 adapter: None,
                 request_bytes: u64::from(input) * 4,
+                prompt_end: None,
                 request_digest: "0123456789abcdef".to_owned(),
             },
             due: at(due),

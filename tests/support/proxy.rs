@@ -19,6 +19,8 @@ use tokio::time::Instant;
 pub struct Network {
     /// How long every byte is under way.
     pub delay: Duration,
+    /// Whether only those of the server are.
+    pub one_way: bool,
     /// How much longer a segment can take; those behind it wait for it, as a transport in order makes them.
     pub jitter: Duration,
     /// One segment in this many is lost, and comes later by [`RESENT`]; 0 for none.
@@ -37,6 +39,7 @@ impl Network {
     /// One that changes nothing.
     pub const PLAIN: Network = Network {
         delay: Duration::ZERO,
+        one_way: false,
         jitter: Duration::ZERO,
         loses_one_in: 0,
         segment: 1 << 16,
@@ -116,6 +119,10 @@ async fn connect(
     let (from_server, to_server) = server.into_split();
     let asking = Network {
         silent_after: None,
+        delay: match network.one_way {
+            true => Duration::ZERO,
+            false => network.delay,
+        },
         ..network
     };
     let ask = carry(from_client, to_server, asking, &segments);

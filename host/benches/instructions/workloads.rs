@@ -1,5 +1,5 @@
 //! What is counted: the work on one piece of a reply at each of its stations, from the bytes read to
-//! the record.
+//! the record and the summary.
 
 use std::io;
 use std::path::Path;
@@ -17,12 +17,13 @@ use load::pace::news::newsfeed;
 use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
 use model::clock::Clock;
 use model::connection::Version;
-use model::exchange::{Event, Kind, Open, Outcome, Phase, Prepared, Reply};
+use model::exchange::{Event, Kind, Open, Outcome, Phase, Prepared, Reply, Usage};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
-use plugins::artifacts;
 use plugins::backend::Fold;
+use report::folder::RunFolder;
 use report::record::Recorder;
+use result::summary::{Run, RunFacts};
 use scenario::Scenario;
 use session::decode::inbox::Inboxes;
 use session::decode::{Decoder, FailureLimit, Shared};
@@ -43,11 +44,13 @@ pub struct Workload {
 
 /// Events of one reply.
 const EVENTS: u64 = 128;
+/// Exchanges of a run that is summarised: enough for what a summary costs however long the run was to be little.
+const SUMMARISED: u64 = 1000;
 /// Frames that a reader hands to a decode thread together.
 const BATCH: u64 = 32;
 
 /// Every workload. Units are whole replies.
-pub const ALL: [Workload; 6] = [
+pub const ALL: [Workload; 7] = [
     Workload {
         name: "http1",
         unit: "reading a chunk of a chunked HTTP/1.1 body, one a read",
@@ -78,6 +81,11 @@ pub const ALL: [Workload; 6] = [
         unit: "recording an event, in exchanges of 128",
         units: 400 * EVENTS,
     },
+    Workload {
+        name: "summarize",
+        unit: "summarising an event, in records of 128 that are read twice",
+        units: SUMMARISED * EVENTS,
+    },
 ];
 
 /// Does so many units of a workload.
@@ -89,6 +97,7 @@ pub fn work(name: &str, units: u64, artifacts: &Path) -> Result<()> {
         "decode-32" => decode(units, BATCH, artifacts),
         "take" => take(units / EVENTS, artifacts),
         "record" => record(units / EVENTS),
+        "summarize" => summarize(units / EVENTS),
         unknown => bail!("`{unknown}` is no workload"),
     }
 }
@@ -133,7 +142,7 @@ fn frame(units: u64) -> Result<()> {
 
 /// A run's parts, with the backend that is asked for most.
 fn resolved(artifacts: &Path) -> Result<Resolved> {
-    artifacts::keep_in(artifacts.to_owned());
+    shelf::keep_in(artifacts.to_owned());
     let text = r#"
         target.model = "mock"
         backend.plugin = "backends/openai.wasm"
@@ -232,8 +241,36 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
 
 fn record(exchanges: u64) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let recorder = Recorder::create(folder.path())?;
-    let mut reply = Reply::default();
+    recorded(folder.path(), exchanges)
+}
+
+/// Summarises one run again and again: what recording it takes is the same however often.
+fn summarize(exchanges: u64) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    recorded(folder.path(), SUMMARISED)?;
+    let run = serde_json::json!({
+        "backend": "openai", "arrival": "all at once", "loop": "open", "streamed": true, "ignore-eos": false,
+        "percentiles": [50.0, 90.0, 99.0], "interrupted": false,
+    });
+    let facts = RunFacts::from(serde_json::from_value::<Run>(run)?);
+    for _ in 0..exchanges / SUMMARISED {
+        let summary = RunFolder::at(folder.path()).summarize(&facts)?;
+        if summary.tokens.output.total != Some(SUMMARISED * EVENTS) {
+            bail!("{:?} of {SUMMARISED} exchanges", summary.tokens.output);
+        }
+    }
+    Ok(())
+}
+
+fn recorded(folder: &Path, exchanges: u64) -> Result<()> {
+    let recorder = Recorder::create(folder)?;
+    let mut reply = Reply {
+        usage: Some(Usage {
+            output_tokens: Some(EVENTS as u32),
+            ..Usage::default()
+        }),
+        ..Reply::default()
+    };
     for number in 0..EVENTS {
         reply.events.push(Event {
             // Not quite regular, as gaps between tokens are.

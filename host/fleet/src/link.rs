@@ -10,7 +10,7 @@
 //!    |        <------------- Prepared ------ prepared: the plan's digest
 //!    |        <------------- Ready --------- ready, which waits
 //! start(at) ---------------- Start --------> the instant, by the agent's own clock
-//! event, figures <---------- Live, Records - live, records
+//! event, board   <---------- Live, Records - reporter, records
 //! interrupt ---------------- Interrupt ----> interrupted
 //! finish      <------------- Finished ------ finish
 //! ```
@@ -23,6 +23,7 @@
 //! gives this module a runtime on a thread of its own.
 
 mod agent;
+mod board;
 mod coordinator;
 mod driver;
 mod hub;
@@ -33,7 +34,8 @@ mod tests;
 
 use std::time::Duration;
 
-pub use agent::{Agent, Join, JoinError, Joined, Start};
+pub use agent::{Agent, Join, JoinError, Joined, Reporter, Start};
+pub use board::{Board, Latest};
 pub use coordinator::{
     BindError, Coordinator, Ending, Gathered, Listen, Member, Offer, Offered, Outcome, Refusal,
     Running, Stopper,

@@ -18,6 +18,8 @@ pub const PROTOCOL: u32 = 1;
 const LENGTHS: usize = 8;
 /// The largest body, in bytes: small, so that a reply to a clock's question never waits long behind one.
 pub const BODY: usize = 64 << 10;
+/// The largest message with figures, in bytes: they come all the time, and are for display alone.
+pub const FIGURES: usize = 192 << 10;
 /// How much memory grows for a header at a time: what a peer claims to send is not taken before it comes.
 const STEP: usize = 64 << 10;
 
@@ -268,6 +270,14 @@ impl Message {
             Message::Bye => "bye",
         }
     }
+
+    /// Whether a header of so many bytes is one that a message of this kind may have.
+    fn within_its_kind(&self, header: usize) -> Result<(), WireError> {
+        match self {
+            Message::Live { .. } => within("figures", header as u64, FIGURES),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Frame {
@@ -280,6 +290,7 @@ impl Frame {
             .map_err(|error| WireError::NotAMessage(error.to_string()))?;
         within("header", header.len() as u64, bound.header())?;
         within("body", self.body.len() as u64, bound.body())?;
+        self.message.within_its_kind(header.len())?;
         let mut bytes = Vec::with_capacity(LENGTHS + header.len() + self.body.len());
         // Both are below the bounds, which are below 4 GiB.
         bytes.extend((header.len() as u32).to_be_bytes());
@@ -349,6 +360,7 @@ impl Decoder {
         }
         let message: Message = serde_json::from_slice(&self.held[LENGTHS..header_end])
             .map_err(|error| WireError::NotAMessage(error.to_string()))?;
+        message.within_its_kind(header as usize)?;
         let carries = matches!(message, Message::Piece { .. } | Message::Records { .. });
         if carries != (body > 0) {
             return Err(WireError::Body(message.kind()));

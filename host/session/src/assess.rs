@@ -4,15 +4,15 @@
 //! Answers are read once, a batch at a time, and scorers see them in the order of the records. Only
 //! the count and the scores of a request are kept, 4 and 8 bytes each.
 
-use report::assessment::Assessment;
+use report::assessment::{Assessment, Mean};
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use model::exchange::{Exchange, Phase};
 use plugins::scorer::{self, Judge, Scorer};
 use result::metric::count::{self, Source};
-use result::summary::{Column, Score};
+use result::summary::Column;
 use tokenizer::Tokenizer;
 
 /// Answers tokenized in one call.
@@ -47,13 +47,48 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
     scorers: &[Scorer],
     given_up: impl Fn() -> bool,
 ) -> Result<Option<Assessment>, X> {
-    let mut assessment = Assessment::default();
+    assess_with(
+        Assessment::default(),
+        exchanges,
+        Some(tokenizer),
+        scorers,
+        given_up,
+    )
+}
+
+/// Has scorers judge the measured exchanges of a saved run that were answered. Nothing is counted again: `counted` are the
+/// tokens of the answers by this side's tokenizer, which scorers are told where the server does not say.
+///
+/// # Errors
+/// The first error of reading.
+pub fn judge_again<E: Borrow<Exchange>, X>(
+    exchanges: impl Iterator<Item = Result<E, X>>,
+    counted: Column<u32>,
+    scorers: &[Scorer],
+) -> Result<Assessment, X> {
+    let known = Assessment {
+        retokenized: counted,
+        ..Assessment::default()
+    };
+    let judged = assess_with(known, exchanges, None, scorers, || false)?;
+    Ok(judged.unwrap_or_default())
+}
+
+fn assess_with<E: Borrow<Exchange>, X>(
+    mut assessment: Assessment,
+    exchanges: impl Iterator<Item = Result<E, X>>,
+    tokenizer: Option<&Tokenizer>,
+    scorers: &[Scorer],
+    given_up: impl Fn() -> bool,
+) -> Result<Option<Assessment>, X> {
     let mut judging: Vec<Judging> = scorers
         .iter()
         .filter_map(|scorer| match scorer.open() {
             Ok(judge) => Some(Judging {
                 judge,
                 failures_in_a_row: 0,
+                names: BTreeSet::new(),
+                failed: Vec::new(),
             }),
             Err(error) => {
                 assessment.failed(error.to_string());
@@ -81,6 +116,15 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
         return Ok(None);
     }
     for mut scorer in judging {
+        scorer.failed.sort_unstable();
+        for name in std::mem::take(&mut scorer.names) {
+            if !scorer.failed.is_empty() {
+                assessment.unscored.insert(name, scorer.failed.clone());
+            }
+        }
+        if scorer.is_left_out() {
+            continue;
+        }
         match scorer.judge.finish() {
             Ok(scores) => assessment.run_scores.extend(scores),
             Err(error) => assessment.failed(error.to_string()),
@@ -94,15 +138,41 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
 struct Judging {
     judge: Judge,
     failures_in_a_row: u32,
+    /// The scores that it gave.
+    names: BTreeSet<String>,
+    /// Answers that it failed on, or was not asked about any more.
+    failed: Vec<u64>,
+}
+
+impl Judging {
+    fn is_left_out(&self) -> bool {
+        self.failures_in_a_row >= TOLERATED
+    }
 }
 
 fn add<E: Borrow<Exchange>>(
     assessment: &mut Assessment,
     batch: &[E],
-    tokenizer: &Tokenizer,
-    judging: &mut Vec<Judging>,
+    tokenizer: Option<&Tokenizer>,
+    judging: &mut [Judging],
     given_up: &impl Fn() -> bool,
 ) {
+    let answered = || batch.iter().map(Borrow::borrow);
+    if let Some(tokenizer) = tokenizer {
+        count(assessment, batch, tokenizer);
+    }
+    for scorer in judging {
+        for exchange in answered().take_while(|_| !given_up()) {
+            match scorer.is_left_out() {
+                true => scorer.failed.push(exchange.index),
+                false => judge(assessment, scorer, exchange),
+            }
+        }
+    }
+}
+
+/// Counts the tokens of answers.
+fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenizer: &Tokenizer) {
     let answered = || batch.iter().map(Borrow::borrow);
     let texts: Vec<String> = answered().map(text_of).collect();
     match tokenizer.count(&texts, false) {
@@ -121,33 +191,32 @@ fn add<E: Borrow<Exchange>>(
         }
         Err(error) => assessment.failed(error),
     }
-    judging.retain_mut(|scorer| {
-        let mut exchanges = answered().take_while(|_| !given_up());
-        exchanges.all(|exchange| judge(assessment, scorer, exchange))
-    });
 }
 
-/// Has an answer scored. Returns whether the scorer is to continue.
-fn judge(assessment: &mut Assessment, scorer: &mut Judging, exchange: &Exchange) -> bool {
+/// Has an answer scored.
+fn judge(assessment: &mut Assessment, scorer: &mut Judging, exchange: &Exchange) {
     let retokenized = assessment.retokenized.get(exchange.index);
     match scorer.judge.score(&shown(exchange, retokenized)) {
         Ok(scores) => {
             scorer.failures_in_a_row = 0;
             for (name, value) in scores {
+                if !scorer.names.contains(&name) {
+                    scorer.names.insert(name.clone());
+                }
                 let column = assessment.scores.entry(name).or_default();
                 column.insert(exchange.index, value);
             }
         }
         Err(error) => {
             scorer.failures_in_a_row += 1;
-            if scorer.failures_in_a_row == TOLERATED {
+            scorer.failed.push(exchange.index);
+            if scorer.is_left_out() {
                 assessment.failed(error.to_string());
-                return false;
+                return;
             }
             assessment.failed(format!("{error} (scoring `{}`)", exchange.sample.id));
         }
     }
-    true
 }
 
 /// All that came back, as the server's usage counts it.
@@ -192,14 +261,14 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
 
 /// The means, summed in the order of the indexes, so that they do not depend on the order in which
 /// answers were scored.
-fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Score> {
+fn means(scores: &BTreeMap<String, Column<f64>>) -> BTreeMap<String, Mean> {
     scores
         .iter()
         .map(|(name, column)| {
             let count = column.len() as u64;
             let sum: f64 = column.iter().map(|(_, value)| value).sum();
             let mean = sum / count as f64;
-            (name.clone(), Score { mean, count })
+            (name.clone(), Mean { mean, count })
         })
         .collect()
 }

@@ -38,11 +38,11 @@ pub mod telemetry;
 pub use check::{CheckError, Checked, Note};
 pub use draft::Draft;
 pub use measure::{
-    Assessed, BeginError, Begun, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured, Part,
-    Record, Unjudged,
+    Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,
+    Part, Record, Unjudged,
 };
 pub use resolve::inputs::{Input, Role};
-pub use resolve::{Faults, Resolved, Shipped, Source, Variables, resolve};
+pub use resolve::{Faults, Judges, Resolved, Shipped, Source, Variables, judges, resolve};
 pub use run::{PausedClock, Threads};
 // The command line's panic hook asks this.
 pub use tokenizer::is_guarded;

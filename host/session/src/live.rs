@@ -5,11 +5,15 @@
 //! single counters. The recorder enters the rest when an exchange has ended, and an onlooker takes
 //! [`Snapshot`]s: the one lock is between those two. All of it takes the same memory however long a run is.
 //!
+//! Several processes make one run too: then each has its own part here, and what is shown on rank 0 is made of the
+//! figures that all of them send ([`figures`], [`Others`]).
+//!
 //! `cli` shows it, except for the page for Prometheus ([`exposition`], [`listen`]).
 
 pub mod cells;
 mod due;
 pub mod exposition;
+pub mod figures;
 pub mod history;
 pub mod listen;
 pub mod snapshot;
@@ -24,6 +28,7 @@ pub use snapshot::{Latency, Phase, Snapshot, Stopped};
 use crate::sessions::Sessions;
 use crate::telemetry::Telemetry;
 use due::DueCount;
+use figures::{Counts, State};
 use totals::Totals;
 
 use load::pace::Signal;
@@ -72,6 +77,16 @@ pub struct Live {
     totals: Mutex<Totals>,
     begun: OnceLock<Begun>,
     onlookers: Mutex<Vec<Watched>>,
+    others: OnceLock<Arc<dyn Others>>,
+}
+
+/// Those who make a run in place of the process that shows it.
+pub trait Others: Send + Sync {
+    /// The run as it is now.
+    fn snapshot(&self) -> Snapshot;
+
+    /// A thread that looks on here: what it uses of a core is taken from what measures on this machine.
+    fn enlist(&self, thread: Watched);
 }
 
 /// A counter of the pacer, on a cache line that nothing else writes to.
@@ -134,6 +149,9 @@ impl Live {
 
     /// A thread that looks on: its use of a core is listed among the run's own threads.
     pub fn enlist(&self, thread: Watched) {
+        if let Some(others) = self.others.get() {
+            return others.enlist(thread);
+        }
         let mut onlookers = lock(&self.onlookers);
         match self.begun.get() {
             Some(begun) => {
@@ -143,6 +161,11 @@ impl Live {
             }
             None => onlookers.push(thread),
         }
+    }
+
+    /// From now on others make the run, and onlookers see theirs.
+    pub fn made_by(&self, others: Arc<dyn Others>) {
+        let _ = self.others.set(others);
     }
 
     /// The run has come to this phase.
@@ -198,6 +221,18 @@ impl Live {
 
     /// The run as it is now.
     pub fn snapshot(&self) -> Snapshot {
+        let seen = match self.others.get() {
+            Some(others) => others.snapshot(),
+            None => self.state().snapshot(),
+        };
+        Snapshot {
+            devices: self.telemetry.latest(),
+            ..seen
+        }
+    }
+
+    /// What this process does of the run, as it is now.
+    pub fn state(&self) -> State {
         let begun = self.begun.get();
         let phase = self.phase();
         let now = self.now();
@@ -208,8 +243,8 @@ impl Live {
         let given_out = self.given_out.0.load(Ordering::Relaxed);
         let seen = self.output_tokens.load(Ordering::Relaxed);
         let totals = lock(&self.totals);
-        let [ttft, itl, tpot, e2e, send_lag] = totals.latencies(now);
-        let mut snapshot = Snapshot {
+        let tracks = totals.seen(now);
+        let mut counts = Counts {
             phase,
             stopped: begun.map_or(Stopped::No, |begun| stopped(&begun.signal)),
             elapsed,
@@ -230,30 +265,28 @@ impl Live {
             tokens_seen: elapsed.map_or(0, |_| {
                 seen.saturating_sub(self.tokens_before.load(Ordering::Relaxed))
             }),
-            ttft,
-            itl,
-            tpot,
-            e2e,
-            send_lag,
-            devices: self.telemetry.latest(),
-            load: begun
-                .and_then(|begun| begun.vitals.as_ref())
-                .and_then(|vitals| vitals.load()),
         };
         drop(totals);
+        let load = begun
+            .and_then(|begun| begun.vitals.as_ref())
+            .and_then(|vitals| vitals.load());
         if let (Some(begun), Some(elapsed)) = (begun, elapsed) {
-            begun.tell_due(&mut snapshot, elapsed);
+            begun.tell_due(&mut counts, elapsed);
         }
-        snapshot
+        State {
+            counts,
+            tracks,
+            load,
+        }
     }
 }
 
 impl Begun {
     /// Adds what the plan says about due times. When nothing more is sent, the due requests are those that were
     /// handed out or recorded as not sent.
-    fn tell_due(&self, snapshot: &mut Snapshot, elapsed: Nanos) {
-        let not_sent = snapshot.failed.get(&model::exchange::Class::NotSent);
-        let settled = snapshot.given_out + not_sent.map_or(0, |failures| failures.count);
+    fn tell_due(&self, counts: &mut Counts, elapsed: Nanos) {
+        let not_sent = counts.failed.get(&model::exchange::Class::NotSent);
+        let settled = counts.given_out + not_sent.map_or(0, |failures| failures.count);
         let mut due = lock(&self.due);
         if matches!(*due, Due::Unasked) {
             *due = DueCount::of(&self.plan, &self.trace).map_or(Due::Unknown, Due::Counted);
@@ -261,12 +294,12 @@ impl Begun {
         let Due::Counted(count) = &mut *due else {
             return;
         };
-        let due = match snapshot.phase {
+        let due = match counts.phase {
             Phase::Measuring => count.upto(elapsed).max(settled),
             _ => settled,
         };
-        snapshot.due = Some(due);
-        snapshot.waiting = Some(due - settled);
+        counts.due = Some(due);
+        counts.waiting = Some(due - settled);
     }
 }
 

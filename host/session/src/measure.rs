@@ -14,7 +14,7 @@ use report::assessment::Assessment;
 use report::environment::Environment;
 use report::folder::{self, FolderError, RunFolder, Status};
 use report::repeat::Repeat;
-use result::summary::{Client, Dataset, Fleet, RunFacts, Server, Summary};
+use result::summary::{Client, Dataset, Fleet, RunFacts, Server, Summary, Survey};
 use scenario::plan::Plan;
 
 use crate::assess::assess_read;
@@ -30,7 +30,7 @@ mod elsewhere;
 mod ended;
 mod stated;
 
-pub use elsewhere::{Elsewhere, Part};
+pub use elsewhere::{Devices, Elsewhere, Part};
 pub use ended::{BeginError, NotMeasured};
 
 use ended::unbegun;
@@ -97,6 +97,8 @@ pub struct Assessed {
     folder: RunFolder,
     ended: Result<(), RunError>,
     facts: RunFacts,
+    /// What the summary needs to know of all records first, seen when the answers were counted and judged.
+    survey: Option<Survey>,
     unjudged: Option<Unjudged>,
     kept: Result<(), FolderError>,
 }
@@ -389,12 +391,20 @@ impl Kept {
             move || {
                 trip("assess");
                 let given_up = || abandoned.load(Ordering::Relaxed);
-                let assessed = assess_read(folder.read()?, &tokenizer, &scorers, given_up)?;
+                // All records are read here anyway.
+                let facts = folder::facts(&plan, Assessment::default(), false);
+                let mut survey = Survey::of(&facts.run);
+                let records = folder.read()?.inspect(|read| {
+                    if let Ok(exchange) = read {
+                        survey.add(exchange);
+                    }
+                });
+                let assessed = assess_read(records, &tokenizer, &scorers, given_up)?;
                 let counted = match &prompts {
                     Some(prompts) => prompts.count(&plan, &tokenizer, folder.read()?, given_up)?,
                     None => None,
                 };
-                Ok::<_, FolderError>(assessed.map(|assessed| (assessed, counted)))
+                Ok::<_, FolderError>(assessed.map(|assessed| (assessed, counted, survey)))
             }
         };
         // A scorer may not return for as long as its limit is, which is up to the user.
@@ -404,8 +414,8 @@ impl Kept {
             Ok(assessed) => (assessed.transpose()?.flatten(), None),
             Err(cause) => (None, Some(RunError::Thread(cause))),
         };
-        let (assessment, cache) = match assessed {
-            Some(assessed) => assessed,
+        let (assessment, cache, survey) = match assessed {
+            Some((assessment, cache, survey)) => (assessment, cache, Some(survey)),
             None => {
                 let panicked = crew.panicked().map(RunError::Panicked);
                 let why = unable.or(panicked).unwrap_or(RunError::Unassessed);
@@ -413,7 +423,7 @@ impl Kept {
                 none.failed(why.to_string());
                 ended = ended.and(Err(why));
                 cut_short = true;
-                (none, None)
+                (none, None, None)
             }
         };
         kept = kept.and(folder.write_assessment(&assessment));
@@ -440,6 +450,7 @@ impl Kept {
             folder,
             ended,
             facts,
+            survey,
             unjudged,
             kept,
         })
@@ -453,7 +464,10 @@ impl Assessed {
     /// Where records cannot be read.
     pub fn summarise(self) -> Result<Measured, FolderError> {
         trip("summarise");
-        let summary = self.folder.summarize(&self.facts)?;
+        let summary = match self.survey {
+            Some(survey) => self.folder.summarize_surveyed(&self.facts, survey)?,
+            None => self.folder.summarize(&self.facts)?,
+        };
         let kept = self.kept.and(self.folder.write_summary(&summary));
         Ok(Measured {
             plan: self.plan,

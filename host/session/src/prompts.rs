@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use load::transport::Request;
-use plugins::backend::{Prompt, Sample};
+use plugins::backend::{Message, Part, Prompt, Sample};
 use plugins::chat;
 use tokenizer::Tokenizer;
 
@@ -51,6 +51,36 @@ impl Form {
             Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => None,
         }
     }
+}
+
+/// The end of the last text of a prompt, of at most so many characters. `None` for what holds no text.
+pub fn end(prompt: &Prompt, chars: usize) -> Option<&str> {
+    let text = match prompt {
+        Prompt::Text(text) => Some(text.as_str()),
+        Prompt::Messages(messages) => last_text(messages),
+        Prompt::Continuation(continuation) => last_text(&continuation.messages),
+        Prompt::Embedding(texts) => texts.last().map(String::as_str),
+        Prompt::Ranking(candidates) => Some(candidates.query.as_str()),
+        Prompt::Tokens(_) => None,
+    };
+    text.map(|text| tail(text, chars))
+}
+
+fn last_text(messages: &[Message]) -> Option<&str> {
+    let mut parts = messages
+        .iter()
+        .rev()
+        .flat_map(|message| message.parts.iter().rev());
+    parts.find_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        Part::Image(_) | Part::Audio(_) | Part::Answer(_) => None,
+    })
+}
+
+/// The last characters of a text.
+pub fn tail(text: &str, chars: usize) -> &str {
+    let from = text.char_indices().rev().nth(chars.saturating_sub(1));
+    &text[from.map_or(0, |(at, _)| at)..]
 }
 
 /// The tokens of a sample that is sent to a path. `None` for what is not made of text alone, or cannot be tokenized.

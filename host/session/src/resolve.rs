@@ -7,6 +7,8 @@ mod alone;
 mod credentials;
 mod defaults;
 pub(crate) mod inputs;
+mod judges;
+mod kept;
 mod options;
 mod remarks;
 mod source;
@@ -28,6 +30,7 @@ use defaults::{
 };
 
 pub(crate) use alone::{Alone, alone};
+pub use judges::{Judges, judges};
 pub use source::{Shipped, Source, Variables};
 
 use crate::draft::{Draft, DraftTarget};

@@ -246,10 +246,13 @@ where
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let clock = control.clock();
     let vitals = Some(Vitals::new(clock));
-    let devices = control
-        .live
-        .telemetry
-        .watch(clock, folder, vitals.as_ref())?;
+    let watched = vitals.clone();
+    let enlist = move |thread| {
+        if let Some(vitals) = watched {
+            vitals.enlist(thread);
+        }
+    };
+    let devices = control.live.telemetry.watch(clock, folder, enlist)?;
     let (stage, prepared) = Stage::set(
         plan,
         parts,

@@ -16,7 +16,7 @@ use devices::rapl::Rapl;
 use devices::{Aside, Choice, Entry, Facts, Monitor, Recording, Sample, Source, Watch};
 use load::question::{answer_within, open as connection};
 use load::transport::{Dial, Request};
-use load::vitals::{Vitals, yield_to_others};
+use load::vitals::{Watched, yield_to_others};
 use model::clock::Clock;
 use model::connection::{Timestamps, Trust, Version};
 use model::target::Target;
@@ -173,7 +173,8 @@ impl Telemetry {
         *lock(&self.opened) = opened;
     }
 
-    /// Begins to read the devices, if there are any, and to write what they say into the run's folder.
+    /// Begins to read the devices, if there are any, and to write what they say into the run's folder. `enlist` hears of
+    /// the thread that does it.
     ///
     /// # Errors
     /// If the file cannot be made, or no thread be started.
@@ -181,7 +182,7 @@ impl Telemetry {
         &self,
         clock: Clock,
         folder: &std::path::Path,
-        vitals: Option<&Arc<Vitals>>,
+        enlist: impl FnOnce(Watched) + Send + 'static,
     ) -> Result<Option<Watching>, RunError> {
         let Some(opened) = lock(&self.opened).take() else {
             return Ok(None);
@@ -189,7 +190,7 @@ impl Telemetry {
         let log = Arc::new(Mutex::new(Some(Log::create(folder)?)));
         let beside = Beside {
             log: Arc::clone(&log),
-            vitals: vitals.cloned(),
+            enlist: Some(Box::new(enlist)),
         };
         let sources = (Some(opened.source), opened.host);
         let watch = Watch::start(clock, opened.every, sources, beside).map_err(RunError::Thread)?;
@@ -225,14 +226,15 @@ impl Telemetry {
 /// Goes along with the thread that reads the devices.
 struct Beside {
     log: Arc<Mutex<Option<Log>>>,
-    vitals: Option<Arc<Vitals>>,
+    enlist: Option<Box<dyn FnOnce(Watched) + Send>>,
 }
 
 impl Aside for Beside {
     fn begin(&mut self) {
         yield_to_others();
-        if let Some(vitals) = &self.vitals {
-            vitals.enlist_this("devices");
+        if let (Some(enlist), Some(thread)) = (self.enlist.take(), Watched::this_thread("devices"))
+        {
+            enlist(thread);
         }
     }
 

@@ -1,4 +1,5 @@
-//! `cargo xtask examples`: builds the examples in `plugins/examples` as an author would, and runs their cases.
+//! `cargo xtask examples`: builds the examples in `plugins/examples`, and the plugins beside those that ship which are
+//! not in Rust, as an author would, and runs their cases.
 //!
 //! Responsible for the tools of other languages: they go into `target/example-tools`, from the package registries
 //! that pip and npm are set up for. If a tool is not available, its example is skipped and the reason is printed.
@@ -81,17 +82,24 @@ fn wasip2() -> std::result::Result<(), String> {
     output(Command::new("rustup").args(["target", "add", WASIP2]))
 }
 
-/// The examples, by name.
+/// The examples, by name, and then the scorers in other languages than Rust, which are too large to be embedded.
 fn folders(root: &Path) -> Result<Vec<PathBuf>> {
-    let all = root.join("plugins/examples");
     let mut folders = Vec::new();
-    for entry in fs::read_dir(&all).with_context(|| format!("reading {}", all.display()))? {
-        let path = entry?.path();
-        if path.join("cases").is_dir() {
-            folders.push(path);
+    for (all, wanted) in [
+        ("plugins/examples", "cases"),
+        ("plugins/scorers", "runner-plugin.toml"),
+    ] {
+        let all = root.join(all);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&all).with_context(|| format!("reading {}", all.display()))? {
+            let path = entry?.path();
+            if path.join(wanted).exists() {
+                found.push(path);
+            }
         }
+        found.sort();
+        folders.extend(found);
     }
-    folders.sort();
     Ok(folders)
 }
 

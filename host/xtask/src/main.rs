@@ -26,7 +26,7 @@ cargo xtask COMMAND
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
   test        run all checks that a change must pass, step by step
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
-  examples    build the examples in plugins/examples and run their cases, if the tools of their languages are available
+  examples    build the examples in plugins/examples and plugins/scorers/code and run their cases, if the tools of their languages are available
   guide       build the user guide as a site with mdBook, to target/guide
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
   freeze      keep plugins of the contract's version in wit/, as they are now, in tests/versions; before wit/ changes

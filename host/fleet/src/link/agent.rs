@@ -197,6 +197,18 @@ pub struct Joined {
     _task: Task,
 }
 
+/// Sends figures of an agent's part of the run.
+#[derive(Clone, Debug)]
+pub struct Reporter(watch::Sender<Option<Value>>);
+
+impl Reporter {
+    /// Figures of the run so far, at most [`crate::wire::FIGURES`] bytes of JSON. Only the last ones are sent, when there
+    /// is time; and those before the ending are sent before it.
+    pub fn tell(&self, figures: Value) {
+        self.0.send_replace(Some(figures));
+    }
+}
+
 impl Joined {
     /// Which slice of how many this agent's is.
     pub fn slice(&self) -> (u32, u32) {
@@ -248,9 +260,9 @@ impl Joined {
         }
     }
 
-    /// Figures of the run so far. Only the last ones are sent, when there is time.
-    pub fn live(&self, figures: Value) {
-        self.live.send_replace(Some(figures));
+    /// What sends figures of the run so far.
+    pub fn reporter(&self) -> Reporter {
+        Reporter(self.live.clone())
     }
 
     /// The file to which the recorder writes, or will write. From now on it is sent as it grows. There is one for each

@@ -12,7 +12,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::hub::{Command, Figures, Hub, LEAVE, Links};
+use super::board::Board;
+use super::hub::{Command, Hub, LEAVE, Links};
 use super::peer::{self, Shared};
 use super::{HANDSHAKES, Timing, lock};
 use crate::clock::{Estimate, Moved};
@@ -210,7 +211,7 @@ impl Coordinator {
                 .collect(),
             copies: copies.clone(),
         });
-        let figures: Figures = Arc::new(Mutex::new(vec![None; rules.size as usize]));
+        let board = Board::default();
         let (verdict, gathered) = oneshot::channel();
         // A few for each agent, whatever it sends: the state machine bounds them.
         let (events, heard) = mpsc::unbounded_channel();
@@ -221,7 +222,7 @@ impl Coordinator {
             commands: self.requests,
             events,
             verdict: Some(verdict),
-            figures: Arc::clone(&figures),
+            board: board.clone(),
             documents: offer.documents,
             files: offer.files.into_iter().map(|file| file.entry).collect(),
             copies: copies.clone(),
@@ -234,7 +235,7 @@ impl Coordinator {
         let running = Running {
             commands: self.commands,
             events: heard,
-            figures,
+            board,
             copies,
             stop,
             tasks,
@@ -292,6 +293,17 @@ impl Gathered {
         &self.members
     }
 
+    /// What was heard last of each agent, now and during the run.
+    pub fn board(&self) -> Board {
+        self.running.board()
+    }
+
+    /// Ends it without a run. The agents hear why.
+    pub async fn stop(self, why: &str) {
+        self.running.interrupt(why);
+        self.running.finish().await;
+    }
+
     /// Lets the run begin at an instant of the coordinator's clock, which is far enough ahead that every agent hears
     /// of it in time.
     pub fn start(self, at: Nanos) -> Running {
@@ -304,7 +316,7 @@ impl Gathered {
 pub struct Running {
     commands: mpsc::UnboundedSender<Command>,
     events: mpsc::UnboundedReceiver<Event>,
-    figures: Figures,
+    board: Board,
     copies: Vec<Arc<Mutex<Incoming>>>,
     /// Dropped when no more connections are wanted.
     stop: oneshot::Sender<()>,
@@ -312,7 +324,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// The next event; after [`Event::Over`] it is time to finish. Figures are not among them.
+    /// The next event; after [`Event::Over`] it is time to finish. Figures are not among
+    /// them, but on the [`Board`].
     pub async fn event(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -322,9 +335,9 @@ impl Running {
         let _ = self.commands.send(Command::Interrupt(why.to_owned()));
     }
 
-    /// The last figures of each agent, by rank.
-    pub fn figures(&self) -> Vec<Option<Value>> {
-        lock(&self.figures).clone()
+    /// What was heard last of each agent.
+    pub fn board(&self) -> Board {
+        self.board.clone()
     }
 
     /// How many bytes of each agent's records are here, by rank.

@@ -240,13 +240,7 @@ impl Driver {
                     Err(why) => Err(End::Broken(why)),
                 },
                 Some(command) = self.requests.recv(), if welcomed => self.obey(command, out).await,
-                Ok(()) = self.figures.changed(), if welcomed => {
-                    let figures = self.figures.borrow_and_update().clone();
-                    match figures {
-                        Some(figures) => out.send(Message::Live { figures }).await,
-                        None => Ok(()),
-                    }
-                }
+                Ok(()) = self.figures.changed(), if welcomed => self.report(out).await,
                 _ = tick.tick() => {
                     if self.clock.now().since(self.heard.max(began)) > self.timing.silence.into() {
                         let seconds = self.timing.silence.as_secs();
@@ -264,6 +258,15 @@ impl Driver {
         }
     }
 
+    /// Sends the last figures, if they were not sent.
+    async fn report(&mut self, out: &Out) -> Result<(), End> {
+        let figures = self.figures.borrow_and_update().clone();
+        match figures {
+            Some(figures) => out.send(Message::Live { figures }).await,
+            None => Ok(()),
+        }
+    }
+
     /// Does what the caller says.
     async fn obey(&mut self, command: Command, out: &Out) -> Result<(), End> {
         match command {
@@ -278,6 +281,9 @@ impl Driver {
                 self.pump(out).await
             }
             Command::Finish(ending) => {
+                if self.figures.has_changed().unwrap_or(false) {
+                    self.report(out).await?;
+                }
                 let path = self.records.as_ref().map(|records| records.path.clone());
                 let commands = self.commands.clone();
                 // A large file takes a while, in which questions about the clock are answered.

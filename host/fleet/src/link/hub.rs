@@ -9,6 +9,7 @@ use model::units::Nanos;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::board::Board;
 use super::coordinator::{Ending, Member, Outcome, Refusal};
 use super::lock;
 use crate::records::Incoming;
@@ -45,8 +46,6 @@ pub(super) enum Command {
     Finish(oneshot::Sender<Vec<Ending>>),
 }
 
-/// What the caller may read at any time: the last figures by rank.
-pub(super) type Figures = Arc<Mutex<Vec<Option<Value>>>>;
 /// The answer to the caller who waits for all.
 pub(super) type Verdict = oneshot::Sender<Result<Vec<Member>, Refusal>>;
 
@@ -64,7 +63,7 @@ pub(super) struct Hub {
     /// As many as the state machine makes: a few for each agent, whatever it sends.
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) verdict: Option<Verdict>,
-    pub(super) figures: Figures,
+    pub(super) board: Board,
     pub(super) documents: Value,
     pub(super) files: Vec<FileEntry>,
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
@@ -159,9 +158,18 @@ impl Hub {
             }
             Action::GaveUp(reasons) => self.give_up(reasons),
             Action::Event(Event::Live { rank, figures }) => {
-                lock(&self.figures)[rank as usize] = Some(figures);
+                let who = &self.machine.seats()[rank as usize].who;
+                self.board.figures(who, figures, self.clock.now());
             }
             Action::Event(event) => {
+                match &event {
+                    Event::Lost { who, .. } => self.board.lost(who),
+                    Event::Finished { rank, .. } => {
+                        self.board
+                            .finished(&self.machine.seats()[*rank as usize].who);
+                    }
+                    _ => {}
+                }
                 // A caller that listens no more has dropped it.
                 let _ = self.events.send(event);
             }

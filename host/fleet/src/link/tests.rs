@@ -41,9 +41,10 @@ fn four_agents_are_one_run() {
             let path = bench.folder.path().join(format!("written{rank}"));
             tasks.push(tokio::spawn(async move {
                 joined.records(&path);
+                let reporter = joined.reporter();
                 for part in content(rank, 200_000).chunks(30_000) {
                     append(&path, part);
-                    joined.live(json!({"bytes": part.len()}));
+                    reporter.tell(json!({"bytes": part.len()}));
                     tokio::task::yield_now().await;
                 }
                 joined.finish(json!({"rank": rank})).await
@@ -52,13 +53,18 @@ fn four_agents_are_one_run() {
         let events = events(&mut running).await;
         assert_eq!(events.len(), 5, "{events:?}");
         assert_eq!(running.records(), [200_000; 4]);
-        let figures = running.figures();
+        let board = running.board().read();
         let endings = running.finish().await;
         for task in tasks {
             task.await.unwrap().unwrap();
         }
         for (rank, ending) in (0..4_u32).zip(endings) {
-            assert!(figures[rank as usize].is_some());
+            let latest = &board[&rank];
+            // The last ones, however many came.
+            let figures = latest.figures.as_deref();
+            assert_eq!(figures, Some(&json!({"bytes": 200_000 % 30_000})));
+            assert!(latest.number > 0 && latest.at > Nanos::ZERO);
+            assert_eq!((latest.finished, latest.lost), (true, false));
             assert_eq!(ending.outcome, Outcome::Finished(json!({"rank": rank})));
             assert_eq!(ending.bytes, 200_000);
             assert!(ending.at_start.is_some() && ending.at_end.is_some());
@@ -127,6 +133,8 @@ fn a_lost_agent_is_reported_and_the_others_go_on() {
         };
         assert_eq!(who.to_string(), "rank 1 (node1)");
         assert!(*from > Nanos::ZERO && *from < bench.clock.now());
+        let board = running.board();
+        assert!(board.read()[&1].lost && !board.read().get(&0).is_some_and(|latest| latest.lost));
         let finishing = tokio::spawn(stays.finish(Value::Null));
         assert_eq!(events(&mut running).await.len(), 2);
         let endings = running.finish().await;

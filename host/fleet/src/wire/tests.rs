@@ -164,6 +164,35 @@ fn claims_beyond_the_bound_take_no_memory() {
     assert!(decoder.held.capacity() <= 2 * STEP);
 }
 
+/// Neither side sends or takes figures beyond their own bound, which is below that of an agent's messages.
+#[test]
+fn figures_have_a_bound_of_their_own() {
+    let live = |bytes: usize| {
+        let figures = json!("f".repeat(bytes));
+        Frame::from(Message::Live { figures })
+    };
+    let around = live(0).encode(Bound::Agent).unwrap().len() - LENGTHS;
+    let largest = live(FIGURES - around);
+    let bytes = largest.encode(Bound::Agent).unwrap();
+    assert_eq!(decode(&bytes, 4096, Bound::Agent), (vec![largest], None, 0));
+    let error = live(FIGURES - around + 1).encode(Bound::Agent).unwrap_err();
+    assert!(error.to_string().contains("figures"), "{error}");
+    let header = format!(r#"{{"live":{{"figures":"{}"}}}}"#, "f".repeat(FIGURES));
+    let mut bytes = [header.len() as u32, 0].map(u32::to_be_bytes).concat();
+    bytes.extend(header.as_bytes());
+    let (read, came, _) = decode(&bytes, 4096, Bound::Agent);
+    assert!(
+        read.is_empty()
+            && matches!(
+                came,
+                Some(WireError::TooLarge {
+                    part: "figures",
+                    ..
+                })
+            )
+    );
+}
+
 #[test]
 fn bodies_are_where_they_belong() {
     let mut with = Frame::from(Message::Bye);

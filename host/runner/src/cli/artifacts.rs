@@ -1,12 +1,10 @@
-//! Where compiled plugins are kept between runs.
+//! Where compiled plugins and tokenizers are kept between runs.
 
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 
-use plugins::artifacts;
-
-/// Where compiled plugins are kept.
+/// Where compiled plugins and tokenizers are kept.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Artifacts {
     /// Folder for compiled plugins [default: runner in $XDG_CACHE_HOME, or in ~/.cache]
@@ -29,7 +27,7 @@ impl Artifacts {
             return;
         }
         if let Some(folder) = self.folder() {
-            artifacts::keep_in(folder);
+            shelf::keep_in(folder);
         }
     }
 

@@ -9,7 +9,7 @@ mod coordinate;
 mod gathered;
 mod hosts;
 mod manifest;
-mod progress;
+mod others;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +17,6 @@ use std::process::ExitCode;
 use ::fleet::link::Timing;
 use ::fleet::place::{self, Place};
 use ::fleet::token::Token;
-use clap::builder::FalseyValueParser;
 use model::duration::Span;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -26,6 +25,7 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::run::{Output, listen};
+use super::watch::Watch;
 
 /// Measure with many load machines at once, as one run
 ///
@@ -34,6 +34,9 @@ use super::run::{Output, listen};
 /// and files to the others, waits until all are ready and their clocks are known, and gives them one instant to begin at.
 /// Each sends its share of the requests: by number, by user of a closed loop, or by session, at the instants at which a
 /// single machine would send them. Records come together in one run folder on rank 0, with one summary.
+///
+/// Rank 0 alone shows progress, the dashboard and the page for Prometheus, of all processes together. It alone reads
+/// devices, once for all: with `--device-metrics nvml` those of its own machine, which mostly is not the engine's.
 ///
 /// All processes need a secret in common: RUNNER_FLEET_TOKEN, or a file named by RUNNER_FLEET_TOKEN_FILE, with at least
 /// 32 hexadecimal digits (`openssl rand -hex 32`). --hosts makes one.
@@ -121,9 +124,8 @@ struct Run {
         help_heading = "Fleet"
     )]
     fleet_grace: Span,
-    /// Do not show progress
-    #[arg(long, env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
-    no_progress: bool,
+    #[command(flatten)]
+    watch: Watch,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! The command line, one file per subcommand. Nothing else in the program prints:
 //! results go to stdout, everything else to stderr.
 
+pub mod agreement;
 pub mod artifacts;
 pub mod audit;
 pub mod compare;
@@ -31,6 +32,7 @@ pub mod run;
 mod saved;
 pub mod scenario;
 pub mod schema;
+pub mod score;
 pub mod search;
 pub mod sources;
 pub mod sweep;
@@ -88,7 +90,9 @@ enum Command {
     Fleet(Box<fleet::Args>),
     Demo(demo::Args),
     Report(report::Args),
+    Score(score::Args),
     Compare(compare::Args),
+    Agreement(agreement::Args),
     Audit(audit::Args),
     Published(published::Args),
     Mock(Box<mock::Args>),
@@ -140,6 +144,7 @@ impl Cli {
             | Command::Fleet(_)
             | Command::Demo(_)
             | Command::Plugin(_)
+            | Command::Score(_)
             | Command::Scenario(_),
         ) = &self.command
         {
@@ -156,7 +161,9 @@ impl Cli {
             Some(Command::Fleet(args)) => fleet::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
+            Some(Command::Score(args)) => score::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),
+            Some(Command::Agreement(args)) => agreement::exec(&args),
             Some(Command::Audit(args)) => audit::exec(&args),
             Some(Command::Published(args)) => published::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),

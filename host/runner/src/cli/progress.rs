@@ -13,6 +13,7 @@ use load::crew::{Crew, Member, trip};
 use load::vitals::{Watched, yield_to_others};
 use model::{clean, duration};
 use scenario::plan::{Amount, Plan};
+use session::live::snapshot::Standing;
 use session::live::{History, Live, Phase, Snapshot, Stopped};
 
 /// How often the line is drawn on a terminal.
@@ -158,8 +159,42 @@ pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     }
 }
 
+/// How many processes of a fleet are heard, and which are not; nothing of a run of one process.
+pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
+    /// How many are named.
+    const NAMED: usize = 3;
+    let agents = &snapshot.agents;
+    if agents.is_empty() {
+        return None;
+    }
+    let heard = agents
+        .iter()
+        .filter(|agent| agent.standing > Standing::Silent);
+    let mut words = format!("{} of {} agents report", heard.count(), agents.len());
+    for standing in [Standing::Lost, Standing::Silent] {
+        let such = agents.iter().filter(|agent| agent.standing == standing);
+        let ranks: Vec<String> = such.map(|agent| agent.rank.to_string()).collect();
+        let named = match ranks.len() {
+            0 => continue,
+            many if many > NAMED => format!("{many}"),
+            1 => format!("rank {}", ranks.concat()),
+            _ => format!("ranks {}", ranks.join(", ")),
+        };
+        words.push_str(&format!("; {}: {named}", standing.name()));
+    }
+    Some(words)
+}
+
 /// The state of a run in one line.
 fn words(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
+    let mut words = state(snapshot, history, amount);
+    if let Some(fleet) = fleet(snapshot) {
+        words = format!("{words} ({fleet})");
+    }
+    words
+}
+
+fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
     match snapshot.phase {
         Phase::Preparing => return format!("preparing: {} requests ready", snapshot.ready),
         Phase::WarmUp => return format!("warming up: {} done", snapshot.warmup),

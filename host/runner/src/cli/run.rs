@@ -15,6 +15,7 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 
 use self::conclude::conclude;
+use super::agreement::agreed;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
@@ -81,6 +82,24 @@ pub struct Output {
         help_heading = "Result"
     )]
     output_file: Option<PathBuf>,
+    /// Compare the answers with those of this run, and print how they agree (runner agreement)
+    #[arg(
+        long,
+        value_name = "RUN",
+        env = "RUNNER_BASELINE",
+        help_heading = "Result"
+    )]
+    baseline: Option<PathBuf>,
+    /// A repeat of the baseline, which shows how much answers differ without any change; repeatable
+    #[arg(
+        long,
+        value_name = "RUN",
+        env = "RUNNER_FLOOR",
+        value_delimiter = ',',
+        requires = "baseline",
+        help_heading = "Result"
+    )]
+    floor: Vec<PathBuf>,
     /// Print the summary as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     pub(super) json: bool,
@@ -327,8 +346,12 @@ pub(super) fn teller() -> impl FnMut(Note) {
 }
 
 impl Output {
-    /// Opens the file that summaries are appended to, before anything is measured in vain.
+    /// Opens the file that summaries are appended to, and looks whether the runs to compare with are there, before
+    /// anything is measured in vain.
     pub(super) fn lines(&self) -> Result<Option<File>, Failure> {
+        for run in self.baseline.iter().chain(&self.floor) {
+            RunFolder::at(run).plan()?;
+        }
         let Some(path) = &self.output_file else {
             return Ok(None);
         };
@@ -380,6 +403,13 @@ pub(super) fn print(
     };
     write_stdout(&shown)?;
     tell(format_args!("records: {}", folder.path().display()));
+    if let Some(baseline) = &output.baseline {
+        let agreed = agreed(folder.path(), baseline, &output.floor)?;
+        folder.write_agreement(&agreed)?;
+        if !output.json {
+            write_stdout(&agreed.text())?;
+        }
+    }
     if let Some(mut lines) = lines {
         let line = serde_json::to_string(summary)
             .map_err(|cause| cannot("write JSON", cause.to_string()))?;

@@ -130,11 +130,14 @@ pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
     }
 }
 
-/// The run of one scenario's text, or of the flags alone.
+/// The run of one scenario's text, or of the flags alone, with the notes on the flags.
 ///
 /// # Errors
 /// Every mistake in it.
-pub(super) fn source_of(text: Option<Text>, flags: &Flags) -> Result<Source, Failure> {
+pub(super) fn source_of(
+    text: Option<Text>,
+    flags: &Flags,
+) -> Result<(Source, BTreeSet<String>), Failure> {
     let mut laid = Laid::of(flags)?;
     let source = match text {
         None => laid.over(Scenario::default(), "flags".to_owned(), None),
@@ -143,8 +146,8 @@ pub(super) fn source_of(text: Option<Text>, flags: &Flags) -> Result<Source, Fai
             laid.over(scenario, stem(&name), folder)
         }
     };
-    laid.end(Faults::default())?;
-    Ok(source)
+    let notes = laid.end(Faults::default())?;
+    Ok((source, notes))
 }
 
 /// What a run is called whose scenario names none.

@@ -3,6 +3,8 @@
 //!
 //! They are coarser than those of the result (`stats`), which is made of the records.
 
+pub mod packed;
+
 use hdrhistogram::Histogram;
 
 use model::units::Nanos;
@@ -126,7 +128,7 @@ struct Second {
 }
 
 /// A distribution at an instant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Distribution {
     /// Of the last seconds.
     pub recent: Cells,

@@ -3,6 +3,9 @@
 //!
 //! Every series has the label `run`, the name of the run's folder, and counts from zero with each run: counters
 //! of two runs are two series. Times are in seconds. An unknown value has no series.
+//!
+//! Of a fleet there is one page, on rank 0. Its series are those of all processes together; what is of one process has
+//! the labels `agent` and `host`.
 
 use std::fmt;
 
@@ -11,8 +14,9 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::snapshot::{Latency, Phase, Snapshot};
+use super::snapshot::{Agent, Latency, Phase, Snapshot, Standing};
 use devices::Reading;
+use load::vitals::{Busy, Load};
 use result::summary::client::role;
 use scenario::plan::Plan;
 
@@ -161,7 +165,10 @@ impl Collector for Figures {
         tokens(&mut page, seen)?;
         latencies(&mut page, seen)?;
         devices(&mut page, seen)?;
-        client(&mut page, seen)
+        match seen.agents.is_empty() {
+            true => client(&mut page, seen),
+            false => agents(&mut page, &seen.agents),
+        }
     }
 }
 
@@ -344,15 +351,96 @@ fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
 }
 
 fn client(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
-    let Some(load) = &seen.load else {
-        return Ok(());
-    };
-    let threads = |of: fn(&load::vitals::Busy) -> f64| {
-        let threads = load.threads.iter();
-        threads.map(move |thread| {
-            let name = thread.name.as_str();
-            (vec![("role", role(name)), ("thread", name)], of(thread))
+    match &seen.load {
+        Some(load) => loads(page, &[(Vec::new(), load)]),
+        None => Ok(()),
+    }
+}
+
+/// What each process of a fleet did, and whether it is heard.
+fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
+    let ranks: Vec<String> = agents.iter().map(|agent| agent.rank.to_string()).collect();
+    let named: Vec<Vec<(&str, &str)>> = (agents.iter().zip(&ranks))
+        .map(|(agent, rank)| {
+            let host = agent.host.as_deref().map(|host| ("host", host));
+            [("agent", rank.as_str())].into_iter().chain(host).collect()
         })
+        .collect();
+    page.gauges(
+        (
+            "runner_fleet_agents",
+            "Processes of the fleet, by whether they are heard.",
+        ),
+        Standing::ALL.map(|standing| {
+            let so = agents.iter().filter(|agent| agent.standing == standing);
+            (vec![("standing", standing.name())], so.count() as f64)
+        }),
+    )?;
+    type Value = fn(&Agent) -> Option<f64>;
+    let gauges: [(&str, &str, Value); 3] = [
+        (
+            "runner_agent_up",
+            "Whether a process of the fleet is heard, or has finished.",
+            |agent| Some(f64::from(u8::from(agent.standing >= Standing::Reporting))),
+        ),
+        (
+            "runner_agent_figures_age_seconds",
+            "How long ago the last figures of a process came.",
+            |agent| agent.age.map(|age| age.as_secs_f64()),
+        ),
+        (
+            "runner_agent_requests_in_flight",
+            "Requests of a process whose replies have not ended.",
+            |agent| agent.in_flight.map(|requests| requests as f64),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        let series = named.iter().zip(agents);
+        let series: Vec<_> = series
+            .filter_map(|(labels, agent)| Some((labels.clone(), value(agent)?)))
+            .collect();
+        if !series.is_empty() {
+            page.gauges((name, help), series)?;
+        }
+    }
+    page.family(
+        (
+            "runner_agent_requests",
+            "Measured requests of a process that ended, by how they ended.",
+        ),
+        MetricType::Counter,
+        |metric| {
+            for (labels, agent) in named.iter().zip(agents) {
+                for (outcome, requests) in [("ok", agent.answered), ("failed", agent.failed)] {
+                    let labels = [labels.as_slice(), &[("outcome", outcome)]].concat();
+                    count(&mut metric.encode_family(&labels.as_slice())?, requests)?;
+                }
+            }
+            Ok(())
+        },
+    )?;
+    let known = named.iter().zip(agents);
+    let known: Vec<_> = known
+        .filter_map(|(labels, agent)| Some((labels.clone(), agent.load.as_ref()?)))
+        .collect();
+    match known.is_empty() {
+        true => Ok(()),
+        false => loads(page, &known),
+    }
+}
+
+/// What the threads of one or several processes use of their cores.
+fn loads(page: &mut Page<'_>, of: &[(Vec<(&str, &str)>, &Load)]) -> fmt::Result {
+    let threads = |of_thread: fn(&Busy) -> f64| {
+        let mut series = Vec::new();
+        for (labels, load) in of {
+            for thread in &load.threads {
+                let name = thread.name.as_str();
+                let own = [("role", role(name)), ("thread", name)];
+                series.push(([labels.as_slice(), &own].concat(), of_thread(thread)));
+            }
+        }
+        series
     };
     page.gauges(
         (
@@ -368,11 +456,16 @@ fn client(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
         ),
         threads(|thread| thread.waiting),
     )?;
-    page.gauge(
-        (
-            "runner_decode_backlog_reports",
-            "Reports from readers in the longest decode queue.",
-        ),
-        Some(load.backlog as f64),
-    )
+    let names = (
+        "runner_decode_backlog_reports",
+        "Reports from readers in the longest decode queue.",
+    );
+    match of {
+        [(labels, load)] if labels.is_empty() => page.gauge(names, Some(load.backlog as f64)),
+        several => {
+            let series = several.iter();
+            let series = series.map(|(labels, load)| (labels.clone(), load.backlog as f64));
+            page.gauges(names, series)
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::cells::{Buckets, Quantiles};
 use devices::{Facts, Sample};
 use load::vitals::Load;
@@ -10,7 +12,8 @@ use model::units::Nanos;
 use scenario::plan::Amount;
 
 /// How far the run is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Phase {
     /// Requests are written and connections opened.
@@ -49,7 +52,8 @@ impl Phase {
 }
 
 /// Whether the run was stopped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Stopped {
     /// It was not.
     #[default]
@@ -61,7 +65,8 @@ pub enum Stopped {
 }
 
 /// Failures of one class.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Failures {
     /// How many.
     pub count: u64,
@@ -132,7 +137,63 @@ pub struct Snapshot {
     /// The devices and what they said last; absent if none is sampled, before the first sample, and after the run.
     pub devices: Option<(Facts, Sample)>,
     /// What this client's threads used of their cores in the last second; absent until the measurement has
-    /// lasted that long, and if the system does not say.
+    /// lasted that long, and if the system does not say. Of several processes the busiest thread of each name.
+    pub load: Option<Load>,
+    /// The processes that make the run, by rank; none for a run of one process.
+    pub agents: Vec<Agent>,
+}
+
+/// Whether a process of a fleet is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It is gone for good.
+    Lost,
+    /// Nothing came of it for a while, or nothing yet.
+    Silent,
+    /// Its figures come.
+    Reporting,
+    /// Its part of the run is over, and all of it is here.
+    Finished,
+}
+
+impl Standing {
+    /// Every standing, the worst first.
+    pub const ALL: [Standing; 4] = [
+        Standing::Lost,
+        Standing::Silent,
+        Standing::Reporting,
+        Standing::Finished,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Lost => "lost",
+            Standing::Silent => "silent",
+            Standing::Reporting => "reporting",
+            Standing::Finished => "finished",
+        }
+    }
+}
+
+/// A process of a fleet, as it was heard last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// Which one.
+    pub rank: u32,
+    /// Its machine's name; absent before it greeted.
+    pub host: Option<String>,
+    /// Whether it is heard.
+    pub standing: Standing,
+    /// How long ago its last figures came; absent before the first, and once it has finished.
+    pub age: Option<Nanos>,
+    /// Measured requests of its own that are over and answered.
+    pub answered: u64,
+    /// Those that are over and failed.
+    pub failed: u64,
+    /// Requests of its own whose replies have not ended; absent where it is lost.
+    pub in_flight: Option<u64>,
+    /// What its threads used of their cores in its last second; absent where it does not say.
     pub load: Option<Load>,
 }
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::cells::{Buckets, Seconds};
-use super::snapshot::{Failures, Latency};
+use super::figures::Track as Seen;
+use super::snapshot::Failures;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 use result::metric::{self, Measure, Metric, Of, Reading};
@@ -34,7 +35,7 @@ pub(super) struct Totals {
 }
 
 /// The metrics that are followed, and the bucket bounds of each.
-const METRICS: [(&str, &[Nanos]); 5] = [
+pub(super) const METRICS: [(&str, &[Nanos]); 5] = [
     (metric::TTFT, &LATENCIES),
     (metric::ITL, &LATENCIES),
     (metric::TPOT, &LATENCIES),
@@ -155,14 +156,10 @@ impl Totals {
     }
 
     /// Each metric's distributions, the recent past being that before `now`.
-    pub fn latencies(&self, now: Nanos) -> [Latency; METRICS.len()] {
-        self.tracks.each_ref().map(|track| {
-            let seen = track.seconds.at(now);
-            Latency {
-                recent: seen.recent.quantiles(),
-                whole: seen.whole.quantiles(),
-                buckets: track.buckets.clone(),
-            }
+    pub fn seen(&self, now: Nanos) -> [Seen; METRICS.len()] {
+        self.tracks.each_ref().map(|track| Seen {
+            spans: track.seconds.at(now),
+            buckets: track.buckets.clone(),
         })
     }
 }
@@ -240,7 +237,7 @@ mod tests {
         assert_eq!((cut_off.count, cut_off.latest.as_str()), (2, "another"));
         assert_eq!(totals.failed[&Class::NotSent].count, 1);
 
-        let [ttft, itl, tpot, e2e, send_lag] = totals.latencies(ms(21_000));
+        let [ttft, itl, tpot, e2e, send_lag] = totals.seen(ms(21_000)).map(|track| track.latency());
         let (recent, whole) = (ttft.recent.unwrap(), ttft.whole.unwrap());
         assert_eq!((recent.count, whole.count), (1, 2), "the first is long ago");
         assert_eq!((whole.p50_ms, whole.max_ms), (100.0, 100.0));
@@ -254,7 +251,7 @@ mod tests {
     fn a_whole_reply_has_no_first_token() {
         let mut totals = Totals::default();
         totals.enter(&answered(1_000), false);
-        let [ttft, itl, _, e2e, _] = totals.latencies(ms(1_200));
+        let [ttft, itl, _, e2e, _] = totals.seen(ms(1_200)).map(|track| track.latency());
         assert_eq!((ttft.whole, itl.whole), (None, None));
         assert_eq!(e2e.whole.unwrap().count, 1);
     }

@@ -1,11 +1,17 @@
 //! A run that several processes make together: what each has measured, and one result of all of it.
 
+use std::sync::Arc;
+
+use model::clock::Clock;
+use report::folder::FolderError;
 use report::record::Written;
 use result::summary::{Client, Dataset, Fleet, Server};
 use serde::{Deserialize, Serialize};
 
-use super::{Begun, Ending, Kept, Status};
+use super::{Begun, Ending, Kept, Recorded, Status};
+use crate::check::Checked;
 use crate::run::RunError;
+use crate::telemetry::Watching;
 
 /// What one process measured, beside its records.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,7 +47,28 @@ pub struct Elsewhere {
     pub ended: Result<(), RunError>,
 }
 
+/// The devices of a run that others make, while they are read.
+pub struct Devices(Option<Watching>);
+
 impl<E> Begun<E> {
+    /// Begins to read the devices that the plan names, by this clock, for a run that others make.
+    ///
+    /// # Errors
+    /// If their file cannot be made, or no thread be started.
+    pub fn watch_devices(&self, clock: Clock) -> Result<Devices, RunError> {
+        let live = Arc::clone(&self.control.live);
+        let enlist = move |thread| live.enlist(thread);
+        let telemetry = &self.control.live.telemetry;
+        telemetry
+            .watch(clock, self.folder.path(), enlist)
+            .map(Devices)
+    }
+
+    /// Takes the last sample of the devices.
+    pub fn leave_devices(&self, devices: Devices) {
+        self.control.live.telemetry.finish(devices.0);
+    }
+
     /// Writes what others measured, in place of a load of its own.
     pub fn made_elsewhere(self, made: Elsewhere, ending: &Ending) -> Kept {
         let Begun {
@@ -71,6 +98,12 @@ impl<E> Begun<E> {
         if let Some(dataset) = &made.dataset {
             kept = kept.and(folder.write_dataset(dataset));
         }
+        let devices = control.live.telemetry.recorded();
+        let devices = devices.map(|Recorded { recording, written }| {
+            let so_far = std::mem::replace(&mut kept, Ok(()));
+            kept = so_far.and(written.map_err(FolderError::from));
+            recording
+        });
         Kept {
             cut_short: status.interrupted || status.error.is_some(),
             unsent: status.unsent,
@@ -79,12 +112,21 @@ impl<E> Begun<E> {
             fleet: Some(made.fleet),
             client: made.client,
             server: made.server,
-            devices: None,
+            devices,
             dataset: made.dataset,
             run,
             folder,
             kept,
         }
+    }
+}
+
+impl Checked {
+    /// Leaves the devices out, which another process reads for all.
+    #[must_use]
+    pub fn without_devices(mut self) -> Self {
+        self.plan.device_metrics = None;
+        self
     }
 }
 

@@ -21,6 +21,12 @@ use plugins::PluginError;
 use plugins::backend::{Dialect, Earlier, Prompt, Sample, Sampling, Settings};
 use scenario::plan::Plan;
 
+/// Characters of a prompt's end that are recorded where its answer will be judged.
+const PROMPT_CHARS: usize = 240;
+
+/// Characters of a prompt's end in which secrets are looked for.
+const REDACTED_CHARS: usize = 4096;
+
 /// A sample to write a request for, with what is recorded beside it.
 pub struct Asked {
     /// The request's number.
@@ -116,6 +122,7 @@ impl Writer {
                 id: sample.id.clone(),
                 input_tokens: sample.input_tokens,
                 output_tokens: sample.output_tokens.or(self.settings.output_tokens),
+                prompt_end: self.prompt_end(&sample.prompt),
                 reference: sample
                     .reference
                     .as_ref()
@@ -134,6 +141,17 @@ impl Writer {
             },
             target: self.target_of(asked.index, session),
         })
+    }
+
+    /// The end of a prompt whose answer will be judged.
+    fn prompt_end(&self, prompt: &Prompt) -> Option<String> {
+        let is_judged = !self.plan.scorers.is_empty();
+        // More than is kept, so that the cut leaves no part of a secret that could not be told.
+        let end = is_judged
+            .then(|| prompts::end(prompt, REDACTED_CHARS))
+            .flatten()?;
+        let clean = self.secrets.redact(end);
+        Some(prompts::tail(&clean, PROMPT_CHARS).to_owned())
     }
 
     /// Writes the request for a sample, or the record of why there is none.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{Faults, Resolved, Source, ahead, measure, resolve_timed};
+use super::{Faults, Resolved, Source, ahead, kept, measure, resolve_timed};
 use hub::{Cache, Kind, Repository, Snapshot};
 use model::hex;
 use scenario::plan::PlannedTokenizer;
@@ -14,6 +14,9 @@ use tokenizer::Tokenizer;
 
 /// Files whose names end so are meant as files, not as names on the hub.
 const OF_FILES: [&str; 3] = [".json", ".model", ".tiktoken"];
+
+/// The largest file that is read for its digest before it is opened, in bytes: a tokenizer's have less.
+const LARGEST: u64 = 256 << 20;
 
 /// A tokenizer, and what there is to say about it.
 pub(super) struct Counting {
@@ -42,19 +45,29 @@ impl Counting {
     }
 
     fn of(name: String, path: &Path) -> Result<Self, String> {
-        let tokenizer = Tokenizer::open(path).map_err(|cause| cause.to_string())?;
-        let digest = digest(path)
+        let file = Tokenizer::file(path).map_err(|cause| cause.to_string())?;
+        // What is there no file of, or is too large for one, is refused when it is opened, and not read to its end.
+        let is_one = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() <= LARGEST;
+        let known = match std::fs::metadata(&file).is_ok_and(is_one) {
+            true => Digests::of(path, &file).ok(),
+            false => None,
+        };
+        let digest = known.as_ref().map(|own| own.of_file.as_str());
+        let mut remarks = Vec::new();
+        let tokenizer = kept::open(path, &file, digest, &mut remarks)?;
+        let digests = known
+            .map_or_else(|| Digests::of(path, &file), Ok)
             .map_err(|cause| format!("cannot read the tokenizer `{}`: {cause}", path.display()))?;
         let planned = PlannedTokenizer {
             name,
             approximate: tokenizer.facts().approximate,
-            digest: Some(digest),
+            digest: Some(digests.of_all),
             ..PlannedTokenizer::default()
         };
         Ok(Counting {
             tokenizer,
             planned,
-            remarks: Vec::new(),
+            remarks,
             from: Some(path.to_owned()),
         })
     }
@@ -197,18 +210,33 @@ fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result
     ))
 }
 
-/// SHA-256 of a tokenizer's file; of a folder, that of its files that decide tokens: of a line for each in the order of
-/// their names, with its SHA-256 and its name.
-fn digest(path: &Path) -> std::io::Result<String> {
-    if !path.is_dir() {
-        return measure(path).map(|(_, digest)| digest);
+/// The digests of a tokenizer. Its file may have many megabytes, and is read for them once.
+struct Digests {
+    /// SHA-256 of the tokenizer's file.
+    of_file: String,
+    /// The same; of a folder, the SHA-256 of its files that decide tokens: of a line for each in the order of their
+    /// names, with its SHA-256 and its name.
+    of_all: String,
+}
+
+impl Digests {
+    fn of(path: &Path, file: &Path) -> std::io::Result<Self> {
+        let (_, of_file) = measure(file)?;
+        let mut of_all = of_file.clone();
+        if path.is_dir() {
+            let mut hash = Sha256::new();
+            for name in deciding(path)? {
+                let one = path.join(&name);
+                let digest = match one == file {
+                    true => of_file.clone(),
+                    false => measure(&one)?.1,
+                };
+                hash.update(format!("{digest}  {name}\n"));
+            }
+            of_all = hex(&hash.finalize());
+        }
+        Ok(Digests { of_file, of_all })
     }
-    let mut hash = Sha256::new();
-    for name in deciding(path)? {
-        let (_, digest) = measure(&path.join(&name))?;
-        hash.update(format!("{digest}  {name}\n"));
-    }
-    Ok(hex(&hash.finalize()))
 }
 
 /// The files of a tokenizer's folder that decide tokens, in the order of their names.
@@ -385,11 +413,16 @@ mod tests {
     fn a_folders_digest_is_of_what_decides_tokens() {
         let cache = cache_of(&[("org/model", "abc", SMALL)]);
         let folder = cache.path().join("models--org--model/snapshots/abc");
-        let before = digest(&folder).unwrap();
+        let digest = |folder: &Path| {
+            let digests = Digests::of(folder, &folder.join("tokenizer.json")).unwrap();
+            assert_eq!(digests.of_file, hex(&Sha256::digest(SMALL)));
+            digests.of_all
+        };
+        let before = digest(&folder);
         std::fs::write(folder.join("README.md"), "words").unwrap();
         std::fs::write(folder.join("config.json"), "{}").unwrap();
-        assert_eq!(digest(&folder).unwrap(), before);
+        assert_eq!(digest(&folder), before);
         std::fs::write(folder.join("chat_template.jinja"), "{{ x }}").unwrap();
-        assert_ne!(digest(&folder).unwrap(), before);
+        assert_ne!(digest(&folder), before);
     }
 }

@@ -1,6 +1,7 @@
 //! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and what keys have changed.
 //! A terminal that is too small for panels gets the most important figures as lines.
 
+mod agents;
 mod panels;
 mod words;
 
@@ -130,19 +131,29 @@ impl View<'_> {
     }
 
     fn panels(&self, frame: &mut Frame<'_>, area: Rect) {
-        let [title, subject, progress, rates, figures, client, keys] = Layout::vertical([
+        let agents = self.agents_height(area.height - PANELS.1);
+        let [
+            title,
+            subject,
+            progress,
+            rates,
+            figures,
+            client,
+            fleet,
+            keys,
+        ] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Min(5),
             Constraint::Length(8),
             Constraint::Length(5),
+            Constraint::Length(agents),
             Constraint::Length(1),
         ])
         .areas(area);
         frame.render_widget(self.title(area.width), title);
-        let of = Line::styled(self.subject.of.as_str(), self.looks().faint());
-        frame.render_widget(of, subject);
+        frame.render_widget(self.of_line(subject.width), subject);
         self.progress(frame, progress);
         self.rates(frame, rates);
         let [latencies, requests] =
@@ -150,6 +161,7 @@ impl View<'_> {
         self.latencies(frame, latencies);
         self.requests(frame, requests);
         self.client(frame, client);
+        self.agents(frame, fleet);
         frame.render_widget(self.keys(), keys);
     }
 
@@ -163,6 +175,9 @@ impl View<'_> {
             self.latency_line("TTFT", &self.snapshot.ttft),
             self.latency_line("ITL", &self.snapshot.itl),
         ];
+        if let Some((words, style)) = self.fleet_words() {
+            lines.insert(1, Line::styled(words, style));
+        }
         lines.extend(self.failure_lines());
         lines.push(self.client_line());
         // The keys stay on the last line; lines that do not fit above them are left out.
@@ -196,6 +211,24 @@ impl View<'_> {
             Span::raw(" ".repeat(gap)),
             Span::styled(phase, style),
         ])
+    }
+
+    /// Engine, model and target, and how many processes of a fleet are heard, at the two ends of a line.
+    fn of_line(&self, width: u16) -> Line<'_> {
+        let of = Span::styled(self.subject.of.as_str(), self.looks().faint());
+        let Some((words, style)) = self.fleet_words() else {
+            return Line::from(of);
+        };
+        let used = of.width() + Line::raw(words.as_str()).width();
+        match usize::from(width).checked_sub(used) {
+            Some(gap @ 1..) => Line::from(vec![
+                of,
+                Span::raw(" ".repeat(gap)),
+                Span::styled(words, style),
+            ]),
+            // Who is not heard matters more than what is measured.
+            _ => Line::from(vec![Span::styled(words, style), Span::raw("  "), of]),
+        }
     }
 
     fn phase(&self) -> (String, Style) {

@@ -1,10 +1,12 @@
 //! A process that sends a part of the requests. It decides nothing: rank 0 says what to send and when to begin.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ::fleet::link::{Agent, Join, JoinError, Joined};
+use ::fleet::link::{Agent, Join, JoinError, Joined, Reporter};
 use ::fleet::place::Place;
 use ::fleet::token::Token;
 use model::clock::Clock;
@@ -13,24 +15,28 @@ use report::environment::Environment;
 use report::record;
 use scenario::plan::Slice;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use session::gate::{Gate, Stage};
 use session::live::Live;
-use session::{Checked, Ending, Loaded, Part, Record, Threads, resolve};
+use session::{Checked, Ending, Loaded, Record, Threads, resolve};
 use tokio::sync::oneshot;
 
+use super::super::dashboard::screen;
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
 use super::super::print::tell;
 use super::super::run::{raise_descriptors, teller};
 use super::bundle::{Documents, digest};
+use super::others::Part;
 use super::{Connections, Run, host_name, make};
 use load::transport::Dial;
 
 /// The most bytes of files that are kept between runs.
 const MOST_FILES: u64 = 64 << 30;
-/// How often figures are sent and signals looked for.
+/// How often signals are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often figures are sent.
+const TELL_EVERY: Nanos = Nanos(1_000_000_000);
 
 /// How an agent's part of the run ended, as rank 0 hears it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,33 +45,7 @@ pub(super) struct Told {
     /// The start instant by this process's clock.
     pub start: Nanos,
     /// What it measured beside its records.
-    pub part: Part,
-}
-
-/// Figures of an agent while it works.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct Figures {
-    /// Requests that were answered.
-    pub answered: u64,
-    /// Requests that failed.
-    pub failed: u64,
-    /// Requests whose replies have not ended.
-    pub in_flight: u64,
-    /// Tokens of all replies since the measurement began.
-    pub tokens: u64,
-}
-
-impl Figures {
-    fn of(live: &Live) -> Self {
-        let seen = live.snapshot();
-        Figures {
-            answered: seen.answered,
-            failed: seen.failures(),
-            in_flight: seen.in_flight,
-            tokens: seen.tokens_seen,
-        }
-    }
+    pub part: session::Part,
 }
 
 /// Takes part, as a process of its own.
@@ -82,8 +62,8 @@ pub(super) fn exec(
     }
 }
 
-/// Takes part: joins, prepares, waits for the start, makes its part of the load, and hands everything over. `gated` hears
-/// of the gate at which the run waits.
+/// Takes part: joins, prepares, waits for the start, makes its part of the load, and hands everything over. `gated` gets
+/// that part as soon as it can be watched.
 ///
 /// # Errors
 /// If it cannot join, cannot prepare, or rank 0 is gone.
@@ -92,7 +72,7 @@ pub(super) fn take_part(
     place: Place,
     token: Token,
     interrupt: &Interrupt,
-    gated: &dyn Fn(&Gate),
+    gated: &dyn Fn(Part),
 ) -> Result<(), Failure> {
     let connections = Connections::start()?;
     let scratch = args.scratch();
@@ -129,12 +109,19 @@ pub(super) fn take_part(
         repeat: None,
     };
     let gate = Gate::new(clock);
-    gated(&gate);
-    let run = checked.begin(record, Threads)?.behind(gate.clone());
+    // Rank 0 reads the devices once for all: the plan's are the engine's, and not each load machine's own.
+    let run = checked.without_devices().begin(record, Threads)?;
+    let run = run.behind(gate.clone());
+    gated(Part {
+        gate: gate.clone(),
+        live: Arc::clone(run.live()),
+        crew: run.crew().clone(),
+    });
     interrupt.watch(run.signal());
     let folder = run.folder().path().to_owned();
     joined.records(&folder.join(record::FILE));
-    let (signal, live) = (run.signal().clone(), std::sync::Arc::clone(run.live()));
+    let (signal, live) = (run.signal().clone(), Arc::clone(run.live()));
+    let reporter = joined.reporter();
     let (done, ended) = oneshot::channel();
     let (loaded, talked) = std::thread::scope(|scope| {
         let loading = scope.spawn(|| {
@@ -145,10 +132,14 @@ pub(super) fn take_part(
         let talk = Talk {
             joined: &mut joined,
             gate: &gate,
-            live: &live,
             interrupt,
         };
-        let talked = connections.wait(talk.until(ended));
+        let talked = connections.wait(async {
+            tokio::select! {
+                talked = talk.until(ended) => talked,
+                never = report(&reporter, &live) => match never {},
+            }
+        });
         if talked.is_err() {
             // There will be no run, or nobody to send it to.
             signal.stop();
@@ -159,6 +150,8 @@ pub(super) fn take_part(
         (loaded, talked)
     });
     interrupt.done();
+    // What was seen in the end.
+    reporter.tell(live.state().figures());
     let kept = loaded.keep(&Ending {
         at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
@@ -202,11 +195,23 @@ fn prepare(
     Ok((checked, connect, documents))
 }
 
+/// Sends figures as long as it is not dropped: once a second, and in the measurement as each of its seconds ends, so that
+/// those of all processes are of one instant.
+async fn report(reporter: &Reporter, live: &Live) -> Infallible {
+    loop {
+        let state = live.state();
+        reporter.tell(state.figures());
+        let into = state
+            .elapsed()
+            .map_or(0, |elapsed| elapsed.0 % TELL_EVERY.0);
+        tokio::time::sleep(Nanos(TELL_EVERY.0 - into).into()).await;
+    }
+}
+
 /// What goes on between an agent and rank 0 while the load is made.
 struct Talk<'t> {
     joined: &'t mut Joined,
     gate: &'t Gate,
-    live: &'t Live,
     interrupt: &'t Interrupt,
 }
 
@@ -216,7 +221,6 @@ impl Talk<'_> {
         let Talk {
             joined,
             gate,
-            live,
             interrupt,
         } = self;
         let mut stages = gate.stages();
@@ -244,14 +248,16 @@ impl Talk<'_> {
                 stop = joined.interrupted(heard) => {
                     heard = stop.times;
                     while interrupt.count() < heard.min(2) {
-                        tell(format_args!("stopped by the fleet: {}", stop.why));
+                        // The dashboard of rank 0 shows it.
+                        if !screen::is_up() {
+                            tell(format_args!("stopped by the fleet: {}", stop.why));
+                        }
                         told += 1;
                         interrupt.raise();
                     }
                     told = told.max(interrupt.count());
                 }
                 () = tokio::time::sleep(LOOK_EVERY) => {
-                    joined.live(json!(Figures::of(live)));
                     if interrupt.count() > told {
                         told = interrupt.count();
                         joined.interrupt("somebody stopped it");
@@ -263,7 +269,6 @@ impl Talk<'_> {
             // The load was over before the next look.
             joined.interrupt("somebody stopped it");
         }
-        joined.live(json!(Figures::of(live)));
         Ok(Some(start.at))
     }
 }
@@ -298,10 +303,4 @@ fn refused(error: JoinError) -> Failure {
         JoinError::Unable(_) => Failure::new(Exit::Input, error.to_string()),
         _ => Failure::new(Exit::Target, error.to_string()),
     }
-}
-
-/// The figures that an agent sent, if they can be read.
-pub(super) fn figures(sent: Option<Value>) -> Figures {
-    sent.and_then(|sent| serde_json::from_value(sent).ok())
-        .unwrap_or_default()
 }

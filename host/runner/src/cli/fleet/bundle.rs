@@ -73,7 +73,8 @@ impl Documents {
             folder: None,
             ..text
         });
-        let source = source_of(scenario, flags)?;
+        // Every process has the same flags, so rank 0 alone prints the notes on them.
+        let (source, _) = source_of(scenario, flags)?;
         let tokenizer = work.join("tokenizer");
         let mut inputs = Vec::new();
         for (name, role) in self.files {

@@ -1,7 +1,7 @@
 //! Rank 0: gathers the processes, gives them one instant to begin at, and makes one run of what they measured.
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::fleet::link::{Coordinator, Gathered, Listen, Offer, Refusal, Running, Stopper};
@@ -11,21 +11,21 @@ use ::fleet::token::Token;
 use model::clock::Clock;
 use model::units::Nanos;
 use report::environment::Environment;
-use scenario::DeviceMetrics;
-use session::gate::Gate;
 use session::measure::Begun;
 use session::{Ending, Record, Threads, resolve};
 
+use super::super::dashboard::screen;
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
 use super::super::print::tell;
 use super::super::run::conclude::conclude;
 use super::super::run::{print, teller};
 use super::super::sources::{source_of, text};
+use super::super::watch::Watching;
 use super::agent::take_part;
 use super::bundle::{Documents, offered};
 use super::gathered::together;
-use super::progress::tell_all;
+use super::others::{Fleet, Own, locked};
 use super::{Connections, Run, make};
 
 /// How long before the start instant all processes hear of it.
@@ -34,8 +34,6 @@ const LEAD: Nanos = Nanos(2_000_000_000);
 const FLUSH: Nanos = Nanos(5_000_000_000);
 /// The most bytes of records that one agent may send.
 const MOST_RECORDS: u64 = 1 << 40;
-/// How often progress is printed.
-const TELL_EVERY: Duration = Duration::from_secs(10);
 /// How often signals are looked for before the start.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long to wait, once all are ready, for clocks that are not known well enough.
@@ -48,12 +46,12 @@ pub(super) fn exec(
     token: &Token,
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
+    let watching = args.watch.begin()?;
     let lines = args.output.lines()?;
     let scenario = text(&args.scenarios)?;
-    let source = source_of(scenario.clone(), &args.flags)?;
-    if source.scenario.run.device_metrics() != DeviceMetrics::None {
-        let words = "--device-metrics is not available in fleets: sample the devices where the engine runs, beside the run";
-        return Err(Failure::new(Exit::CommandLine, words));
+    let (source, notes) = source_of(scenario.clone(), &args.flags)?;
+    for note in notes {
+        tell(format_args!("note: {note}"));
     }
     let resolved = resolve(&source)?;
     resolved.remarks.iter().for_each(tell);
@@ -81,7 +79,7 @@ pub(super) fn exec(
         records: records.clone(),
         most_records: MOST_RECORDS,
     };
-    let made = gather_and_run(args, place, token, interrupt, &run, offer);
+    let made = gather_and_run(args, place, token, (interrupt, &watching), &run, offer);
     let (endings, start) = match made {
         Ok(made) => made,
         Err(failure) => {
@@ -115,7 +113,7 @@ fn gather_and_run(
     args: &Run,
     place: &Place,
     token: &Token,
-    interrupt: &Interrupt,
+    (interrupt, watching): (&Interrupt, &Watching),
     run: &Begun<Threads>,
     offer: Offer,
 ) -> Result<(Vec<::fleet::link::Ending>, Nanos), Failure> {
@@ -143,7 +141,7 @@ fn gather_and_run(
         "fleet of {}: rank 0 listens on port {port}",
         place.size
     ));
-    let gate: Arc<Mutex<Option<Gate>>> = Arc::default();
+    let made_here = Own::default();
     let own = Place {
         host: "127.0.0.1".to_owned(),
         port,
@@ -152,10 +150,11 @@ fn gather_and_run(
     interrupt.between_runs(Some("ending the fleet"));
     let own_token = token.clone();
     std::thread::scope(|scope| {
-        let seen = Arc::clone(&gate);
+        let seen = Arc::clone(&made_here);
         let agent = scope.spawn(move || {
-            let gated = |gate: &Gate| *locked(&seen) = Some(gate.clone());
-            take_part(args, own, own_token, interrupt, &gated)
+            take_part(args, own, own_token, interrupt, &|part| {
+                *locked(&seen) = Some(part)
+            })
         });
         let stopper = coordinator.stopper();
         let gathered =
@@ -195,10 +194,28 @@ fn gather_and_run(
             true => LEAD + FLUSH,
             false => LEAD,
         };
+        let shown = Fleet::new(gathered.board(), clock, place.size, Arc::clone(&made_here));
+        run.live().made_by(Arc::new(shown));
+        let devices = match run.watch_devices(clock) {
+            Ok(devices) => devices,
+            Err(error) => {
+                connections.wait(gathered.stop("rank 0 cannot read the devices"));
+                let _ = agent.join();
+                return Err(error.into());
+            }
+        };
+        // What shows the run belongs to the part that is made here: both end together.
+        let crew = (locked(&made_here).as_ref()).map_or(run.crew().clone(), |own| own.crew.clone());
+        let folder = run.folder().path();
+        let onlooker = watching.look_at(folder, run.plan(), run.live(), &crew, interrupt);
         let start = clock.now() + lead;
         let mut running = gathered.start(start);
-        connections.wait(follow(args, place.size, &mut running, &gate));
+        let mut said = Said::default();
+        connections.wait(follow(place.size, &mut running, &made_here, &mut said));
         let endings = connections.wait(running.finish());
+        run.leave_devices(devices);
+        drop(onlooker);
+        said.release();
         let own = agent
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -209,8 +226,21 @@ fn gather_and_run(
     })
 }
 
-fn locked(gate: &Mutex<Option<Gate>>) -> std::sync::MutexGuard<'_, Option<Gate>> {
-    gate.lock().unwrap_or_else(PoisonError::into_inner)
+/// Lines about the fleet: printed at once, or where the dashboard is up, once it has gone.
+#[derive(Default)]
+struct Said(Vec<String>);
+
+impl Said {
+    fn tell(&mut self, words: String) {
+        match screen::is_up() {
+            true => self.0.push(words),
+            false => tell(words),
+        }
+    }
+
+    fn release(self) {
+        self.0.iter().for_each(tell);
+    }
 }
 
 /// Waits until all are ready, or somebody interrupts.
@@ -254,34 +284,23 @@ async fn gather(
 }
 
 /// Follows the run until every agent has finished or is lost.
-async fn follow(args: &Run, size: u32, running: &mut Running, gate: &Mutex<Option<Gate>>) {
+async fn follow(size: u32, running: &mut Running, own: &Own, said: &mut Said) {
     let mut left = size;
-    let mut next = tokio::time::Instant::now() + TELL_EVERY;
     let mut own_is_left = true;
     loop {
-        let event = tokio::select! {
-            event = running.event() => event,
-            () = tokio::time::sleep_until(next) => {
-                next += TELL_EVERY;
-                if !args.no_progress {
-                    tell_all(running, left);
-                }
-                continue;
-            }
-        };
-        match event {
+        match running.event().await {
             Some(Event::Lost { who, why, .. }) => {
                 left -= 1;
-                tell(format_args!(
+                said.tell(format!(
                     "lost {who}: {why}; the others go on, and the run will be invalid"
                 ));
             }
             Some(Event::ClockMoved { who, moved }) => {
                 let by = moved.by as f64 / 1e6;
-                tell(format_args!("the clock of {who} moved by {by:.3} ms"));
+                said.tell(format!("the clock of {who} moved by {by:.3} ms"));
             }
             Some(Event::Interrupted { who, why }) => {
-                tell(format_args!("{who} stops the fleet: {why}"));
+                said.tell(format!("{who} stops the fleet: {why}"));
             }
             Some(Event::Finished { rank, .. }) => {
                 left -= 1;
@@ -292,9 +311,9 @@ async fn follow(args: &Run, size: u32, running: &mut Running, gate: &Mutex<Optio
         }
         // Whoever asks the server for its metrics waits for the others.
         if left == u32::from(own_is_left)
-            && let Some(gate) = &*locked(gate)
+            && let Some(own) = &*locked(own)
         {
-            gate.others_are_drained();
+            own.gate.others_are_drained();
         }
     }
 }

@@ -120,7 +120,7 @@ impl Folders {
 }
 
 /// The plugin to load for a name that a user gives: `vllm` is `backends/vllm.wasm` if the name is unambiguous.
-fn meant(asked: &str) -> Result<String, Failure> {
+pub(in crate::cli) fn meant(asked: &str) -> Result<String, Failure> {
     if asked.contains(['/', '\\', '.', '@']) {
         return Ok(asked.to_owned());
     }

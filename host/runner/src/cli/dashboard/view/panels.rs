@@ -153,7 +153,7 @@ impl View<'_> {
 
     /// How much of its cores this client uses, and whether it keeps up.
     pub(super) fn client(&self, frame: &mut Frame<'_>, area: Rect) {
-        let block = Block::bordered().title("this client");
+        let block = Block::bordered().title(self.client_name());
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let a_row = usize::from(inner.width / ROLE).max(1);

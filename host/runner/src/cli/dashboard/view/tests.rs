@@ -13,7 +13,7 @@ use model::exchange::Class;
 use model::units::Nanos;
 use scenario::plan::Amount;
 use session::live::cells::Quantiles;
-use session::live::snapshot::Failures;
+use session::live::snapshot::{Agent, Failures, Standing};
 use session::live::{History, Live, Phase, Snapshot, Stopped};
 
 const SECOND: u64 = 1_000_000_000;
@@ -182,6 +182,61 @@ fn pictures() {
         ..view
     };
     picture("one-failure", &refused, (80, 24));
+}
+
+/// A run of four processes, of which one is lost and one has not been heard for a while.
+fn of_a_fleet() -> Snapshot {
+    let agent = |rank: u32, standing, age_ms: Option<u64>| Agent {
+        rank,
+        host: Some(format!("load{rank}")),
+        standing,
+        age: age_ms.map(|ms| Nanos(ms * 1_000_000)),
+        answered: 475,
+        failed: u64::from(rank),
+        in_flight: (standing != Standing::Lost).then_some(16),
+        load: (standing == Standing::Reporting).then(|| Load {
+            threads: measuring(95).load.unwrap().threads,
+            backlog: 3,
+        }),
+    };
+    Snapshot {
+        agents: vec![
+            agent(0, Standing::Reporting, Some(340)),
+            agent(1, Standing::Reporting, Some(1_270)),
+            agent(2, Standing::Lost, Some(31_000)),
+            agent(3, Standing::Silent, Some(7_400)),
+        ],
+        ..measuring(95)
+    }
+}
+
+#[test]
+fn processes_of_a_fleet_are_told_of_and_those_not_heard_first() {
+    let (subject, snapshot, history) = (subject(), of_a_fleet(), until(95));
+    let view = View {
+        subject: &subject,
+        snapshot: &snapshot,
+        history: &history,
+        paused: false,
+        help: false,
+        colours: true,
+    };
+    let heard = "2 of 4 agents report; lost: rank 2; silent: rank 3";
+    for (width, height) in [(100, 34), (80, 24), (60, 12)] {
+        let seen = characters(&drawn(&view, width, height));
+        assert!(seen.contains(heard), "{seen}");
+    }
+    let large = characters(&drawn(&view, 100, 34));
+    let places = ["rank machine", "load2", "load3", "load0", "load1"].map(|part| large.find(part));
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{large}"
+    );
+    for height in [21, 22, 23, 24, 25, 26, 27, 28, 29, 30] {
+        for width in [1, 71, 72, 73] {
+            drawn(&view, width, height);
+        }
+    }
 }
 
 #[test]

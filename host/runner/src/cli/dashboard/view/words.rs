@@ -181,6 +181,14 @@ impl View<'_> {
         }
     }
 
+    /// What makes the load.
+    pub(super) fn client_name(&self) -> &'static str {
+        match self.snapshot.agents.is_empty() {
+            true => "this client",
+            false => "the busiest client",
+        }
+    }
+
     /// The busiest part of this client.
     pub(super) fn client_line(&self) -> Line<'static> {
         let roles = self.roles();
@@ -189,10 +197,10 @@ impl View<'_> {
             .max_by(|one, other| one.cpu.total_cmp(&other.cpu));
         match busiest {
             Some(role) => Line::from(vec![
-                Span::raw(format!("this client: {} ", role.name)),
+                Span::raw(format!("{}: {} ", self.client_name(), role.name)),
                 Span::styled(percent(role.cpu), self.load_style(role.cpu)),
             ]),
-            None => Line::raw(format!("this client: {ABSENT}")),
+            None => Line::raw(format!("{}: {ABSENT}", self.client_name())),
         }
     }
 }

@@ -1,0 +1,72 @@
+//! What was heard last of each agent, for those who look on while the run goes on. Nothing here decides anything.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use model::units::Nanos;
+use serde_json::Value;
+
+use super::lock;
+use crate::rendezvous::Who;
+
+/// The last figures of all agents. Clones show the same.
+#[derive(Clone, Debug, Default)]
+pub struct Board(Arc<Mutex<BTreeMap<u32, Latest>>>);
+
+/// What was heard last of one agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latest {
+    /// Which one.
+    pub who: Who,
+    /// Its figures, which mean nothing here; absent before the first.
+    pub figures: Option<Arc<Value>>,
+    /// How many came: the same number stands for the same figures.
+    pub number: u64,
+    /// When the last ones came, by the coordinator's clock.
+    pub at: Nanos,
+    /// Whether its part of the run has ended, and all of it is here.
+    pub finished: bool,
+    /// Whether it is gone for good.
+    pub lost: bool,
+}
+
+impl Board {
+    /// What was heard last of each agent of which anything was heard, by rank.
+    pub fn read(&self) -> BTreeMap<u32, Latest> {
+        lock(&self.0).clone()
+    }
+
+    /// Figures came.
+    pub(super) fn figures(&self, who: &Who, figures: Value, at: Nanos) {
+        self.change(who, |latest| {
+            latest.figures = Some(Arc::new(figures));
+            latest.number += 1;
+            latest.at = at;
+        });
+    }
+
+    /// An agent has finished.
+    pub(super) fn finished(&self, who: &Who) {
+        self.change(who, |latest| latest.finished = true);
+    }
+
+    /// An agent is lost.
+    pub(super) fn lost(&self, who: &Who) {
+        self.change(who, |latest| latest.lost = true);
+    }
+
+    fn change(&self, who: &Who, change: impl FnOnce(&mut Latest)) {
+        let mut board = lock(&self.0);
+        let latest = board.entry(who.rank).or_insert_with(|| Latest {
+            who: who.clone(),
+            figures: None,
+            number: 0,
+            at: Nanos::ZERO,
+            finished: false,
+            lost: false,
+        });
+        change(latest);
+        // A process that was started again may be on another machine.
+        latest.who.clone_from(who);
+    }
+}

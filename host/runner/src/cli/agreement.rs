@@ -1,0 +1,99 @@
+//! `runner agreement`: compares a run's answers with those of another run, and with how much repeats differ.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::failure::{Exit, Failure};
+use super::print::{json, write_stdout};
+use report::agreed::{Agreed, Agreeing};
+use report::folder::RunFolder;
+
+/// Compare a run's answers with those of another run on the same samples
+///
+/// Says how many answers are identical, where the others part, and which scores flipped. Repeats of the baseline (--floor)
+/// show how much answers differ without any change: an option that changes more of them is shown as changed, one that
+/// does not is cleared. Samples are joined by their id, turn, class and reference.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner agreement runs/fp8 --baseline runs/bf16\n  \
+        runner agreement runs/fp8 --baseline runs/bf16-1 --floor runs/bf16-2,runs/bf16-3\n\n\
+        Answers that are sampled differ by chance alone: set request.temperature = 0 in every run.\n\n\
+        Exit codes: 0 done, 3 a run cannot be read, or no sample was answered in both")]
+pub struct Args {
+    /// The run's folder
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    #[command(flatten)]
+    against: Against,
+    /// Output format
+    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// What answers are compared with.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Against {
+    /// The folder of the run whose answers are the baseline
+    #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE", required = true)]
+    baseline: PathBuf,
+    /// A repeat of the baseline, whose answers show how much they differ without any change; repeatable
+    #[arg(long, value_name = "RUN", env = "RUNNER_FLOOR", value_delimiter = ',')]
+    floor: Vec<PathBuf>,
+}
+
+/// The output formats of an agreement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text to read
+    Text,
+    /// JSON that follows `runner schema agreement`
+    Json,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a run cannot be read, or nothing can be compared.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let agreed = agreed(&args.run, &args.against.baseline, &args.against.floor)?;
+    write_stdout(&match args.format {
+        Format::Text => agreed.text(),
+        Format::Json => json(&agreed)?,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the answers of a run agree with those of a baseline and its repeats.
+///
+/// # Errors
+/// If a run cannot be read, or no sample was answered in both.
+pub(super) fn agreed(run: &Path, baseline: &Path, floor: &[PathBuf]) -> Result<Agreed, Failure> {
+    let mut agreeing = Agreeing::default();
+    let folder = RunFolder::at(baseline);
+    let (plan, facts) = (folder.plan()?, folder.facts()?);
+    agreeing.baseline((&named(baseline), &plan, &facts), folder.read()?)?;
+    for repeat in floor {
+        let folder = RunFolder::at(repeat);
+        folder.plan()?;
+        agreeing.repeat(&named(repeat), folder.read()?)?;
+    }
+    let folder = RunFolder::at(run);
+    let (plan, facts) = (folder.plan()?, folder.facts()?);
+    let agreed = agreeing.run((&named(run), &plan, &facts), folder.read()?)?;
+    match agreed.answers.samples {
+        0 => Err(Failure::new(
+            Exit::Input,
+            format!(
+                "no sample was answered in both `{}` and `{}`; compare runs of one data set with one seed",
+                run.display(),
+                baseline.display()
+            ),
+        )),
+        _ => Ok(agreed),
+    }
+}
+
+fn named(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or(folder.as_os_str());
+    name.to_string_lossy().into_owned()
+}

@@ -1,0 +1,176 @@
+//! What rank 0 shows of a fleet while it goes on: the last figures of all processes, as those of one run, and which of the
+//! processes are heard.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ::fleet::link::{Board, Latest};
+use load::crew::Crew;
+use load::vitals::Watched;
+use model::clock::Clock;
+use model::units::Nanos;
+use session::gate::Gate;
+use session::live::figures::{Figures, State};
+use session::live::snapshot::{Agent, Standing};
+use session::live::{Live, Others, Snapshot};
+
+/// A process whose last figures are older is silent: it sends them every second.
+const SILENT: Nanos = Nanos(5_000_000_000);
+
+/// The part of the run that this process makes itself.
+pub(super) struct Part {
+    pub gate: Gate,
+    pub live: Arc<Live>,
+    pub crew: Crew,
+}
+
+/// That part, once it waits for the others.
+pub(super) type Own = Arc<Mutex<Option<Part>>>;
+
+/// The number of an agent's figures, and what they are; nothing where they could not be read.
+type Read = (u64, Option<Arc<Figures>>);
+
+/// All processes of a fleet.
+pub(super) struct Fleet {
+    board: Board,
+    clock: Clock,
+    size: u32,
+    own: Own,
+    /// The last figures that were read, by rank.
+    read: Mutex<BTreeMap<u32, Read>>,
+}
+
+impl Fleet {
+    /// Of so many processes, by the coordinator's clock.
+    pub fn new(board: Board, clock: Clock, size: u32, own: Own) -> Self {
+        Fleet {
+            board,
+            clock,
+            size,
+            own,
+            read: Mutex::default(),
+        }
+    }
+
+    /// The last figures of a process.
+    fn figures(&self, latest: &Latest) -> Option<Arc<Figures>> {
+        let sent = latest.figures.as_ref()?;
+        let mut read = locked(&self.read);
+        let (number, figures) = read.entry(latest.who.rank).or_default();
+        if *number != latest.number {
+            (*number, *figures) = (latest.number, Figures::read(sent).map(Arc::new));
+        }
+        figures.clone()
+    }
+}
+
+impl Others for Fleet {
+    fn snapshot(&self) -> Snapshot {
+        let (board, now) = (self.board.read(), self.clock.now());
+        let known: BTreeMap<u32, (&Latest, Option<Arc<Figures>>)> = (board.iter())
+            .map(|(rank, latest)| (*rank, (latest, self.figures(latest))))
+            .collect();
+        let parts = known.values();
+        let parts = parts.filter_map(|(latest, figures)| Some((figures.as_deref()?, latest.lost)));
+        // Each adds up by itself, so all do.
+        let whole = State::together(parts).unwrap_or_default();
+        let agents = (0..self.size).map(|rank| match known.get(&rank) {
+            Some((latest, figures)) => agent(latest, figures.as_deref(), now),
+            None => Agent {
+                rank,
+                host: None,
+                standing: Standing::Silent,
+                age: None,
+                answered: 0,
+                failed: 0,
+                in_flight: None,
+                load: None,
+            },
+        });
+        Snapshot {
+            agents: agents.collect(),
+            ..whole.snapshot()
+        }
+    }
+
+    fn enlist(&self, thread: Watched) {
+        if let Some(own) = &*locked(&self.own) {
+            own.live.enlist(thread);
+        }
+    }
+}
+
+/// A process as it was heard last.
+fn agent(latest: &Latest, figures: Option<&Figures>, now: Nanos) -> Agent {
+    let age = figures.map(|_| now.since(latest.at));
+    let standing = match (latest.lost, latest.finished, age) {
+        (true, _, _) => Standing::Lost,
+        (false, true, _) => Standing::Finished,
+        (false, false, Some(age)) if age <= SILENT => Standing::Reporting,
+        (false, false, _) => Standing::Silent,
+    };
+    Agent {
+        rank: latest.who.rank,
+        host: latest.who.host.clone(),
+        standing,
+        age: age.filter(|_| !latest.finished),
+        answered: figures.map_or(0, Figures::answered),
+        failed: figures.map_or(0, Figures::failed),
+        in_flight: (figures.filter(|_| !latest.lost)).map(Figures::in_flight),
+        load: (figures.filter(|_| standing == Standing::Reporting)).and_then(Figures::load),
+    }
+}
+
+pub(super) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::fleet::rendezvous::Who;
+
+    fn latest(at_s: u64, lost: bool, finished: bool) -> Latest {
+        Latest {
+            who: Who {
+                rank: 3,
+                host: Some("load3".to_owned()),
+            },
+            figures: Some(Arc::new(Live::default().state().figures())),
+            number: 1,
+            at: Nanos(at_s * 1_000_000_000),
+            finished,
+            lost,
+        }
+    }
+
+    #[test]
+    fn who_is_heard_and_who_is_not() {
+        let now = Nanos(100_000_000_000);
+        for (latest, standing, age_s) in [
+            (latest(99, false, false), Standing::Reporting, Some(1)),
+            (latest(90, false, false), Standing::Silent, Some(10)),
+            (latest(90, true, false), Standing::Lost, Some(10)),
+            (latest(90, false, true), Standing::Finished, None),
+        ] {
+            let figures = Figures::read(latest.figures.as_ref().unwrap()).unwrap();
+            let seen = agent(&latest, Some(&figures), now);
+            let age = age_s.map(|s: u64| Nanos(s * 1_000_000_000));
+            assert_eq!((seen.standing, seen.age), (standing, age));
+            assert_eq!(seen.in_flight.is_none(), standing == Standing::Lost);
+        }
+        let nothing = agent(&latest(99, false, false), None, now);
+        assert_eq!((nothing.standing, nothing.age), (Standing::Silent, None));
+    }
+
+    /// Before the first report, every process counts as silent.
+    #[test]
+    fn of_nobody_nothing_is_known() {
+        let fleet = Fleet::new(Board::default(), Clock::start(), 3, Own::default());
+        let seen = fleet.snapshot();
+        assert_eq!((seen.answered, seen.elapsed), (0, None));
+        let silent = |agent: &Agent| agent.standing == Standing::Silent && agent.host.is_none();
+        assert_eq!(seen.agents.len(), 3);
+        assert!(seen.agents.iter().all(silent));
+    }
+}

@@ -1,0 +1,156 @@
+//! `runner score`: has the answers of a saved run judged by further scorers.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::FalseyValueParser;
+
+use super::artifacts::Artifacts;
+use super::failure::{Exit, Failure};
+use super::plugin::meant;
+use super::print::{json, tell, write_stdout};
+use model::clean;
+use model::exchange::Phase;
+use reader::Located;
+use report::assessment::Later;
+use report::folder::RunFolder;
+use report::text::scores_alone;
+use scenario::Scenario;
+use session::assess::judge_again;
+use session::{Faults, Judges, Source, judges};
+
+/// Judge the answers of a saved run with further scorers
+///
+/// The run's folder has its answers and their references, so nothing is sent again. The new scores come to stand beside those
+/// that the run has, in scores.json; what was measured is not touched. A score whose name the run has already gets a
+/// number, such as exact-match.2. `runner report` and `runner compare` know them all.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner score runs/20260102-030405-qa --scorer exact-match            a scorer that ships\n  \
+        runner score runs/20260102-030405-qa --scorer ./my-scorer.wasm       one of your own\n  \
+        runner score runs/20260102-030405-qa --scorer scorers.toml           those under [[scorers]] of a scenario file, with \
+        their configuration\n\n\
+        Exit codes: 0 done, 3 the run or a scorer's configuration cannot be read, 4 a scorer did not load, or failed on answers")]
+pub struct Args {
+    /// The run's folder
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// A scorer's component or its name, or a scenario file (.toml) with [[scorers]]; repeatable
+    #[arg(
+        long = "scorer",
+        value_name = "FILE",
+        env = "RUNNER_SCORER",
+        value_delimiter = ',',
+        required = true
+    )]
+    scorers: Vec<String>,
+    /// Print all scores of the run as JSON, as in its summary
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
+    json: bool,
+    /// Folders to search for plugins, separated as in PATH
+    #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH")]
+    plugin_path: Option<OsString>,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If the run cannot be read, or a scorer cannot judge.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let folder = RunFolder::at(&args.run);
+    // Before anything is compiled: that it is a run's folder.
+    folder.plan()?;
+    let mut all = Vec::new();
+    for named in &args.scorers {
+        all.push(resolved(named, args.plugin_path.as_ref())?);
+    }
+    let mut answers: u64 = 0;
+    let read = folder.read()?.inspect(|exchange| {
+        let is_answer =
+            |own: &model::exchange::Exchange| own.phase == Phase::Measure && own.is_ok();
+        answers += u64::from(exchange.as_ref().is_ok_and(is_answer));
+    });
+    let counted = folder.assessment()?.retokenized;
+    let scorers: Vec<_> = all
+        .iter()
+        .flat_map(|judges| judges.scorers.clone())
+        .collect();
+    let judged = judge_again(read, counted, &scorers)?;
+    for line in all.iter().flat_map(|judges| judges.log.drain()) {
+        tell(format_args!("{}", clean::line(&line)));
+    }
+    if answers == 0 {
+        let words = format!(
+            "`{}` has no answer to judge: no measured request was answered",
+            args.run.display()
+        );
+        return Err(Failure::new(Exit::Input, words));
+    }
+    let (failures, first) = (judged.error_count(), judged.errors.first().cloned());
+    let facts = folder.facts()?;
+    let names = facts.scores.keys().chain(facts.run_scores.keys());
+    let taken: BTreeSet<String> = names.cloned().collect();
+    let planned = all.into_iter().flat_map(|judges| judges.planned).collect();
+    let at = jiff::Timestamp::now().to_string();
+    let (later, renamed) = Later::of(at, planned, judged, &taken);
+    for (old, new) in renamed {
+        tell(format_args!(
+            "note: the run has a score `{old}` already; the new one is `{new}`"
+        ));
+    }
+    folder.add_later(later)?;
+    let summary = folder.summarize(&folder.facts()?)?;
+    folder.write_summary(&summary)?;
+    write_stdout(&match args.json {
+        true => json(&summary.scores)?,
+        false => scores_alone(&summary),
+    })?;
+    match first {
+        Some(first) => Err(Failure::new(
+            Exit::Plugin,
+            format!("{failures} answers could not be scored; the first error: {first}"),
+        )),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The scorers that a word on the command line stands for.
+fn resolved(named: &str, plugin_path: Option<&OsString>) -> Result<Judges, Failure> {
+    let mut source = Source {
+        plugin_path: plugin_path
+            .map(|paths| std::env::split_paths(paths).collect())
+            .unwrap_or_default(),
+        shipped: shipped::PLUGINS,
+        ..Source::default()
+    };
+    match named.ends_with(".toml") {
+        true => {
+            let path = Path::new(named);
+            let text = fs::read_to_string(path).map_err(|cause| {
+                Failure::new(Exit::Input, format!("cannot read `{named}`: {cause}"))
+            })?;
+            let scenario = Scenario::parse(named, &text).map_err(|error| Faults::of(&error))?;
+            source.scenario.scorers = scenario.scorers;
+            source.scenario.sandbox = scenario.sandbox;
+            source.folder = path.parent().map(Path::to_owned);
+            if source.scenario.scorers.as_ref().is_none_or(Vec::is_empty) {
+                let words = format!("`{named}` names no scorer; put one under [[scorers]]");
+                return Err(Failure::new(Exit::Input, words));
+            }
+        }
+        false => source
+            .plugins
+            .push(Located::flag("--scorer", meant(named)?)),
+    }
+    let judges = judges(&source)?;
+    for remark in &judges.remarks {
+        tell(format_args!("note: {remark}"));
+    }
+    Ok(judges)
+}

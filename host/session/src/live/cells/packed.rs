@@ -1,0 +1,294 @@
+//! Distributions as they travel between processes: which cells hold how many, and nothing of the empty ones.
+//!
+//! Cells are numbered from the finest on: 256 of 512 ns, then 128 of each further width, which doubles. So a distribution
+//! is a list of steps and counts, and parts of it from several machines add up cell by cell.
+
+use model::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+use super::{Buckets, Cells};
+
+/// The width of the finest cells is two to this, in nanoseconds: the largest power of two that is not above
+/// [`super::FINEST`].
+const FINEST_BITS: u32 = super::FINEST.ilog2();
+/// Cells of one width: twice as many as two significant digits need, and a power of two. Of all widths but the finest
+/// the lower half is that of the width before.
+const OF_A_WIDTH: u64 = 256;
+const HALF: u64 = OF_A_WIDTH / 2;
+/// The number of the last cell, which holds the longest span that there is.
+const LAST: u64 = number(u64::MAX);
+/// How many neighbours are put together where there are too many cells: they are then known to one digit.
+const TOGETHER: u64 = 16;
+
+/// How finely cells are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// Each by itself, to two significant digits.
+    Fine,
+    /// Sixteen neighbours in one, to one significant digit.
+    Coarse,
+}
+
+/// Counts of time spans, cell by cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PackedCells {
+    /// By turns how many cells further and how many spans, from the finest cell on.
+    cells: Vec<u64>,
+    /// The sum of all spans.
+    sum: Nanos,
+    /// The shortest span.
+    least: Nanos,
+    /// The longest span.
+    most: Nanos,
+}
+
+/// Counts by fixed bounds, which both sides know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PackedBuckets {
+    counts: Vec<u64>,
+    sum: Nanos,
+}
+
+/// What came is no distribution of this program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a distribution cannot be read: {0}")]
+pub struct NotPacked(&'static str);
+
+/// The number of the cell that a span is in.
+const fn number(span: u64) -> u64 {
+    let steps = span >> FINEST_BITS;
+    if steps < OF_A_WIDTH {
+        return steps;
+    }
+    let wider = (steps.ilog2() - OF_A_WIDTH.ilog2() + 1) as u64;
+    wider * HALF + (steps >> wider)
+}
+
+/// A span in the cell of this number: the shortest.
+fn span(number: u64) -> u64 {
+    if number < OF_A_WIDTH {
+        return number << FINEST_BITS;
+    }
+    let wider = number / HALF - 1;
+    (number - wider * HALF) << wider << FINEST_BITS
+}
+
+impl NotPacked {
+    /// There are distributions of other metrics.
+    pub(in crate::live) fn other_metrics() -> Self {
+        NotPacked("its metrics are others")
+    }
+}
+
+impl PackedCells {
+    /// What cells hold.
+    pub fn of(cells: &Cells, resolution: Resolution) -> Self {
+        if cells.cells.is_empty() {
+            return PackedCells::default();
+        }
+        let mut packed: Vec<u64> = Vec::new();
+        let (mut at, mut last) = (0, None);
+        for seen in cells.cells.iter_recorded() {
+            let cell = match resolution {
+                Resolution::Fine => number(seen.value_iterated_to()),
+                // The middle one stands for all.
+                Resolution::Coarse => {
+                    let cell = number(seen.value_iterated_to());
+                    (cell - cell % TOGETHER + TOGETHER / 2).min(LAST)
+                }
+            };
+            let count = seen.count_at_value();
+            match (packed.last_mut(), last == Some(cell)) {
+                (Some(held), true) => *held = held.saturating_add(count),
+                _ => {
+                    packed.extend([cell - at, count]);
+                    (at, last) = (cell, Some(cell));
+                }
+            }
+        }
+        PackedCells {
+            cells: packed,
+            sum: Nanos(u64::try_from(cells.sum).unwrap_or(u64::MAX)),
+            least: Nanos(cells.least),
+            most: Nanos(cells.most),
+        }
+    }
+
+    /// Adds what is held to other cells.
+    ///
+    /// # Errors
+    /// If it is no distribution of this program. The other cells may hold a part of it then.
+    pub fn add_to(&self, cells: &mut Cells) -> Result<(), NotPacked> {
+        let (pairs, []) = self.cells.as_chunks::<2>() else {
+            return Err(NotPacked("a count is missing"));
+        };
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        if self.least > self.most {
+            return Err(NotPacked("its shortest span is longer than its longest"));
+        }
+        let mut at = 0_u64;
+        for (place, [step, count]) in pairs.iter().enumerate() {
+            if place > 0 && *step == 0 {
+                return Err(NotPacked("a cell comes twice"));
+            }
+            at = at.saturating_add(*step);
+            if at > LAST {
+                return Err(NotPacked("there is no such cell"));
+            }
+            let value = span(at);
+            if cells.cells.record_n(value, *count).is_err() {
+                cells.cells.saturating_record_n(value, *count);
+            }
+        }
+        cells.sum += u128::from(self.sum.0);
+        cells.least = cells.least.min(self.least.0);
+        cells.most = cells.most.max(self.most.0);
+        Ok(())
+    }
+}
+
+impl PackedBuckets {
+    /// What buckets hold.
+    pub fn of(buckets: &Buckets) -> Self {
+        PackedBuckets {
+            counts: buckets.counts.clone(),
+            sum: Nanos(u64::try_from(buckets.sum).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// Adds what is held to other buckets.
+    ///
+    /// # Errors
+    /// If there are other bounds.
+    pub fn add_to(&self, buckets: &mut Buckets) -> Result<(), NotPacked> {
+        if self.counts.len() != buckets.counts.len() {
+            return Err(NotPacked("its bounds are others"));
+        }
+        for (held, more) in buckets.counts.iter_mut().zip(&self.counts) {
+            *held = held.saturating_add(*more);
+        }
+        buckets.sum += u128::from(self.sum.0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::cells::ERROR;
+
+    fn cells(spans: impl IntoIterator<Item = u64>) -> Cells {
+        let mut cells = Cells::default();
+        spans.into_iter().for_each(|span| cells.add(Nanos(span), 1));
+        cells
+    }
+
+    /// Spans from nothing to the longest, three of each width.
+    fn of_all_widths() -> impl Iterator<Item = u64> {
+        (0..64).flat_map(|bits| [0, 1, 77].map(|more| (1_u64 << bits) + (1 << bits) / 100 * more))
+    }
+
+    #[test]
+    fn numbers_are_the_histograms_own_cells() {
+        assert_eq!((number(0), number(511), number(512)), (0, 0, 1));
+        let histogram = Cells::default().cells;
+        for value in of_all_widths() {
+            assert_eq!(
+                span(number(value)),
+                histogram.lowest_equivalent(value),
+                "{value}"
+            );
+            let next = histogram.next_non_equivalent(value);
+            assert!(
+                next <= value || number(next) == number(value) + 1,
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_travels_is_the_same_there() {
+        let sent = cells(of_all_widths().filter(|span| *span < 1 << 56));
+        let packed = PackedCells::of(&sent, Resolution::Fine);
+        let text = serde_json::to_string(&packed).unwrap();
+        let read: PackedCells = serde_json::from_str(&text).unwrap();
+        let mut there = Cells::default();
+        read.add_to(&mut there).unwrap();
+        assert_eq!(there.quantiles(), sent.quantiles());
+        assert_eq!(PackedCells::of(&there, Resolution::Fine), packed);
+        let nothing = PackedCells::of(&Cells::default(), Resolution::Fine);
+        let mut still_nothing = Cells::default();
+        nothing.add_to(&mut still_nothing).unwrap();
+        assert_eq!(still_nothing.quantiles(), None);
+    }
+
+    #[test]
+    fn parts_that_travelled_add_up_to_the_whole() {
+        let spans: Vec<u64> = (0..5_000).map(|i| 20_000 + i * i * 977).collect();
+        let whole = cells(spans.iter().copied()).quantiles().unwrap();
+        let mut together = Cells::default();
+        for part in 0..4 {
+            let own = cells(spans.iter().copied().skip(part).step_by(4));
+            let packed = PackedCells::of(&own, Resolution::Fine);
+            packed.add_to(&mut together).unwrap();
+        }
+        assert_eq!(together.quantiles().unwrap(), whole);
+    }
+
+    #[test]
+    fn coarse_cells_are_few_and_within_a_digit() {
+        let sent = cells((0..200_000).map(|i| 1_000 + i * i));
+        let [fine, coarse] = [Resolution::Fine, Resolution::Coarse]
+            .map(|resolution| PackedCells::of(&sent, resolution));
+        assert!(coarse.cells.len() * 8 < fine.cells.len());
+        let mut there = Cells::default();
+        coarse.add_to(&mut there).unwrap();
+        let (exact, seen) = (sent.quantiles().unwrap(), there.quantiles().unwrap());
+        assert_eq!(
+            (seen.count, seen.mean_ms, seen.max_ms),
+            (exact.count, exact.mean_ms, exact.max_ms)
+        );
+        for (seen, exact) in [
+            (seen.p50_ms, exact.p50_ms),
+            (seen.p90_ms, exact.p90_ms),
+            (seen.p99_ms, exact.p99_ms),
+        ] {
+            let apart = (seen - exact).abs() / exact;
+            assert!(apart < TOGETHER as f64 * ERROR + 0.01, "{seen} for {exact}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_distribution_is_refused() {
+        let good = PackedCells {
+            cells: vec![3, 1],
+            sum: Nanos(1_600),
+            least: Nanos(1_600),
+            most: Nanos(1_600),
+        };
+        let mut cells = Cells::default();
+        good.add_to(&mut cells).unwrap();
+        for wrong in [
+            vec![3],
+            vec![LAST + 1, 1],
+            vec![u64::MAX, 1, 5, 1],
+            vec![3, 1, 0, 1],
+        ] {
+            let wrong = PackedCells {
+                cells: wrong,
+                ..good.clone()
+            };
+            assert!(wrong.add_to(&mut Cells::default()).is_err(), "{wrong:?}");
+        }
+        let mut buckets = Buckets::new(&[Nanos(5)]);
+        let other = PackedBuckets {
+            counts: vec![1],
+            sum: Nanos(1),
+        };
+        assert!(other.add_to(&mut buckets).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! Scorers alone, with what they take to judge: for answers of a run that was made before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::defaults::limits;
+use super::{Faults, Resolution, Source, ahead, config_json};
+use model::plugin::Kind;
+use model::timings::Timings;
+use plugins::load::Plugin;
+use plugins::sandbox::{Grants, LogBook};
+use plugins::scorer::Scorer;
+use reader::{ConfigTable, Located, Place};
+use scenario::plan::PlannedPlugin;
+
+/// Scorers that are ready to judge.
+pub struct Judges {
+    /// The scorers, with their configurations.
+    pub scorers: Vec<Scorer>,
+    /// What is recorded of each.
+    pub planned: Vec<PlannedPlugin>,
+    /// What plugins log.
+    pub log: LogBook,
+    /// What the user should know about the loading of plugins, one line each.
+    pub remarks: Vec<String>,
+}
+
+/// Resolves a scenario's scorers and the tokenizer that it names, and nothing else of it. It names at least one scorer.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn judges(source: &Source) -> Result<Judges, Faults> {
+    let ahead::Ahead {
+        plugins, tokenizer, ..
+    } = ahead::read(source, &Timings::default());
+    let mut resolution = Resolution {
+        source,
+        faults: Faults::default(),
+        loaded: plugins,
+        remarks: Vec::new(),
+    };
+    let chosen = resolution.scorers();
+    let counting = resolution.tokenizer(tokenizer);
+    let log = LogBook::default();
+    let grants = Grants {
+        limits: limits(&source.scenario),
+        log: log.clone(),
+        files: Arc::new(BTreeMap::new()),
+        tokenizer: Arc::new(counting.tokenizer),
+        seed: 0,
+    };
+    let mut judges = Judges {
+        scorers: Vec::new(),
+        planned: Vec::new(),
+        log,
+        remarks: Vec::new(),
+    };
+    for (plugin, place, config) in chosen {
+        let made = Scorer::new(plugin, &config_json(&config), grants.clone());
+        let planned = resolution.planned(made, place, &config, Scorer::describe, Scorer::plugin);
+        let Some((scorer, planned)) = planned else {
+            continue;
+        };
+        if let Err(error) = scorer.open() {
+            resolution.faults.add(error, place);
+        }
+        judges.scorers.push(scorer);
+        judges.planned.push(planned);
+    }
+    judges.remarks = resolution.remarks;
+    match resolution.faults.is_empty() {
+        true => Ok(judges),
+        false => Err(resolution.faults),
+    }
+}
+
+impl<'s> Resolution<'s> {
+    /// Loads the scorers that the source names, and nothing that is none.
+    fn scorers(&mut self) -> Vec<(Plugin, Option<&'s Place>, ConfigTable)> {
+        let source = self.source;
+        let mut scorers = Vec::new();
+        for Located { value: scorer, .. } in source.scenario.scorers.iter().flatten() {
+            if let Some((plugin, place)) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false) {
+                scorers.push((plugin, place, scorer.config.clone()));
+            }
+        }
+        for said in &source.plugins {
+            if let Some((plugin, place)) = self.named(Some(said), Kind::Scorer, false) {
+                scorers.push((plugin, place, ConfigTable::default()));
+            }
+        }
+        scorers
+    }
+}

@@ -1,0 +1,164 @@
+//! Tokenizers between processes: what was read of a `tokenizer.json` is kept beside the compiled plugins, because
+//! reading it anew takes a fifth of a second, longer than all else before the first request.
+//!
+//! What is kept goes by the digest of the file and by the build of the program. The tokenizer's crate owns its form, and
+//! [`shelf`] the folder.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use shelf::{Found, Kind, Shelf};
+
+use super::measure;
+use tokenizer::Tokenizer;
+
+const TABLES: Kind = Kind {
+    magic: b"runner tokenizer",
+    what: "a tokenizer",
+    source: "tokenizer",
+    maker: "runner",
+};
+
+/// Opens a tokenizer, if possible by what was kept of its file, whose digest is known if it could be read. What the user
+/// should know goes to the remarks.
+///
+/// # Errors
+/// Why it cannot be opened.
+pub(super) fn open(
+    path: &Path,
+    file: &Path,
+    digest: Option<&str>,
+    remarks: &mut Vec<String>,
+) -> Result<Tokenizer, String> {
+    let maker = Sha256::digest(tokenizer::BUILD.to_le_bytes()).into();
+    // That a folder is not used is said where plugins are loaded from it.
+    let shelf = Shelf::opened(&TABLES, maker).ok().flatten();
+    open_with(path, file, shelf.as_ref().zip(digest), remarks)
+}
+
+fn open_with(
+    path: &Path,
+    file: &Path,
+    shelf: Option<(&Shelf, &str)>,
+    remarks: &mut Vec<String>,
+) -> Result<Tokenizer, String> {
+    let said = |cause: tokenizer::TokenizerError| cause.to_string();
+    if let Some((shelf, digest)) = shelf {
+        let wrong = match shelf.find(digest) {
+            Found::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(said)? {
+                Some(tokenizer) => return Ok(tokenizer),
+                None => Some(shelf.wrong(digest, "is not a tokenizer")),
+            },
+            Found::Nothing => None,
+            Found::Wrong(what) => Some(what),
+        };
+        remarks.extend(wrong.map(|what| {
+            format!(
+                "warning: the tokenizer `{}` was read anew: {what}",
+                path.display()
+            )
+        }));
+    }
+    let tokenizer = Tokenizer::open(path).map_err(said)?;
+    if let Some((shelf, digest)) = shelf
+        && let Some(form) = tokenizer.kept()
+        // The file may have been replaced since its digest was taken.
+        && measure(file).is_ok_and(|(_, now)| now == digest)
+    {
+        // Where it cannot be written, the next process reads the file too.
+        let _ = shelf.put(digest, &form);
+    }
+    Ok(tokenizer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::hex;
+
+    /// All bytes and one merge.
+    fn file() -> String {
+        let shown = |byte: u8| match byte {
+            0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => char::from(byte),
+            _ => {
+                let before =
+                    (0..byte).filter(|b| !matches!(b, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff));
+                char::from_u32(0x100 + before.count() as u32).unwrap()
+            }
+        };
+        let mut vocab: serde_json::Map<String, serde_json::Value> = (0..=255)
+            .map(|byte| (shown(byte).to_string(), byte.into()))
+            .collect();
+        vocab.insert("ab".to_owned(), 256.into());
+        serde_json::json!({
+            "version": "1.0", "added_tokens": [], "normalizer": null,
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+            "post_processor": null, "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": vocab, "merges": ["a b"]},
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn a_tokenizer_is_kept_found_and_read_anew_where_what_is_kept_is_damaged() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokenizer.json");
+        std::fs::write(&path, file()).unwrap();
+        let digest = hex(&Sha256::digest(file()));
+        let shelf = Shelf::at(&home.path().join("kept"), &TABLES, [1; 32]);
+        let shelf = shelf.unwrap().unwrap();
+        let opened = || {
+            let mut remarks = Vec::new();
+            let opened = open_with(&path, &path, Some((&shelf, &digest)), &mut remarks).unwrap();
+            let ids = opened.encode(&["abc".to_owned()], false).unwrap();
+            assert_eq!(ids, [[256, 99]]);
+            remarks
+        };
+        assert_eq!(opened(), [""; 0]);
+        let kept = match shelf.find(&digest) {
+            Found::Whole(kept) => kept,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(opened(), [""; 0]);
+
+        // What lies there is taken, and not the file: this one has no merge.
+        let other = file().replace("a b", "a c").replace("\"ab\"", "\"ac\"");
+        std::fs::write(&path, &other).unwrap();
+        assert_eq!(opened(), [""; 0]);
+        std::fs::write(&path, file()).unwrap();
+
+        let place = shelf.path(&digest);
+        let mut bytes = std::fs::read(&place).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        std::fs::write(&place, bytes).unwrap();
+        let said = opened();
+        assert_eq!(said.len(), 1);
+        assert!(
+            said[0].contains("was changed after it was written"),
+            "{}",
+            said[0]
+        );
+        assert_eq!(opened(), [""; 0], "it was replaced");
+
+        shelf.put(&digest, b"something else").unwrap();
+        let said = opened();
+        assert!(said[0].ends_with("is not a tokenizer"), "{}", said[0]);
+        match shelf.find(&digest) {
+            Found::Whole(again) => assert_eq!(again, kept),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_changed_since_its_digest_was_taken_is_not_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("tokenizer.json");
+        std::fs::write(&path, file()).unwrap();
+        let shelf = Shelf::at(&home.path().join("kept"), &TABLES, [1; 32]);
+        let shelf = shelf.unwrap().unwrap();
+        let digest = hex(&Sha256::digest("what it was"));
+        open_with(&path, &path, Some((&shelf, &digest)), &mut Vec::new()).unwrap();
+        assert_eq!(shelf.find(&digest), Found::Nothing);
+    }
+}

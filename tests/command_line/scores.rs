@@ -1,0 +1,278 @@
+//! Scores from the command line: intervals, groups and examples, thresholds, comparisons on the same samples, judging again,
+//! and agreement with a baseline. The mock engine answers everything with one text, so the right answers are known.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::process::{Ended, Mock, run, runner, words};
+
+const SAMPLES: usize = 40;
+
+/// Forty questions of two classes; the answer to three of four is yes, and the last has no reference.
+fn questions(folder: &Path) {
+    let mut rows = String::new();
+    for index in 0..SAMPLES {
+        let answer = ["nay", "yes", "yes", "yes"][index % 4];
+        let kind = ["easy", "hard"][index % 2];
+        let mut row = json!({"question": format!("Is {index} a number?"), "right": answer, "kind": kind, "len": 3});
+        if index == SAMPLES - 1 {
+            row["right"] = Value::Null;
+        }
+        writeln!(rows, "{row}").unwrap();
+    }
+    std::fs::write(folder.join("questions.jsonl"), rows).unwrap();
+}
+
+/// A run of the questions against an engine that answers so, with what it is scored by.
+fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Ended {
+    questions(folder);
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
+    let mut command = runner();
+    command.args(words(
+        "run --backend vllm --dataset-name custom --dataset-path questions.jsonl --num-prompts 40 --warmup-requests 0 --temperature 0",
+    ));
+    for column in [
+        "prompt=question",
+        "reference=right",
+        "class=kind",
+        "output-tokens=len",
+    ] {
+        command.args(["--set", &format!("dataset.config.columns.{column}")]);
+    }
+    command.args(flags).args(["--base-url", &mock.url]);
+    run(command.current_dir(folder))
+}
+
+const SCORED: [&str; 2] = ["--plugin", "scorers/exact-match.wasm"];
+
+fn runs(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder.join("runs")).unwrap();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    runs.sort();
+    runs
+}
+
+fn in_folder(folder: &Path, line: &[&str]) -> Ended {
+    run(runner().args(line).current_dir(folder))
+}
+
+fn summary(run: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(run.join("summary.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn scores_have_intervals_groups_and_examples() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = [
+        &SCORED[..],
+        &[
+            "--threshold",
+            "score.exact-match >= 0.7",
+            "--threshold",
+            "score.exact-match >= 80%",
+        ],
+    ];
+    let ended = answered(folder.path(), "yes", &flags.concat()).with_code(6);
+    assert!(
+        ended
+            .stderr
+            .contains("threshold `score.exact-match >= 0.8` does not hold: 0.7436"),
+        "{ended:#?}"
+    );
+    let run = &runs(folder.path())[0];
+    let score = &summary(run)["scores"]["exact-match"];
+    assert_eq!(
+        (&score["count"], &score["by"]),
+        (&39.into(), &"wilson".into())
+    );
+    assert_eq!(score["unjudged"]["without-reference"], 1, "{score:#}");
+    // Wilson's interval of 29 of 39.
+    let low = score["confidence"]["low"].as_f64().unwrap();
+    assert!((low - 0.5892).abs() < 1e-3, "{score:#}");
+    assert_eq!(score["by-class"][0]["name"], "easy", "{score:#}");
+    assert_eq!(score["by-class"][1]["mean"], 1.0, "{score:#}");
+    let example = &score["examples"][0];
+    assert_eq!(
+        (
+            &example["answer"],
+            &example["reference"],
+            &example["prompt-end"]
+        ),
+        (&"yes".into(), &"nay".into(), &"Is 0 a number?".into())
+    );
+    for part in [
+        "exact-match (mean of 39):                0.7436",
+        "Worst Answers",
+        "Scores by Class",
+    ] {
+        assert!(ended.stdout.contains(part), "no {part} in {}", ended.stdout);
+    }
+    let name = run.to_str().unwrap();
+    let page = in_folder(folder.path(), &["report", name, "--format", "html"]).with_code(0);
+    for part in [
+        "Worst answers",
+        "Is 0 a number?",
+        "not judged: 1 without a reference",
+    ] {
+        assert!(page.stdout.contains(part), "no {part} in the page");
+    }
+}
+
+#[test]
+fn scores_that_no_scorer_gives_keep_to_no_threshold() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = [&SCORED[..], &["--threshold", "score.final-number >= 0.1"]].concat();
+    let ended = answered(folder.path(), "yes", &flags).with_code(6);
+    assert!(
+        ended
+            .stderr
+            .contains("not measured; the run has score.exact-match"),
+        "{ended:#?}"
+    );
+}
+
+#[test]
+fn comparisons_are_of_the_same_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    for answer in ["yes", "nay"] {
+        answered(folder.path(), answer, &SCORED).with_code(0);
+    }
+    let runs = runs(folder.path());
+    let [yes, no] = [0, 1].map(|place: usize| runs[place].to_str().unwrap());
+    let figures = ["--metric", "score.exact-match", "--allow", "verdict"];
+    let compare = |sides: [&str; 2], more: &[&str]| {
+        let line = [&["compare"], &sides[..], &figures, more].concat();
+        in_folder(folder.path(), &line)
+    };
+    let found = compare([yes, no], &["--fail-if", "score.exact-match -1%"]).with_code(6);
+    // Twenty-nine right answers became wrong, and ten wrong ones right.
+    for part in [
+        "39 samples judged in both runs: 0 equal, 10 higher, 29 lower (McNemar's test)",
+        "! worse",
+    ] {
+        assert!(found.stdout.contains(part), "no {part} in {}", found.stdout);
+    }
+    let found = compare([yes, yes], &["--fail-if", "score.exact-match -1%"]).with_code(0);
+    assert!(
+        found.stdout.contains("39 equal, 0 higher, 0 lower"),
+        "{}",
+        found.stdout
+    );
+    let found = compare([no, yes], &["--format", "json"]).with_code(0);
+    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    let row = &found["pairs"][0]["figures"][0];
+    assert_eq!(
+        (&row["judgement"], &row["paired"]["by"]),
+        (&"better".into(), &"mcnemar".into()),
+        "{found:#}"
+    );
+}
+
+#[test]
+fn a_saved_run_is_judged_again() {
+    let folder = tempfile::tempdir().unwrap();
+    answered(folder.path(), "yes", &SCORED).with_code(0);
+    let run = runs(folder.path()).remove(0);
+    let measured = || {
+        [
+            "records.jsonl.zst",
+            "assessment.json",
+            "plan.json",
+            "status.json",
+        ]
+        .map(|file| std::fs::read(run.join(file)).unwrap())
+    };
+    let before = measured();
+    std::fs::write(
+        folder.path().join("more.toml"),
+        "[[scorers]]\nplugin = \"scorers/contains.wasm\"\nconfig = { mode = \"prefix\", pattern = \"ye\", name = \"begins\" }\n",
+    )
+    .unwrap();
+    let name = run.to_str().unwrap();
+    let again = [
+        "score",
+        name,
+        "--scorer",
+        "exact-match",
+        "--scorer",
+        "more.toml",
+    ];
+    let ended = in_folder(folder.path(), &again).with_code(0);
+    assert!(
+        ended
+            .stderr
+            .contains("the run has a score `exact-match` already; the new one is `exact-match.2`"),
+        "{ended:#?}"
+    );
+    assert_eq!(measured(), before);
+    let scores = summary(&run)["scores"].clone();
+    assert_eq!(
+        scores["exact-match.2"]["mean"],
+        scores["exact-match"]["mean"]
+    );
+    assert_eq!(scores["begins"]["count"], 40, "{scores:#}");
+    // A report is drawn from the folder, and knows them.
+    let drawn = in_folder(folder.path(), &["report", name, "--format", "json"]).with_code(0);
+    let drawn: Value = serde_json::from_str(&drawn.stdout).unwrap();
+    assert_eq!(drawn["scores"], scores);
+    assert_eq!(drawn["run"]["plugins"].as_array().unwrap().len(), 5);
+    let none = in_folder(folder.path(), &["score", ".", "--scorer", "exact-match"]).with_code(3);
+    assert!(
+        none.stderr.contains("is `.` the folder of a run?"),
+        "{none:#?}"
+    );
+    let wrong = ["score", name, "--scorer", "backends/vllm.wasm"];
+    let wrong = in_folder(folder.path(), &wrong).with_code(4);
+    assert!(
+        wrong
+            .stderr
+            .contains("is a backend, but a scorer is expected"),
+        "{wrong:#?}"
+    );
+}
+
+#[test]
+fn answers_are_held_against_a_baseline_and_its_repeats() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        answered(folder.path(), "yes", &SCORED).with_code(0);
+    }
+    let runs_before = runs(folder.path());
+    let [base, repeat] = [0, 1].map(|place: usize| runs_before[place].to_str().unwrap());
+    let against = ["--baseline", base, "--floor", repeat];
+    let flags = [&SCORED[..], &against].concat();
+    let same = answered(folder.path(), "yes", &flags).with_code(0);
+    for part in [
+        "Identical answers (%):                   100.00",
+        "= cleared",
+    ] {
+        assert!(same.stdout.contains(part), "no {part} in {}", same.stdout);
+    }
+    let other = answered(folder.path(), "yet", &flags).with_code(0);
+    for part in [
+        "First character that differs, median:    2",
+        "Answers of the run that differ (%):      100.00",
+        "! changed",
+        "exact-match:                             0.7436 -> 0.0000",
+    ] {
+        assert!(other.stdout.contains(part), "no {part} in {}", other.stdout);
+    }
+    let last = runs(folder.path()).pop().unwrap();
+    let told = last.join("agreement.json");
+    let told: Value = serde_json::from_slice(&std::fs::read(told).unwrap()).unwrap();
+    assert_eq!(told["answers"]["floor"]["judgement"], "changed", "{told:#}");
+    let line = [
+        "agreement",
+        last.to_str().unwrap(),
+        "--baseline",
+        base,
+        "--format",
+        "json",
+    ];
+    let alone = in_folder(folder.path(), &line).with_code(0);
+    let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
+    assert_eq!(alone["answers"]["identical"], 0, "{alone:#}");
+    assert!(alone["answers"]["floor"].is_null());
+}
