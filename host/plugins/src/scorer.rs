@@ -32,6 +32,15 @@ pub struct Judge {
     runs: Option<(Declaration, Programs)>,
 }
 
+/// Runs answers as programs, each in an instance of its own.
+pub struct RunsAnswers {
+    from: Scorer,
+    declared: Declaration,
+}
+
+/// The scores of each answer of an exchange that was run as a program.
+pub struct Ran(Vec<Vec<(String, f64)>>);
+
 /// A scorer's instance, in the version of the contract that it was built for.
 pub enum ScorerWorld {
     /// Of 0.1.0.
@@ -157,6 +166,10 @@ impl Configured<ScorerWorld> {
             what,
         })?;
         let runs = declared.map(|declared| (declared, Programs::default()));
+        if runs.is_some() {
+            // Answers are run in instances of their own.
+            opened.renew();
+        }
         Ok(Judge { opened, runs })
     }
 }
@@ -168,49 +181,32 @@ impl Judge {
     /// # Errors
     /// If the plugin returns an error or a value that is not finite, or traps.
     pub fn score(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
-        let Some((declared, _)) = &self.runs else {
-            return self.score_one(exchange);
-        };
-        let declared = declared.clone();
-        let answers = 1 + exchange.choices.len();
-        let mut scores = Vec::with_capacity(answers);
-        for output in std::iter::once(&exchange.output).chain(&exchange.choices) {
-            let alone = Exchange {
-                output: output.clone(),
-                choices: Vec::new(),
-                ..exchange.clone()
-            };
-            scores.push(self.run(&declared, &alone)?);
+        match self.runs_answers() {
+            Some(runs) => {
+                let ran = runs.run(exchange)?;
+                Ok(self.count(&exchange.id, &ran))
+            }
+            None => scored(&mut self.opened, exchange),
         }
-        if let Some((_, programs)) = &mut self.runs {
-            for scores in &scores {
-                programs.add(&declared, &exchange.id, scores);
+    }
+
+    /// If it runs answers as programs: what runs them, on any thread and in any order, as no program knows of another.
+    pub fn runs_answers(&self) -> Option<RunsAnswers> {
+        self.runs.as_ref().map(|(declared, _)| RunsAnswers {
+            from: self.opened.from.clone(),
+            declared: declared.clone(),
+        })
+    }
+
+    /// Counts what became of a sample's programs, which [`Judge::finish`] gives the shares of. Returns the scores of the
+    /// exchange.
+    pub fn count(&mut self, sample: &str, ran: &Ran) -> Vec<(String, f64)> {
+        if let Some((declared, programs)) = &mut self.runs {
+            for scores in &ran.0 {
+                programs.add(declared, sample, scores);
             }
         }
-        Ok(programs::mean(&scores))
-    }
-
-    /// Scores of an answer that is run, in an instance that nothing else uses. Whatever goes wrong while it is judged,
-    /// other than an error that the scorer returns, is the program's doing.
-    fn run(
-        &mut self,
-        declared: &Declaration,
-        exchange: &Exchange,
-    ) -> Result<Vec<(String, f64)>, PluginError> {
-        let scores = self.score_one(exchange);
-        self.opened.renew();
-        match scores {
-            Ok(scores) => Ok(declared.finished(scores)),
-            Err(error) if error.is_misbehaviour_in("score") => Ok(declared.killed()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn score_one(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
-        let scores = self.opened.call("score", |world, store, judge| {
-            world.score(store, judge, exchange)
-        })?;
-        self.checked("score", scores)
+        programs::mean(&ran.0)
     }
 
     /// Scores of the run as a whole. Of a scorer that runs answers as programs the host makes them: pass@k, by sample.
@@ -223,32 +219,66 @@ impl Judge {
         }
         let scores =
             (self.opened).call("finish", |world, store, judge| world.finish(store, judge))?;
-        self.checked("finish", scores)
+        checked(&self.opened.from, "finish", scores)
     }
+}
 
-    fn checked(
-        &self,
-        call: &'static str,
-        scores: Result<Vec<Score>, types::Error>,
-    ) -> Result<Vec<(String, f64)>, PluginError> {
-        let plugin = &self.opened.from.plugin.asked;
-        scores
-            .map_err(|error| PluginError::said(plugin, error))?
-            .into_iter()
-            .map(|score| {
-                if score.value.is_finite() && !score.name.is_empty() {
-                    return Ok((words(&score.name), score.value));
-                }
-                Err(PluginError::Contract {
-                    plugin: plugin.clone(),
-                    call,
-                    what: format!(
-                        "the score `{}` is {}; scores have a name and a finite value",
-                        words(&score.name),
-                        score.value
-                    ),
-                })
-            })
-            .collect()
+impl RunsAnswers {
+    /// Judges each answer of an exchange in an instance that nothing else uses.
+    ///
+    /// # Errors
+    /// If the plugin returns an error. Whatever else goes wrong while an answer is judged is the program's doing, and its
+    /// score.
+    pub fn run(&self, exchange: &Exchange) -> Result<Ran, PluginError> {
+        let answers = std::iter::once(&exchange.output).chain(&exchange.choices);
+        let scores = answers.map(|output| {
+            let alone = Exchange {
+                output: output.clone(),
+                choices: Vec::new(),
+                ..exchange.clone()
+            };
+            match scored(&mut Opened::new(&self.from)?, &alone) {
+                Ok(scores) => Ok(self.declared.finished(scores)),
+                Err(error) if error.is_misbehaviour_in("score") => Ok(self.declared.killed()),
+                Err(error) => Err(error),
+            }
+        });
+        scores.collect::<Result<_, _>>().map(Ran)
     }
+}
+
+fn scored(
+    opened: &mut Opened<ScorerWorld>,
+    exchange: &Exchange,
+) -> Result<Vec<(String, f64)>, PluginError> {
+    let scores = opened.call("score", |world, store, judge| {
+        world.score(store, judge, exchange)
+    })?;
+    checked(&opened.from, "score", scores)
+}
+
+fn checked(
+    scorer: &Scorer,
+    call: &'static str,
+    scores: Result<Vec<Score>, types::Error>,
+) -> Result<Vec<(String, f64)>, PluginError> {
+    let plugin = &scorer.plugin.asked;
+    scores
+        .map_err(|error| PluginError::said(plugin, error))?
+        .into_iter()
+        .map(|score| {
+            if score.value.is_finite() && !score.name.is_empty() {
+                return Ok((words(&score.name), score.value));
+            }
+            Err(PluginError::Contract {
+                plugin: plugin.clone(),
+                call,
+                what: format!(
+                    "the score `{}` is {}; scores have a name and a finite value",
+                    words(&score.name),
+                    score.value
+                ),
+            })
+        })
+        .collect()
 }

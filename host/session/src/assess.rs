@@ -1,24 +1,30 @@
 //! After the run, works on the records: the tokenizer counts the answers again, and scorers judge
 //! them. Nothing here can disturb a measurement.
 //!
-//! Answers are read once, a batch at a time, and scorers see them in the order of the records. Only
-//! the count and the scores of a request are kept, 4 and 8 bytes each.
+//! Answers are read once, a batch at a time. Scorers work at the same time, each on its own thread; a scorer sees
+//! the answers in the order of the records, but for one that runs answers as programs, which know nothing of each
+//! other and run on all threads. What comes out does not depend on the threads. Only the count and the scores of a
+//! request are kept, 4 and 8 bytes each.
 
-use report::assessment::{Assessment, Mean};
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
+mod judging;
+mod threads;
+
+use judging::{Judging, judge};
 use model::exchange::{Exchange, Phase};
-use plugins::scorer::{self, Judge, Scorer};
+use plugins::scorer::{self, Scorer};
+use report::assessment::{Assessment, Mean};
 use result::metric::count::{self, Source};
 use result::summary::Column;
 use tokenizer::Tokenizer;
 
-/// Answers tokenized in one call.
+/// Most answers of a batch.
 const BATCH: usize = 256;
-/// How many calls of a scorer may fail in a row before it is left out.
-const TOLERATED: u32 = 10;
+/// Most bytes of a batch's texts, but for its last answer: answers have no common size, and scorers get copies.
+const BATCH_BYTES: usize = 8 << 20;
 
 /// Assesses the measured exchanges of a run that were answered.
 pub fn assess<E: Borrow<Exchange>>(
@@ -45,7 +51,7 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     tokenizer: &Tokenizer,
     scorers: &[Scorer],
-    given_up: impl Fn() -> bool,
+    given_up: impl Fn() -> bool + Sync,
 ) -> Result<Option<Assessment>, X> {
     assess_with(
         Assessment::default(),
@@ -79,17 +85,12 @@ fn assess_with<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     tokenizer: Option<&Tokenizer>,
     scorers: &[Scorer],
-    given_up: impl Fn() -> bool,
+    given_up: impl Fn() -> bool + Sync,
 ) -> Result<Option<Assessment>, X> {
     let mut judging: Vec<Judging> = scorers
         .iter()
         .filter_map(|scorer| match scorer.open() {
-            Ok(judge) => Some(Judging {
-                judge,
-                failures_in_a_row: 0,
-                names: BTreeSet::new(),
-                failed: Vec::new(),
-            }),
+            Ok(judge) => Some(Judging::new(judge)),
             Err(error) => {
                 assessment.failed(error.to_string());
                 None
@@ -97,6 +98,7 @@ fn assess_with<E: Borrow<Exchange>, X>(
         })
         .collect();
     let mut batch = Vec::with_capacity(BATCH);
+    let mut bytes = 0;
     for exchange in exchanges {
         if given_up() {
             return Ok(None);
@@ -104,10 +106,12 @@ fn assess_with<E: Borrow<Exchange>, X>(
         let exchange = exchange?;
         let answered = exchange.borrow();
         if answered.phase == Phase::Measure && answered.is_ok() {
+            bytes += text_bytes(answered);
             batch.push(exchange);
-            if batch.len() == BATCH {
+            if batch.len() == BATCH || bytes >= BATCH_BYTES {
                 add(&mut assessment, &batch, tokenizer, &mut judging, &given_up);
                 batch.clear();
+                bytes = 0;
             }
         }
     }
@@ -115,60 +119,44 @@ fn assess_with<E: Borrow<Exchange>, X>(
     if given_up() {
         return Ok(None);
     }
-    for mut scorer in judging {
-        scorer.failed.sort_unstable();
-        for name in std::mem::take(&mut scorer.names) {
-            if !scorer.failed.is_empty() {
-                assessment.unscored.insert(name, scorer.failed.clone());
-            }
-        }
-        if scorer.is_left_out() {
-            continue;
-        }
-        match scorer.judge.finish() {
-            Ok(scores) => assessment.run_scores.extend(scores),
-            Err(error) => assessment.failed(error.to_string()),
-        }
+    for scorer in judging {
+        scorer.finish(&mut assessment);
     }
     assessment.means = means(&assessment.scores);
     Ok(Some(assessment))
 }
 
-/// A scorer at work.
-struct Judging {
-    judge: Judge,
-    failures_in_a_row: u32,
-    /// The scores that it gave.
-    names: BTreeSet<String>,
-    /// Answers that it failed on, or was not asked about any more.
-    failed: Vec<u64>,
-}
-
-impl Judging {
-    fn is_left_out(&self) -> bool {
-        self.failures_in_a_row >= TOLERATED
-    }
-}
-
+/// Counts the tokens of a batch of answers, and has them judged.
 fn add<E: Borrow<Exchange>>(
     assessment: &mut Assessment,
     batch: &[E],
     tokenizer: Option<&Tokenizer>,
     judging: &mut [Judging],
-    given_up: &impl Fn() -> bool,
+    given_up: &(impl Fn() -> bool + Sync),
 ) {
-    let answered = || batch.iter().map(Borrow::borrow);
     if let Some(tokenizer) = tokenizer {
         count(assessment, batch, tokenizer);
     }
-    for scorer in judging {
-        for exchange in answered().take_while(|_| !given_up()) {
-            match scorer.is_left_out() {
-                true => scorer.failed.push(exchange.index),
-                false => judge(assessment, scorer, exchange),
-            }
-        }
+    if judging.is_empty() {
+        return;
     }
+    let answers: Vec<Answer> = batch
+        .iter()
+        .map(|exchange| {
+            let exchange = exchange.borrow();
+            Answer {
+                index: exchange.index,
+                shown: shown(exchange, assessment.retokenized.get(exchange.index)),
+            }
+        })
+        .collect();
+    judge(judging, &answers, given_up);
+}
+
+/// An answer as scorers see it.
+struct Answer {
+    index: u64,
+    shown: scorer::Exchange,
 }
 
 /// Counts the tokens of answers.
@@ -193,32 +181,6 @@ fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenize
     }
 }
 
-/// Has an answer scored.
-fn judge(assessment: &mut Assessment, scorer: &mut Judging, exchange: &Exchange) {
-    let retokenized = assessment.retokenized.get(exchange.index);
-    match scorer.judge.score(&shown(exchange, retokenized)) {
-        Ok(scores) => {
-            scorer.failures_in_a_row = 0;
-            for (name, value) in scores {
-                if !scorer.names.contains(&name) {
-                    scorer.names.insert(name.clone());
-                }
-                let column = assessment.scores.entry(name).or_default();
-                column.insert(exchange.index, value);
-            }
-        }
-        Err(error) => {
-            scorer.failures_in_a_row += 1;
-            scorer.failed.push(exchange.index);
-            if scorer.is_left_out() {
-                assessment.failed(error.to_string());
-                return;
-            }
-            assessment.failed(format!("{error} (scoring `{}`)", exchange.sample.id));
-        }
-    }
-}
-
 /// All that came back, as the server's usage counts it.
 fn text_of(exchange: &Exchange) -> String {
     let mut text = [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat();
@@ -228,6 +190,12 @@ fn text_of(exchange: &Exchange) -> String {
         .iter()
         .for_each(|choice| text.push_str(choice));
     text
+}
+
+/// The size of all that came back.
+fn text_bytes(exchange: &Exchange) -> usize {
+    let further: usize = exchange.choices.iter().map(String::len).sum();
+    exchange.reasoning.len() + exchange.output.len() + exchange.tool_calls.len() + further
 }
 
 /// What a scorer sees of an exchange.

@@ -1,0 +1,177 @@
+//! A scorer at work: what it gave and what it failed on, and which threads it works on. Reading answers, counting their
+//! tokens and adding up are left to `assess`.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use plugins::PluginError;
+use plugins::scorer::{Judge, Ran, RunsAnswers};
+use report::assessment::Assessment;
+use result::summary::Column;
+
+use super::Answer;
+use super::threads::share;
+
+/// How many calls of a scorer may fail in a row before it is left out.
+const TOLERATED: u32 = 10;
+
+/// A scorer at work.
+pub(super) struct Judging {
+    judge: Judge,
+    failures_in_a_row: u32,
+    /// Each score that it gave, by its name.
+    scores: BTreeMap<String, Column<f64>>,
+    /// Answers that it failed on, or was not asked about any more.
+    failed: Vec<u64>,
+    /// What it failed with. Its errors are counted beyond those that are kept.
+    errors: Assessment,
+}
+
+impl Judging {
+    pub fn new(judge: Judge) -> Self {
+        Judging {
+            judge,
+            failures_in_a_row: 0,
+            scores: BTreeMap::new(),
+            failed: Vec::new(),
+            errors: Assessment::default(),
+        }
+    }
+
+    fn is_left_out(&self) -> bool {
+        self.failures_in_a_row >= TOLERATED
+    }
+
+    /// Judges answers in order, each once.
+    fn judge_in_order(&mut self, answers: &[Answer], given_up: impl Fn() -> bool) {
+        for answer in answers.iter().take_while(|_| !given_up()) {
+            match self.is_left_out() {
+                true => self.failed.push(answer.index),
+                false => {
+                    let scores = self.judge.score(&answer.shown);
+                    self.take(answer, scores);
+                }
+            }
+        }
+    }
+
+    /// Takes what became of answers that were run, in the order of the answers. Without a result, an answer was not run.
+    fn take_runs(&mut self, answers: &[Answer], runs: Vec<Option<Result<Ran, PluginError>>>) {
+        for (answer, ran) in answers.iter().zip(runs) {
+            match ran {
+                None => {}
+                // Whether it is left out must not depend on which threads were quicker.
+                Some(_) if self.is_left_out() => self.failed.push(answer.index),
+                Some(ran) => {
+                    let scores = ran.map(|ran| self.judge.count(&answer.shown.id, &ran));
+                    self.take(answer, scores);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, answer: &Answer, scores: Result<Vec<(String, f64)>, PluginError>) {
+        match scores {
+            Ok(scores) => {
+                self.failures_in_a_row = 0;
+                for (name, value) in scores {
+                    let column = self.scores.entry(name).or_default();
+                    column.insert(answer.index, value);
+                }
+            }
+            Err(error) => {
+                self.failures_in_a_row += 1;
+                self.failed.push(answer.index);
+                self.errors.failed(match self.is_left_out() {
+                    true => error.to_string(),
+                    false => format!("{error} (scoring `{}`)", answer.shown.id),
+                });
+            }
+        }
+    }
+
+    /// Adds what it gave and what it failed on, and has it score the run as a whole.
+    pub fn finish(mut self, assessment: &mut Assessment) {
+        self.failed.sort_unstable();
+        for (name, column) in std::mem::take(&mut self.scores) {
+            if !self.failed.is_empty() {
+                (assessment.unscored).insert(name.clone(), self.failed.clone());
+            }
+            assessment
+                .scores
+                .entry(name)
+                .or_default()
+                .extend(column.iter());
+        }
+        let Assessment {
+            errors,
+            further_errors,
+            ..
+        } = std::mem::take(&mut self.errors);
+        errors
+            .into_iter()
+            .for_each(|error| assessment.failed(error));
+        assessment.further_errors += further_errors;
+        if self.is_left_out() {
+            return;
+        }
+        match self.judge.finish() {
+            Ok(scores) => assessment.run_scores.extend(scores),
+            Err(error) => assessment.failed(error.to_string()),
+        }
+    }
+}
+
+/// What a thread does next.
+enum Task<'a> {
+    /// All answers by a scorer that sees them in order.
+    InOrder(&'a mut Judging),
+    /// One answer that is run as a program.
+    Run {
+        runs: &'a RunsAnswers,
+        answer: &'a Answer,
+        ran: &'a Mutex<Option<Result<Ran, PluginError>>>,
+    },
+}
+
+/// Has scorers judge a batch of answers, at the same time.
+pub(super) fn judge(
+    scorers: &mut [Judging],
+    answers: &[Answer],
+    given_up: &(impl Fn() -> bool + Sync),
+) {
+    let (mut in_order, mut running, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+    for scorer in scorers {
+        match scorer.judge.runs_answers() {
+            Some(answers) if !scorer.is_left_out() => {
+                runs.push(answers);
+                running.push(scorer);
+            }
+            _ => in_order.push(scorer),
+        }
+    }
+    let ran: Vec<Vec<Mutex<_>>> = runs
+        .iter()
+        .map(|_| answers.iter().map(|_| Mutex::new(None)).collect())
+        .collect();
+    let each = runs.iter().zip(&ran).flat_map(|(runs, ran)| {
+        let task = move |(answer, ran)| Task::Run { runs, answer, ran };
+        answers.iter().zip(ran).map(task)
+    });
+    let tasks = in_order.into_iter().map(Task::InOrder).chain(each);
+    share(tasks, |task| match task {
+        Task::InOrder(scorer) => scorer.judge_in_order(answers, given_up),
+        Task::Run { runs, answer, ran } => {
+            if !given_up() {
+                let result = runs.run(&answer.shown);
+                *ran.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            }
+        }
+    });
+    for (scorer, ran) in running.into_iter().zip(ran) {
+        let ran = ran
+            .into_iter()
+            .map(|ran| ran.into_inner().unwrap_or_else(PoisonError::into_inner));
+        scorer.take_runs(answers, ran.collect());
+    }
+}

@@ -1,0 +1,59 @@
+//! Shares tasks between threads.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Does all tasks, on as many threads as this process may use processors, of which the caller's is one. Tasks begin in
+/// their order. Where no thread can be started, those that run do all the work.
+pub(super) fn share<T: Send>(tasks: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
+    let tasks = Mutex::new(tasks);
+    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = || {
+        while let Some(task) = next() {
+            work(task);
+        }
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 1..processors {
+            let started = thread::Builder::new()
+                .name("assess".to_owned())
+                .spawn_scoped(scope, run);
+            if started.is_err() {
+                break;
+            }
+        }
+        run();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn each_task_is_done_once() {
+        let done = Mutex::new(Vec::new());
+        share(0..1_000, |task| done.lock().unwrap().push(task));
+        let mut done = done.into_inner().unwrap();
+        done.sort_unstable();
+        assert!(done.into_iter().eq(0..1_000));
+    }
+
+    #[test]
+    fn as_many_tasks_are_under_way_as_there_are_processors() {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        // Each of the first tasks waits for all others.
+        let together = Barrier::new(processors);
+        let threads = Mutex::new(BTreeSet::new());
+        share(0..processors, |_| {
+            together.wait();
+            let own = format!("{:?}", thread::current().id());
+            threads.lock().unwrap().insert(own);
+        });
+        assert_eq!(threads.into_inner().unwrap().len(), processors);
+    }
+}
