@@ -197,22 +197,28 @@ mod tests {
     #[test]
     fn a_wake_while_the_thread_blocks_on_something_else_is_not_lost() {
         let signal = Signal::for_thread();
-        let (items, queue) = crossbeam_channel::bounded::<u32>(0);
+        let attached = std::sync::Barrier::new(2);
+        let told = AtomicBool::new(false);
         let waker = signal.clone();
-        let pacer = std::thread::spawn(move || {
-            let clock = Clock::start();
-            signal.attach();
-            items.send(0).unwrap();
-            // What an unlucky receive leaves behind: the wake has come, its token is gone.
-            while !signal.0.woken.load(Ordering::Acquire) {
-                std::hint::spin_loop();
-            }
-            std::thread::park();
-            pollster::block_on(signal.wait(&clock, None));
-            signal.is_stopped()
+        let stopped = std::thread::scope(|scope| {
+            let pacer = scope.spawn(|| {
+                let clock = Clock::start();
+                signal.attach();
+                attached.wait();
+                while !told.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
+                // What an unlucky receive leaves behind: the wake has come, its token is gone. The barrier may have
+                // used the token up already.
+                std::thread::park_timeout(std::time::Duration::from_millis(1));
+                pollster::block_on(signal.wait(&clock, None));
+                signal.is_stopped()
+            });
+            attached.wait();
+            waker.stop();
+            told.store(true, Ordering::Release);
+            pacer.join().unwrap()
         });
-        queue.recv().unwrap();
-        waker.stop();
-        assert!(pacer.join().unwrap());
+        assert!(stopped);
     }
 }
