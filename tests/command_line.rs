@@ -3,6 +3,7 @@
 //! Transcripts are in `command_line/snapshots`; `INSTA_UPDATE=always` writes them again; read them
 //! as a user would before you keep them.
 
+mod accuracy;
 mod audit;
 mod authentication;
 mod authors;

@@ -6,6 +6,7 @@ mod ahead;
 mod alone;
 mod credentials;
 mod defaults;
+pub mod extent;
 pub(crate) mod inputs;
 mod judges;
 mod kept;

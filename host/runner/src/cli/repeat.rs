@@ -67,7 +67,7 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
                     number,
                     of,
                 }),
-                summary: None,
+                ..Round::default()
             };
             let code = scenario.again().and_then(|resolved| {
                 measure(resolved, &args.output, &watching, interrupt, &mut round)

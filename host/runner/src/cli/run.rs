@@ -1,5 +1,6 @@
 //! `runner run`: resolves every scenario, then measures one after the other.
 
+mod accuracy;
 pub(super) mod conclude;
 
 use std::collections::BTreeSet;
@@ -55,6 +56,15 @@ pub struct Args {
     /// Measure every scenario N times, alternating, and show how far the repeats differ
     #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
     repeat: u32,
+    /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole data set, then measures
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_PRESET",
+        conflicts_with_all = ["repeat", "baseline"],
+        help_heading = "Load"
+    )]
+    preset: Option<String>,
     #[command(flatten)]
     pub(super) watch: Watch,
     #[command(flatten)]
@@ -122,6 +132,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     // Before files are read and plugins compiled, which may take long.
     let interrupt = listen()?;
+    if let Some(preset) = &args.preset {
+        return accuracy::exec(args, preset, &interrupt);
+    }
     if args.repeat > 1 {
         return repeat::exec(args, args.repeat, &interrupt);
     }
@@ -188,6 +201,8 @@ pub(super) struct Round {
     pub repeat: Option<Repeat>,
     /// What was measured, as soon as it is known.
     pub summary: Option<Summary>,
+    /// The run's folder, as soon as there is a result in it.
+    pub folder: Option<PathBuf>,
 }
 
 /// Measures one run, from preflight to result, and prints that.
@@ -207,6 +222,7 @@ pub(super) fn measure(
     let measured = measured(resolved, place, watching, interrupt);
     let printed = measured.and_then(|measured| {
         round.summary = Some(measured.summary.clone());
+        round.folder = Some(measured.folder.path().to_owned());
         print(&measured.summary, output, lines, &measured.folder)?;
         Ok(measured)
     });

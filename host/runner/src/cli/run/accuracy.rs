@@ -1,0 +1,201 @@
+//! `runner run --preset mlperf-accuracy`: the whole data set once, judged, and then the speed of the same plan.
+//!
+//! MLPerf Inference has two modes that a submission needs both of: AccuracyOnly issues every sample of the data set
+//! once and keeps the answers, PerformanceOnly measures (`TestMode` in `loadgen/test_settings.h` of mlcommons/inference
+//! at `b66003e`). Its compliance test TEST01 asks whether answers in the second are those of the first; here the answers
+//! of both runs are compared. What a run is belongs to `session`, what the agreement says to `report`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use load::pace::Signal;
+use reader::{Located, Problem};
+use result::summary::Summary;
+use session::resolve::extent::{Extent, MOST};
+use session::{Faults, Resolved, Source, resolve};
+
+use super::{Args, Output, Round, measure};
+use crate::cli::agreement::agreed;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::interrupt::Interrupt;
+use crate::cli::print::{tell, write_stdout};
+use crate::cli::sources::sources;
+use report::folder::RunFolder;
+
+/// The preset's name.
+const NAME: &str = "mlperf-accuracy";
+/// What messages and records say that set the length of the first run.
+const SETTER: &str = "--preset";
+const SOURCE: &str =
+    "https://github.com/mlcommons/inference/blob/master/loadgen/test_settings.h, TestMode";
+
+/// A scenario in both modes.
+struct Modes {
+    samples: u64,
+    accuracy: Resolved,
+    speed: Resolved,
+}
+
+/// Measures every scenario in both modes. The exit code is that of the first run that failed.
+///
+/// # Errors
+/// If a scenario has no scorer or a data set without end, and as other runs.
+pub(super) fn exec(args: &Args, preset: &str, interrupt: &Interrupt) -> Result<ExitCode, Failure> {
+    if preset != NAME {
+        return Err(unknown(preset));
+    }
+    let mut all = Vec::new();
+    let mut faults = Faults::default();
+    for source in sources(&args.scenarios, &args.flags)? {
+        all.extend(modes(source, interrupt, &mut faults)?);
+    }
+    if interrupt.came() {
+        return Ok(ExitCode::from(Exit::Interrupted as u8));
+    }
+    if !faults.scenario.is_empty() {
+        return Err(faults.into());
+    }
+    tell(format_args!(
+        "note: MLPerf's accuracy mode: every sample once, judged, then the speed of the same plan ({SOURCE})"
+    ));
+    let watching = args.watch.begin()?;
+    let mut first_failure = None;
+    for Modes {
+        samples,
+        accuracy,
+        speed,
+    } in all
+    {
+        let name = accuracy.draft.name.clone();
+        accuracy.remarks.iter().for_each(tell);
+        let mut judged = Round::default();
+        tell(format_args!(
+            "== {name}, accuracy: {samples} samples once =="
+        ));
+        let code = measure(accuracy, &args.output, &watching, interrupt, &mut judged);
+        first_failure = first_failure.or(failed(code));
+        if interrupt.came() {
+            break;
+        }
+        if let Some(code) = is_whole(&judged, samples, args.output.strict) {
+            first_failure.get_or_insert(code);
+        }
+        let mut timed = Round::default();
+        tell(format_args!("== {name}, speed =="));
+        let code = measure(speed, &args.output, &watching, interrupt, &mut timed);
+        first_failure = first_failure.or(failed(code));
+        if interrupt.came() {
+            break;
+        }
+        if let (Some(judged), Some(timed)) = (judged.folder, timed.folder) {
+            compare(&judged, &timed, &args.output)?;
+        }
+    }
+    Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
+}
+
+fn unknown(preset: &str) -> Failure {
+    let words = match search::preset::Preset::find(preset) {
+        Ok(known) if known.tiers.is_empty() => format!(
+            "`{preset}` is the preset of a sweep: use `runner sweep --preset {preset}`; a run has `{NAME}`"
+        ),
+        Ok(_) => format!(
+            "`{preset}` is the preset of a search: use `runner search --preset {preset}`; a run has `{NAME}`"
+        ),
+        Err(_) => format!("there is no preset `{preset}` of a run; there is `{NAME}`"),
+    };
+    Failure::new(Exit::CommandLine, words)
+}
+
+/// The code of a run that failed.
+fn failed(code: Result<u8, Failure>) -> Option<ExitCode> {
+    match code {
+        Ok(0) => None,
+        Ok(code) => Some(ExitCode::from(code)),
+        Err(failure) => Some(failure.report()),
+    }
+}
+
+/// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the faults then.
+///
+/// # Errors
+/// If the scenario is wrong by itself.
+fn modes(
+    mut source: Source,
+    interrupt: &Interrupt,
+    faults: &mut Faults,
+) -> Result<Option<Modes>, Failure> {
+    let speed = resolve(&source)?;
+    if speed.scorers.is_empty() {
+        let problem = Problem::new(format!(
+            "{}: the accuracy mode needs a scorer, and the scenario has none",
+            speed.draft.name
+        ));
+        faults.scenario.push(problem.help(
+            "name one under [[scorers]], or with --plugin; `runner plugin list` shows those that ship",
+        ));
+        return Ok(None);
+    }
+    let signal = Signal::for_thread();
+    interrupt.drawing(&signal);
+    let extent = speed.extent(&signal);
+    interrupt.done();
+    let samples = match extent? {
+        Extent::Stopped => return Ok(None),
+        Extent::Samples(samples) if samples > 0 => samples,
+        extent => {
+            let what = match extent {
+                Extent::Endless => format!("gives more than {MOST} samples, so it has no whole"),
+                _ => "has no sample".to_owned(),
+            };
+            let name = &speed.draft.name;
+            let problem = Problem::new(format!("{name}: the data set {what}"));
+            faults.scenario.push(problem.help(
+                "the accuracy mode sends a whole data set: use one of questions with references, such as qa",
+            ));
+            return Ok(None);
+        }
+    };
+    let load = &mut source.scenario.load;
+    load.requests = Some(Located::flag(SETTER, samples));
+    load.sessions = None;
+    load.duration = None;
+    let accuracy = resolve(&source)?;
+    Ok(Some(Modes {
+        samples,
+        accuracy,
+        speed,
+    }))
+}
+
+/// Says where the accuracy is not that of the whole data set. The code if that is to count as a failure.
+fn is_whole(judged: &Round, samples: u64, strict: bool) -> Option<ExitCode> {
+    let answered = judged.summary.as_ref().map_or(0, answers);
+    if answered == samples {
+        return None;
+    }
+    tell(format_args!(
+        "warning: {answered} of {samples} samples were answered, so the scores are not those of the whole data set"
+    ));
+    strict.then(|| ExitCode::from(Exit::Invalid as u8))
+}
+
+fn answers(summary: &Summary) -> u64 {
+    summary.requests.successful
+}
+
+/// Compares the answers of both modes, and keeps that with the run that measured speed.
+fn compare(judged: &PathBuf, timed: &PathBuf, output: &Output) -> Result<(), Failure> {
+    let agreed = match agreed(timed, judged, &[]) {
+        Ok(agreed) => agreed,
+        Err(failure) => {
+            failure.report();
+            return Ok(());
+        }
+    };
+    RunFolder::at(timed).write_agreement(&agreed)?;
+    match output.json {
+        true => Ok(()),
+        false => write_stdout(&agreed.text()),
+    }
+}

@@ -1,0 +1,53 @@
+//! How many samples a dataset has: draws it to its end, and sends nothing.
+
+use load::pace::Signal;
+use plugins::PluginError;
+use plugins::dataset::{Amount, Treatment};
+
+use super::Resolved;
+use crate::prepare::draw::Drawing;
+
+/// Samples after which a dataset is taken to have no end.
+pub const MOST: u64 = 200_000;
+
+/// How many samples a dataset has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// So many, each once.
+    Samples(u64),
+    /// It gives more than [`MOST`], as one that makes its samples does.
+    Endless,
+    /// The user stopped the drawing.
+    Stopped,
+}
+
+impl Resolved {
+    /// Counts the samples of the run's dataset, each once however often the dataset would use it.
+    ///
+    /// # Errors
+    /// If the dataset fails.
+    pub fn extent(&self, signal: &Signal) -> Result<Extent, PluginError> {
+        let samples = (self.parts.dataset).open(self.draft.load.seed, Amount::Unknown)?;
+        let mut drawing = Drawing::new(samples, MOST + 1);
+        let mut given: u64 = 0;
+        while let Some(batch) = drawing.next() {
+            if signal.is_stopped() {
+                return Ok(Extent::Stopped);
+            }
+            given += batch?.len() as u64;
+            let again: u64 = drawing
+                .remarks()?
+                .iter()
+                .filter(|remark| remark.what == Treatment::Repeated)
+                .map(|remark| remark.count)
+                .sum();
+            if again > 0 {
+                return Ok(Extent::Samples(given.saturating_sub(again)));
+            }
+        }
+        Ok(match given > MOST {
+            true => Extent::Endless,
+            false => Extent::Samples(given),
+        })
+    }
+}

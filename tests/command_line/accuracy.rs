@@ -1,0 +1,133 @@
+//! The accuracy mode from the command line: the whole data set once, judged, and then the speed of the same plan.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::process::{Ended, Mock, run, runner};
+
+/// Seven questions, of which five are answered rightly with `yes`.
+const QUESTIONS: &str = r#"{"question": "Is 0 a number?", "right": "yes"}
+{"question": "Is 1 a number?", "right": "yes"}
+{"question": "Is 2 a letter?", "right": "nay"}
+{"question": "Is 3 a number?", "right": "yes"}
+{"question": "Is 4 a number?", "right": "yes"}
+{"question": "Is 5 a letter?", "right": "nay"}
+{"question": "Is 6 a number?", "right": "yes"}
+"#;
+
+/// The speed run repeats the file, which is shorter.
+const SCENARIO: &str = r#"[backend]
+plugin = "backends/vllm.wasm"
+[dataset]
+plugin = "datasets/custom.wasm"
+config = { columns = { prompt = "question", reference = "right" }, output-len = 3, repeat = true }
+files = { data = "questions.jsonl" }
+[[scorers]]
+plugin = "scorers/exact-match.wasm"
+[request]
+temperature = 0
+[load]
+requests = 20
+"#;
+
+fn in_folder(folder: &Path, flags: &[&str], mock: Option<&Mock>) -> Ended {
+    std::fs::write(folder.join("questions.jsonl"), QUESTIONS).unwrap();
+    let mut command = runner();
+    command.args(["run", "asked.toml", "--preset", "mlperf-accuracy"]);
+    command.args(flags).current_dir(folder);
+    if let Some(mock) = mock {
+        command.args(["--base-url", &mock.url]);
+    }
+    run(&mut command)
+}
+
+fn results(folder: &Path) -> Vec<(PathBuf, Value)> {
+    let entries = std::fs::read_dir(folder.join("runs")).unwrap();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    runs.sort();
+    let summary = |run: PathBuf| {
+        let summary = std::fs::read(run.join("summary.json")).unwrap();
+        (run, serde_json::from_slice(&summary).unwrap())
+    };
+    runs.into_iter().map(summary).collect()
+}
+
+#[test]
+fn the_whole_set_is_sent_once_and_then_the_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("asked.toml"), SCENARIO).unwrap();
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "yes"]);
+    let ended = in_folder(folder.path(), &[], Some(&mock)).with_code(0);
+    for part in [
+        "== asked, accuracy: 7 samples once ==",
+        "== asked, speed ==",
+    ] {
+        assert!(ended.stderr.contains(part), "no {part} in {ended:#?}");
+    }
+    assert!(!ended.stderr.contains("warning"), "{ended:#?}");
+    let [(_, accuracy), (speed_folder, speed)] = &results(folder.path())[..] else {
+        panic!("{ended:#?}");
+    };
+    assert_eq!(accuracy["requests"]["successful"], 7, "{accuracy:#}");
+    assert_eq!(speed["requests"]["successful"], 20, "{speed:#}");
+    let score = accuracy["scores"]["exact-match"]["mean"].as_f64().unwrap();
+    assert!((score - 5.0 / 7.0).abs() < 1e-9, "{accuracy:#}");
+    // That the answers are those of the first run is on record with the second.
+    let agreed = std::fs::read(speed_folder.join("agreement.json")).unwrap();
+    let agreed: Value = serde_json::from_slice(&agreed).unwrap();
+    assert_eq!(agreed["answers"]["samples"], 7, "{agreed:#}");
+    assert_eq!(agreed["answers"]["identical"], 7, "{agreed:#}");
+    assert!(
+        ended
+            .stdout
+            .contains("Identical answers (%):                   100.00")
+    );
+}
+
+#[test]
+fn a_set_of_which_not_all_was_answered_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("asked.toml"), SCENARIO).unwrap();
+    let fault = "kind = \"http-error\", status = 500, every = 3";
+    let mock = Mock::start(&["--itl", "1ms", "--answer", "yes", "--fault", fault]);
+    let ended = in_folder(folder.path(), &["--strict"], Some(&mock));
+    assert!(
+        ended
+            .stderr
+            .contains("samples were answered, so the scores are not those of the whole data set"),
+        "{ended:#?}"
+    );
+    assert_eq!(ended.code, Some(7), "{ended:#?}");
+}
+
+#[test]
+fn what_has_no_accuracy_is_told_before_anything_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("asked.toml");
+    let unscored = SCENARIO.replace("[[scorers]]\nplugin = \"scorers/exact-match.wasm\"\n", "");
+    std::fs::write(&path, unscored).unwrap();
+    let url = ["--base-url", "http://127.0.0.1:9"];
+    let ended = in_folder(folder.path(), &url, None).with_code(3);
+    assert!(
+        ended.stderr.contains("the accuracy mode needs a scorer"),
+        "{ended:#?}"
+    );
+    let endless = "[backend]\nplugin = \"backends/vllm.wasm\"\n[dataset]\nplugin = \"datasets/random.wasm\"\n\
+        [[scorers]]\nplugin = \"scorers/sanity.wasm\"\n";
+    std::fs::write(&path, endless).unwrap();
+    let ended = in_folder(folder.path(), &url, None).with_code(3);
+    assert!(ended.stderr.contains("so it has no whole"), "{ended:#?}");
+    for (preset, told) in [
+        ("agentx", "runner sweep --preset agentx"),
+        ("mlperf-server", "runner search --preset mlperf-server"),
+        ("mlperf", "there is `mlperf-accuracy`"),
+    ] {
+        let ended = run(runner()
+            .args(["run", "asked.toml", "--preset", preset])
+            .current_dir(folder.path()));
+        let ended = ended.with_code(2);
+        assert!(ended.stderr.contains(told), "{ended:#?}");
+    }
+    assert!(!folder.path().join("runs").exists());
+}
