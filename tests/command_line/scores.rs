@@ -275,4 +275,19 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
     assert_eq!(alone["answers"]["identical"], 0, "{alone:#}");
     assert!(alone["answers"]["floor"].is_null());
+    assert!(alone["answers"]["apart"]["first-token"].is_null());
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": false},
+        "post_processor": null, "decoder": null,
+        "model": {"type": "WordLevel", "vocab": {"y": 0, "e": 1, "s": 2, "[UNK]": 3}, "unk_token": "[UNK]"},
+    });
+    std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    let cut = [&line[..4], &["--tokenizer", "tokenizer.json"]].concat();
+    let cut = in_folder(folder.path(), &cut).with_code(0);
+    let part = "First token that differs, median:        2";
+    assert!(cut.stdout.contains(part), "no {part} in {}", cut.stdout);
+    let wrong = [&line[..4], &["--tokenizer", "nowhere.json"]].concat();
+    let wrong = in_folder(folder.path(), &wrong).with_code(3);
+    assert!(wrong.stderr.contains("nowhere.json"), "{wrong:#?}");
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::plain;
 use crate::compare::{Answers as Scored, Flipped, flipped};
 use model::exchange::Exchange;
-use result::agreement::{Agreement, Answers, Floor, Judgement};
+use result::agreement::{Agreement, Answers, FirstToken, Floor, Judgement};
 use result::summary::RunFacts;
 use scenario::plan::Plan;
 
@@ -38,14 +38,22 @@ pub struct Agreed {
 
 /// Runs under comparison. What they answered is added in this order: the baseline, its repeats, the run.
 #[derive(Default)]
-pub struct Agreeing {
-    answers: Answers,
+pub struct Agreeing<'t> {
+    answers: Answers<'t>,
     baseline: Option<(String, Scored)>,
     floor: Vec<String>,
     cautions: Vec<String>,
 }
 
-impl Agreeing {
+impl<'t> Agreeing<'t> {
+    /// Runs whose answers are compared by their tokens too.
+    pub fn tokenized(first_token: FirstToken<'t>) -> Self {
+        Agreeing {
+            answers: Answers::tokenized(first_token),
+            ..Self::default()
+        }
+    }
+
     /// Adds the baseline.
     ///
     /// # Errors
@@ -155,6 +163,9 @@ impl Agreed {
         if let Some(apart) = &answers.apart {
             let character = format!("{:.0}", apart.first_character);
             line("First character that differs, median:", character);
+            if let Some(token) = apart.first_token {
+                line("First token that differs, median:", format!("{token:.0}"));
+            }
             line("Shared prefix, mean (%):", percent(apart.shared_prefix));
             if let Some(ratio) = apart.length_ratio {
                 line(
@@ -179,12 +190,14 @@ impl Agreed {
             let _ = writeln!(text, "{:-^50}", "Answers That Differ");
         }
         for parting in &answers.examples {
+            let token = parting.token.map(|token| format!(" (token {token})"));
             let _ = writeln!(
                 text,
-                "{}, request {}, at character {}: …{}\n  baseline: {}\n  run:      {}",
+                "{}, request {}, at character {}{}: …{}\n  baseline: {}\n  run:      {}",
                 plain(&parting.id),
                 parting.index,
                 parting.character,
+                token.unwrap_or_default(),
                 plain(&parting.before),
                 plain(&parting.baseline),
                 plain(&parting.run)

@@ -91,6 +91,9 @@ pub struct Agreement {
 pub struct Apart {
     /// The median of the first character at which answers differ, from 0.
     pub first_character: f64,
+    /// The median of the first token at which they differ, from 0, as a tokenizer cuts both answers. Absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token: Option<f64>,
     /// The mean share of the longer answer that both begin with, in characters.
     pub shared_prefix: f64,
     /// The mean length of the run's answers divided by that of the baseline's, in characters; absent if those are empty.
@@ -154,6 +157,9 @@ pub struct Parting {
     pub index: u64,
     /// The first character at which the answers differ, from 0.
     pub character: u64,
+    /// The first token at which they differ, from 0. Absent without a tokenizer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<u64>,
     /// What both say just before it.
     pub before: String,
     /// How the baseline goes on.
@@ -175,9 +181,15 @@ struct Answer {
     differs: Option<bool>,
 }
 
+/// The number of the first token at which two texts differ, if that can be said.
+pub type FirstToken<'t> = Box<dyn Fn(&str, &str) -> Option<u64> + 't>;
+
 /// Answers under comparison. They are added in this order: the baseline's, those of its repeats, those of the run.
-#[derive(Debug, Default)]
-pub struct Answers {
+#[derive(Default)]
+pub struct Answers<'t> {
+    first_token: Option<FirstToken<'t>>,
+    /// Of the answers that differ and are held: at which token.
+    tokens: Vec<f64>,
     answers: HashMap<u64, Answer>,
     held: usize,
     repeats: usize,
@@ -191,7 +203,15 @@ pub struct Answers {
     not_held: u64,
 }
 
-impl Answers {
+impl<'t> Answers<'t> {
+    /// Answers whose tokens are compared too.
+    pub fn tokenized(first_token: FirstToken<'t>) -> Self {
+        Answers {
+            first_token: Some(first_token),
+            ..Self::default()
+        }
+    }
+
     /// Adds an exchange of the baseline.
     pub fn add_baseline(&mut self, exchange: &Exchange) {
         let Some(text) = answer_of(exchange) else {
@@ -252,6 +272,8 @@ impl Answers {
         }
         let (characters, bytes) = shared_prefix(before, &text);
         self.parted.push(characters as f64);
+        let token = (self.first_token.as_ref()).and_then(|first| first(before, &text));
+        self.tokens.extend(token.map(|token| token as f64));
         let longer = lengths[0].max(lengths[1]).max(1);
         self.prefixes
             .push((exchange.index, characters as f64 / longer as f64));
@@ -263,6 +285,7 @@ impl Answers {
                 id: exchange.sample.id.clone(),
                 index: exchange.index,
                 character: characters,
+                token,
                 before: last(&before[..bytes]),
                 baseline: first(&before[bytes..]),
                 run: first(&text[bytes..]),
@@ -291,8 +314,10 @@ impl Answers {
         self.prefixes.sort_unstable_by_key(|(index, _)| *index);
         let prefixes: f64 = self.prefixes.iter().map(|(_, share)| share).sum();
         let differing = self.prefixes.len() as f64;
+        let tokens = Sorted::new(self.tokens);
         let apart = Sorted::new(self.parted).map(|parted| Apart {
             first_character: parted.percentile(50.0),
+            first_token: tokens.map(|tokens| tokens.percentile(50.0)),
             shared_prefix: prefixes / differing,
             length_ratio: (self.lengths[0] > 0)
                 .then(|| self.lengths[1] as f64 / self.lengths[0] as f64),

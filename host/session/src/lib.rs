@@ -18,6 +18,7 @@
 pub mod assess;
 mod authenticate;
 pub mod check;
+mod cut;
 pub mod decode;
 pub mod draft;
 pub mod finished;
@@ -36,6 +37,7 @@ pub mod sessions;
 pub mod telemetry;
 
 pub use check::{CheckError, Checked, Note};
+pub use cut::Cutter;
 pub use draft::Draft;
 pub use measure::{
     Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,

@@ -33,6 +33,7 @@ use defaults::{
 pub(crate) use alone::{Alone, alone};
 pub use judges::{Judges, judges};
 pub use source::{Shipped, Source, Variables};
+pub(crate) use tokens::tokenizer_of;
 
 use crate::draft::{Draft, DraftTarget};
 use crate::run::Parts;

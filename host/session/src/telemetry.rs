@@ -231,11 +231,12 @@ struct Beside {
 
 impl Aside for Beside {
     fn begin(&mut self) {
-        yield_to_others();
+        // First, because a thread that yields to all others may not run again before the load is over.
         if let (Some(enlist), Some(thread)) = (self.enlist.take(), Watched::this_thread("devices"))
         {
             enlist(thread);
         }
+        yield_to_others();
     }
 
     fn note(&mut self, entry: &Entry) {

@@ -149,3 +149,27 @@ fn turns_of_a_conversation_part_together() {
         (Judgement::Unknown, None)
     );
 }
+
+#[test]
+fn the_first_token_that_differs_is_told() {
+    let words: FirstToken = Box::new(|one, other| {
+        let (one, other): (Vec<&str>, Vec<&str>) =
+            (one.split(' ').collect(), other.split(' ').collect());
+        let same = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+        (same < one.len().max(other.len())).then_some(same as u64)
+    });
+    let mut answers = Answers::tokenized(words);
+    for index in 0..3 {
+        answers.add_baseline(&answer(index, "one two three"));
+    }
+    for (index, text) in [(0, "one two four"), (1, "one two"), (2, "six")] {
+        answers.add_run(&answer(index, text));
+    }
+    let found = answers.finish();
+    assert_eq!(found.apart.unwrap().first_token, Some(2.0));
+    let tokens: Vec<Option<u64>> = found.examples.iter().map(|parting| parting.token).collect();
+    assert_eq!(tokens, [Some(2), Some(2), Some(0)]);
+    // Without a tokenizer there is no such figure.
+    let none = agreement(&[answer(0, "a")], &[], &[answer(0, "b")]);
+    assert_eq!(none.apart.unwrap().first_token, None);
+}

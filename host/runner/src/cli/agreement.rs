@@ -7,6 +7,7 @@ use super::failure::{Exit, Failure};
 use super::print::{json, write_stdout};
 use report::agreed::{Agreed, Agreeing};
 use report::folder::RunFolder;
+use session::Cutter;
 
 /// Compare a run's answers with those of another run on the same samples
 ///
@@ -25,6 +26,9 @@ pub struct Args {
     run: PathBuf,
     #[command(flatten)]
     against: Against,
+    /// Tokenizer to find the first token that differs, as in `runner run`; the baseline's own if it is still there
+    #[arg(long, value_name = "PATH", env = "RUNNER_TOKENIZER")]
+    tokenizer: Option<String>,
     /// Output format
     #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -55,7 +59,12 @@ enum Format {
 /// # Errors
 /// If a run cannot be read, or nothing can be compared.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let agreed = agreed(&args.run, &args.against.baseline, &args.against.floor)?;
+    let cutter = match &args.tokenizer {
+        Some(name) => Some(Cutter::named(name).map_err(|cause| Failure::new(Exit::Input, cause))?),
+        None => None,
+    };
+    let Against { baseline, floor } = &args.against;
+    let agreed = compared(&args.run, baseline, floor, cutter)?;
     write_stdout(&match args.format {
         Format::Text => agreed.text(),
         Format::Json => json(&agreed)?,
@@ -68,9 +77,24 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// # Errors
 /// If a run cannot be read, or no sample was answered in both.
 pub(super) fn agreed(run: &Path, baseline: &Path, floor: &[PathBuf]) -> Result<Agreed, Failure> {
-    let mut agreeing = Agreeing::default();
+    compared(run, baseline, floor, None)
+}
+
+/// The same, with this tokenizer instead of the baseline's own.
+fn compared(
+    run: &Path,
+    baseline: &Path,
+    floor: &[PathBuf],
+    cutter: Option<Cutter>,
+) -> Result<Agreed, Failure> {
     let folder = RunFolder::at(baseline);
     let (plan, facts) = (folder.plan()?, folder.facts()?);
+    let mut agreeing = match cutter.or_else(|| Cutter::of(&plan.tokenizer)) {
+        Some(cutter) => Agreeing::tokenized(Box::new(move |one, other| {
+            cutter.first_difference(one, other)
+        })),
+        None => Agreeing::default(),
+    };
     agreeing.baseline((&named(baseline), &plan, &facts), folder.read()?)?;
     for repeat in floor {
         let folder = RunFolder::at(repeat);

@@ -125,6 +125,15 @@ pub(super) fn open(source: &Source) -> Result<Counting, String> {
     }
 }
 
+/// The tokenizer that a source names, with what a plan says of it.
+///
+/// # Errors
+/// Why it cannot be had, in words.
+pub(crate) fn tokenizer_of(source: &Source) -> Result<(Tokenizer, PlannedTokenizer), String> {
+    let counting = open(source)?;
+    Ok((counting.tokenizer, counting.planned))
+}
+
 /// The names under which a tokenizer is looked for where the scenario names none.
 pub(super) fn candidates(source: &Source) -> Vec<String> {
     let named = source.scenario.target.model.as_ref();

@@ -1,0 +1,53 @@
+//! Cuts the texts of saved runs into tokens, with the tokenizer that counted them or with another one. Which tokens an
+//! engine produced is not on record; these are those that the tokenizer makes of the texts.
+
+use reader::Located;
+use scenario::plan::PlannedTokenizer;
+use tokenizer::Tokenizer;
+
+use crate::resolve::{Source, Variables, tokenizer_of};
+
+/// Cuts texts into tokens.
+pub struct Cutter(Tokenizer);
+
+impl Cutter {
+    /// The tokenizer at a path, or of a name on the Hugging Face hub whose local cache has it.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub fn named(name: &str) -> Result<Self, String> {
+        Self::open(name).map(|(cutter, _)| cutter)
+    }
+
+    /// The tokenizer that counted in a saved run; `None` if that was the substitute, or if it is not there any more as
+    /// it was.
+    pub fn of(planned: &PlannedTokenizer) -> Option<Self> {
+        if planned.approximate {
+            return None;
+        }
+        let (cutter, now) = Self::open(&planned.name).ok()?;
+        (now.digest == planned.digest).then_some(cutter)
+    }
+
+    fn open(name: &str) -> Result<(Self, PlannedTokenizer), String> {
+        let mut source = Source {
+            variables: Variables::Process,
+            ..Source::default()
+        };
+        source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", name.into()));
+        let (tokenizer, planned) = tokenizer_of(&source)?;
+        Ok((Cutter(tokenizer), planned))
+    }
+
+    /// The number of the first token at which two texts differ, from 0: that of the shorter one's end, where the other
+    /// one goes on. `None` if they are the same, or cannot be cut.
+    pub fn first_difference(&self, one: &str, other: &str) -> Option<u64> {
+        let texts = [one.to_owned(), other.to_owned()];
+        let tokens = self.0.encode(&texts, false).ok()?;
+        let [one, other] = &tokens[..] else {
+            return None;
+        };
+        let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+        (same < one.len().max(other.len())).then_some(same as u64)
+    }
+}
