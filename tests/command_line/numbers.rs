@@ -1,9 +1,12 @@
 //! Numbers that nobody means, given to the built binary: each is refused in words or served within limits.
 
-use crate::support::process::{Mock, run, runner, words};
+use report::folder::RunFolder;
+
+use crate::endings::RUNS;
+use crate::support::process::{Mock, only_run, run, runner, words};
 
 /// What is said of each.
-const REFUSED: [(&str, &str, i32); 12] = [
+const REFUSED: [(&str, &str, i32); 14] = [
     (
         "--num-prompts 18446744073709551615",
         "`load.requests`: expected a whole number from 1 to 1000000000, found 18446744073709551615",
@@ -47,6 +50,16 @@ const REFUSED: [(&str, &str, i32); 12] = [
     (
         "--warmup-requests 4294967296",
         "`load.warmup`: expected a whole number from 0 to 100000, found 4294967296",
+        3,
+    ),
+    (
+        "--readers 65",
+        "`connection.readers`: expected a whole number from 1 to 64, found 65",
+        3,
+    ),
+    (
+        "--decoders 0",
+        "`connection.decoders`: expected a whole number from 1 to 64, found 0",
         3,
     ),
     (
@@ -100,5 +113,28 @@ fn a_dataset_that_is_asked_for_too_much_says_so() {
         let key = flags.trim_start_matches("--random-").split(' ').next();
         assert!(ended.stderr.contains(key.unwrap()), "{flags}: {ended:#?}");
         assert!(!ended.stderr.contains("panicked"), "{flags}: {ended:#?}");
+    }
+}
+
+#[test]
+fn as_many_threads_read_and_decode_as_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(&["--ttft", "20ms", "--itl", "10ms"]);
+    let mut command = runner();
+    let line =
+        "--backend vllm --dataset-name random --num-prompts 30 --random-output-len 20 --readers 3";
+    command
+        .args(words(line))
+        .args(["--base-url", &mock.url, "--no-progress"])
+        .env("RUNNER_DECODERS", "2")
+        .current_dir(folder.path());
+    run(&mut command).with_code(0);
+    let run_folder = RunFolder::at(&only_run(&folder.path().join(RUNS)).unwrap());
+    let wiring = run_folder.plan().unwrap().connection;
+    assert_eq!((wiring.readers, wiring.decoders), (Some(3), Some(2)));
+    if cfg!(target_os = "linux") {
+        let threads = run_folder.facts().unwrap().client.unwrap().threads;
+        let of = |role: &str| threads.keys().filter(|name| name.starts_with(role)).count();
+        assert_eq!((of("read-"), of("decode-")), (3, 2), "{:?}", threads.keys());
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use load::transport::poller::Poller;
 use load::transport::{Connect, Opened, Stamped, Wire};
 use mock::{Engine, serve_connection};
 use model::clock::Clock;
@@ -113,7 +114,12 @@ impl Connect for Memory {
         self.version
     }
 
-    async fn connect(&self, target: u32, clock: Clock) -> Result<Opened<Self::Io>, String> {
+    async fn connect(
+        &self,
+        target: u32,
+        clock: Clock,
+        _: Option<&Poller>,
+    ) -> Result<Opened<Self::Io>, String> {
         match self.away {
             Some((away, Away::Refuses)) if away == target => return Err("refused".to_owned()),
             Some((away, Away::IsSilent)) if away == target => std::future::pending().await,
@@ -141,6 +147,7 @@ impl Connect for Memory {
                 connected: clock.now() + later,
                 ..exchange::Connection::default()
             },
+            readiness: None,
         })
     }
 }

@@ -14,6 +14,7 @@ use load::backlog::{BOUND, Backlog};
 use load::drive::{End, Replies as _};
 use load::pace::Signal;
 use load::pace::news::newsfeed;
+use load::transport::poller::Poller;
 use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
 use model::clock::Clock;
 use model::connection::Version;
@@ -350,7 +351,12 @@ impl Connect for Chunks {
         Version::Http1
     }
 
-    async fn connect(&self, _: u32, clock: Clock) -> Result<Opened<Self::Io>, String> {
+    async fn connect(
+        &self,
+        _: u32,
+        clock: Clock,
+        _: Option<&Poller>,
+    ) -> Result<Opened<Self::Io>, String> {
         let event = event();
         let mut chunk = format!("{:x}\r\n", event.len()).into_bytes();
         chunk.extend(event);
@@ -366,6 +372,7 @@ impl Connect for Chunks {
             io: Stamped::new(replies, &wire),
             wire,
             facts: model::exchange::Connection::default(),
+            readiness: None,
         })
     }
 }
@@ -380,7 +387,7 @@ fn read_chunks(units: u64) -> Result<()> {
     }
     let mut came = Count(0);
     let read = async {
-        let mut connection = Connection::open(&Chunks(units), 0, Clock::start()).await?;
+        let mut connection = Connection::open(&Chunks(units), 0, Clock::start(), None).await?;
         let marks = Rc::default();
         let request = Request::Http1 {
             head: Bytes::from_static(b"POST / HTTP/1.1\r\n\r\n"),

@@ -2,7 +2,8 @@
 //! reads their replies and cuts them into frames.
 //!
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
-//! frames go out to whoever decodes them ([`Replies`]). No plugin code runs here. While too much of what was read waits
+//! frames go out to whoever decodes them ([`Replies`]). Each request has a task; what reads its reply while it streams is
+//! called by one more task, for all replies of the thread ([`poller`](crate::transport::poller)). No plugin code runs here. While too much of what was read waits
 //! to be decoded ([`backlog`](crate::backlog)), nothing more is read. [`pool`] chooses the connection for
 //! a request; [`reading`] reads the reply and applies the timeouts.
 
@@ -29,6 +30,7 @@ use crate::backlog::{Backlog, Held};
 use crate::crew::trip;
 use crate::pace::Signal;
 use crate::question::Question;
+use crate::transport::poller::Poller;
 use crate::transport::{Connect, Marks, Request};
 use lazy_timer::LazyTimer;
 use model::clock::Clock;
@@ -37,13 +39,14 @@ use model::frame::{Frames, Framing};
 use model::units::Nanos;
 use pool::Pool;
 use reading::{NoHead, Reading};
+use worker_handle::InFlight;
 
 /// An order to a worker.
 pub enum Order {
     /// Have this many connections open and idle.
     Open(usize),
-    /// Send this now.
-    Send(Box<Job>),
+    /// Send this now. It counts as in flight until it has ended.
+    Send(Box<Job>, InFlight),
     /// Ask this question, outside of all requests.
     Ask(Box<Question>),
     /// Give up what is in flight.
@@ -69,7 +72,7 @@ pub struct Job {
 /// Where the replies of a run go.
 pub trait Replies: Send + Sync {
     /// The request of this number is about to be sent.
-    fn open(&self, key: u64) -> Box<dyn Reply>;
+    fn open(&self, key: u64) -> Rc<dyn Reply>;
 }
 
 /// Where one reply goes.
@@ -80,8 +83,8 @@ pub trait Reply {
     /// Takes frames of a successful reply, in order: when they were passed on, and what counts them.
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
 
-    /// The request ended: what the transport saw of it, and how.
-    fn closed(self: Box<Self>, exchange: Box<Open>, end: End);
+    /// The request ended: what the transport saw of it, and how. Said once, and last.
+    fn closed(&self, exchange: Box<Open>, end: End);
 
     /// How far the frames are decoded.
     fn progress(&self) -> &DecodeProgress;
@@ -156,7 +159,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     /// Works until the orders end and every request is over.
     pub async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let local = LocalSet::new();
-        let pool = Rc::new(Pool::of(&self));
+        // If the system has no epoll left, sockets stay with the runtime.
+        let (poller, poll_loop) = Poller::new().ok().unzip();
+        let pool = Rc::new(Pool::of(&self, poller));
         let abort = Rc::new(Abort::default());
         let worker = Rc::new(self);
         local
@@ -164,6 +169,13 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 let mut tasks = tokio::task::JoinSet::new();
                 // What nobody waits for once the orders have ended.
                 let mut aside = tokio::task::JoinSet::new();
+                if let Some(poll_loop) = poll_loop {
+                    aside.spawn_local(async {
+                        // Only a bug makes it end, and then no reply would be read any more.
+                        let failed = poll_loop.run().await;
+                        panic!("the sockets' epoll failed: {failed}");
+                    });
+                }
                 loop {
                     tokio::select! {
                         biased;
@@ -171,13 +183,14 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                             Some(Order::Open(count)) => {
                                 aside.spawn_local(Rc::clone(&pool).open_ahead(count));
                             }
-                            Some(Order::Send(job)) => {
+                            Some(Order::Send(job, in_flight)) => {
                                 let target = job.exchange.prepared.target;
                                 if worker.spare > 0 && pool.idle(target) <= worker.spare {
                                     aside.spawn_local(Rc::clone(&pool).open_spare(target));
                                 }
                                 let worker = Rc::clone(&worker);
-                                tasks.spawn_local(worker.serve(Rc::clone(&pool), Rc::clone(&abort), job));
+                                let (pool, abort) = (Rc::clone(&pool), Rc::clone(&abort));
+                                tasks.spawn_local(worker.serve(pool, abort, job, in_flight));
                             }
                             Some(Order::Ask(question)) => {
                                 let worker = Rc::clone(&worker);
@@ -193,15 +206,28 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                         Some(ended) = aside.join_next() => passed_on(ended),
                     }
                 }
-                while let Some(ended) = tasks.join_next().await {
-                    passed_on(ended);
+                loop {
+                    tokio::select! {
+                        biased;
+                        ended = tasks.join_next() => match ended {
+                            Some(ended) => passed_on(ended),
+                            None => break,
+                        },
+                        Some(ended) = aside.join_next() => passed_on(ended),
+                    }
                 }
             })
             .await;
     }
 
     /// Sends one request and reads its reply, whatever happens.
-    async fn serve(self: Rc<Self>, pool: Rc<Pool<C>>, abort: Rc<Abort>, job: Box<Job>) {
+    async fn serve(
+        self: Rc<Self>,
+        pool: Rc<Pool<C>>,
+        abort: Rc<Abort>,
+        job: Box<Job>,
+        in_flight: InFlight,
+    ) {
         trip("read");
         let Job {
             key,
@@ -221,7 +247,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 &mut exchange,
                 (request, session),
                 framing,
-                (key, &*reply),
+                (key, &reply),
                 &marks,
             );
             let mut talk = std::pin::pin!(talk);
@@ -261,6 +287,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         // The pacer must not see the slot free before it knows that requests may follow from the reply.
         let freed = self.clock.now();
         reply.closed(Box::new(exchange), end);
+        drop(in_flight);
         self.signal.release(key, freed);
     }
 
@@ -289,7 +316,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         exchange: &mut Open,
         (mut request, session): (Request, Option<Arc<str>>),
         framing: Framing,
-        (key, reply): (u64, &dyn Reply),
+        (key, reply): (u64, &Rc<dyn Reply>),
         marks: &Rc<Marks>,
     ) -> End {
         let target = exchange.request.prepared.target;
@@ -318,11 +345,12 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         if is_success && let Some(wrong) = not_as_asked(&head.headers, framing) {
             return End::Broke(Class::Protocol, wrong);
         }
-        let (end, at) = if is_success {
+        let (end, at, mut connection) = if is_success {
             reply.head(head.status, &head.headers);
-            reading.frames(&mut connection).await
+            reading.frames(connection).await
         } else {
-            reading.error_body(&mut connection, &head.headers).await
+            let (end, at) = reading.error_body(&mut connection, &head.headers).await;
+            (end, at, connection)
         };
         exchange.ended = Some(at);
         if !matches!(end, End::Broke(..)) && connection.rest(self.clock.now()) {

@@ -49,7 +49,7 @@ pub async fn open<C: Connect>(
     limit: Nanos,
 ) -> Result<Connection<C::Io>, String> {
     let limit = Duration::from(limit);
-    match tokio::time::timeout(limit, Connection::open(connect, target, clock)).await {
+    match tokio::time::timeout(limit, Connection::open(connect, target, clock, None)).await {
         Ok(opened) => opened,
         Err(_) => Err(format!(
             "no connection within {}",

@@ -3,11 +3,14 @@
 //!
 //! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time
 //! of a reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). `drive` decides
-//! which connection a request takes and what its bytes mean.
+//! which connection a request takes and what its bytes mean. Where a socket is registered with the thread's [`poller`],
+//! its events reach their reader without a task.
 
 pub mod dial;
 mod http1;
 mod http2;
+mod polled;
+pub mod poller;
 mod request;
 mod socket;
 mod stamp;
@@ -24,6 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use model::clock::Clock;
 use model::exchange;
 use model::units::Nanos;
+use poller::{Poller, Readiness};
 
 pub use dial::Dial;
 pub(crate) use http2::STREAMS as SHARED_BY;
@@ -38,6 +42,8 @@ pub struct Opened<Io> {
     pub wire: Rc<Wire>,
     /// How it came about.
     pub facts: exchange::Connection,
+    /// Where its readiness can be watched; absent where a task must wait for it.
+    pub readiness: Option<Rc<Readiness>>,
 }
 
 /// Opens connections.
@@ -48,11 +54,13 @@ pub trait Connect {
     /// What is spoken on its connections.
     fn version(&self) -> Version;
 
-    /// Opens one to the target of that number. The error says why there is none, for people.
+    /// Opens one to the target of that number, and registers it with the thread's poller if it can be. The error says
+    /// why there is none, for people.
     fn connect(
         &self,
         target: u32,
         clock: Clock,
+        poller: Option<&Poller>,
     ) -> impl Future<Output = Result<Opened<Self::Io>, String>>;
 }
 
@@ -109,8 +117,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         connect: &C,
         target: u32,
         clock: Clock,
+        poller: Option<&Poller>,
     ) -> Result<Self, String> {
-        let opened = connect.connect(target, clock).await?;
+        let opened = connect.connect(target, clock, poller).await?;
         Ok(match connect.version() {
             Version::Http1 => Connection::Http1(http1::Connection::new(opened)),
             Version::Http2 => Connection::Http2(http2::open(opened).await?),
@@ -137,6 +146,14 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     pub(crate) fn idle_since(&self) -> Option<Nanos> {
         match self {
             Connection::Http1(connection) => connection.idle_since,
+            Connection::Http2(_) => None,
+        }
+    }
+
+    /// Where the readiness of its socket can be watched; absent where a task must wait for it.
+    pub fn readiness(&self) -> Option<&Rc<Readiness>> {
+        match self {
+            Connection::Http1(connection) => connection.readiness(),
             Connection::Http2(_) => None,
         }
     }

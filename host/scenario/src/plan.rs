@@ -162,6 +162,12 @@ pub struct Wiring {
     pub trust: Trust,
     /// Which timestamps of received bytes to use.
     pub timestamps: Timestamps,
+    /// Threads that send and read; absent if the machine's cores decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readers: Option<u32>,
+    /// The most threads that decode; absent if the machine's cores decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoders: Option<u32>,
 }
 
 /// A plugin, identified exactly.

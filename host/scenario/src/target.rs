@@ -88,6 +88,18 @@ table! {
         /// Which receive timestamps to use.
         timestamps: Maybe<Timestamps> = Timestamps::default()
             => plan("connection.timestamps", Must(Kind::Client)).flag("timestamps", "WHOSE", CONNECTIONS);
+        /// Threads that send requests and read replies, from 1 to 64.
+        ///
+        /// A request goes to the thread with the fewest in flight.
+        readers: Maybe<u64> => plan("connection.readers", May)
+            .flag("readers", "N", CONNECTIONS)
+            .otherwise("one for every two cores, at most 8");
+        /// The most threads that decode replies, from 1 to 64.
+        ///
+        /// The first always works; each of the others begins when replies have to wait.
+        decoders: Maybe<u64> => plan("connection.decoders", May)
+            .flag("decoders", "N", CONNECTIONS)
+            .otherwise("one for every core, at most 16");
     }
 }
 

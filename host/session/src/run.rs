@@ -28,7 +28,7 @@ use plugins::PluginError;
 use plugins::backend::Backend;
 use plugins::dataset::Dataset;
 use report::record::RecordError;
-use scenario::plan::Plan;
+use scenario::plan::{Plan, Wiring};
 
 mod backstage;
 mod conductor;
@@ -150,9 +150,11 @@ impl RunError {
     }
 }
 
-/// How many workers a machine with this many cores gets.
-fn workers(cores: usize) -> usize {
-    (cores / 2).clamp(1, 8)
+/// How many workers and at most how many decode threads a plan gets on a machine with this many cores.
+fn threads(wiring: &Wiring, cores: usize) -> (usize, usize) {
+    let said = |number: Option<u32>| number.map(|number| number.max(1) as usize);
+    let workers = said(wiring.readers).unwrap_or((cores / 2).clamp(1, 8));
+    (workers, said(wiring.decoders).unwrap_or(most(cores)))
 }
 
 /// What a run is made on.
@@ -258,7 +260,7 @@ where
         parts,
         folder,
         control,
-        (workers(cores), most(cores)),
+        threads(&plan.connection, cores),
         clock,
         vitals,
     )?;

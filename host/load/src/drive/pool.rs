@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use super::{Opened, Worker, passed_on};
 use crate::pace::Signal;
+use crate::transport::poller::Poller;
 use crate::transport::{Connect, Connection, SHARED_BY};
 use model::clock::Clock;
 use model::connection::Reuse;
@@ -36,6 +37,7 @@ type Refusal = (Class, String);
 /// The connections of one worker.
 pub(super) struct Pool<C: Connect> {
     connect: C,
+    poller: Option<Poller>,
     clock: Clock,
     limit: Nanos,
     reuse: Reuse,
@@ -86,9 +88,11 @@ impl Drop for Over {
 }
 
 impl<C: Connect + Clone + 'static> Pool<C> {
-    pub fn of(worker: &Worker<C>) -> Self {
+    /// For this worker, on whose thread this poller serves the sockets.
+    pub fn of(worker: &Worker<C>, poller: Option<Poller>) -> Self {
         Pool {
             connect: worker.connect.clone(),
+            poller,
             clock: worker.clock,
             limit: worker.timeouts.connect,
             reuse: worker.reuse,
@@ -154,8 +158,9 @@ impl<C: Connect + Clone + 'static> Pool<C> {
 
     async fn open(&self, target: u32) -> Result<Connection<C::Io>, Refusal> {
         let limit = Duration::from(self.limit);
-        match tokio::time::timeout(limit, Connection::open(&self.connect, target, self.clock)).await
-        {
+        let poller = self.poller.as_ref();
+        let opening = Connection::open(&self.connect, target, self.clock, poller);
+        match tokio::time::timeout(limit, opening).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(cause)) => Err((Class::Refused, cause)),
             Err(_) => Err((

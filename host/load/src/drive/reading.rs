@@ -1,4 +1,9 @@
 //! Reads one reply: passes frames to the decode thread, and applies the timeouts.
+//!
+//! The task of the request sends it and waits for the head. From then on [`streaming`] reads, and the task waits for the
+//! end and for what is not the socket's: timers, room in the backlog, and orders to give up.
+
+mod streaming;
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -16,7 +21,7 @@ use tokio::time::Sleep;
 use super::lazy_timer::LazyTimer;
 use super::{End, Reply, Worker};
 use crate::backlog::{Backlog, Gate, Held};
-use crate::transport::{Broke, Connection, Head, Marks, Request, Sink, Unanswered};
+use crate::transport::{Connection, Head, Marks, Request, Sink, Unanswered};
 use model::clock::Clock;
 use model::connection::Timeouts;
 use model::exchange::Class;
@@ -46,9 +51,9 @@ pub(super) enum NoHead {
 }
 
 /// The reading of one reply.
-pub(super) struct Reading<'r> {
-    reply: &'r dyn Reply,
-    marks: &'r Rc<Marks>,
+pub(super) struct Reading {
+    reply: Rc<dyn Reply>,
+    marks: Rc<Marks>,
     framing: Framing,
     framer: Framer,
     frames: Frames,
@@ -65,16 +70,16 @@ pub(super) struct Reading<'r> {
     held: Held,
 }
 
-impl<'r> Reading<'r> {
+impl Reading {
     pub fn new<C>(
         worker: &Worker<C>,
-        (key, reply): (u64, &'r dyn Reply),
+        (key, reply): (u64, &Rc<dyn Reply>),
         framing: Framing,
-        marks: &'r Rc<Marks>,
+        marks: &Rc<Marks>,
     ) -> Self {
         Reading {
-            reply,
-            marks,
+            reply: Rc::clone(reply),
+            marks: Rc::clone(marks),
             framing,
             framer: Framer::new(framing),
             frames: Frames::default(),
@@ -112,52 +117,6 @@ impl<'r> Reading<'r> {
         .await
     }
 
-    /// Reads a successful reply, and reports its frames as they arrive. Also returns when it ended.
-    pub async fn frames<Io>(&mut self, connection: &mut Connection<Io>) -> (End, Nanos)
-    where
-        Io: AsyncRead + AsyncWrite + Unpin + 'static,
-    {
-        let marks = Rc::clone(self.marks);
-        if let Some(shared) = connection.shared() {
-            self.gate.share(shared);
-        }
-        let read = poll_fn(|cx| {
-            if self.poll_gate(cx).is_pending() {
-                return Poll::Pending;
-            }
-            let read = connection.poll_body(cx, &marks, self);
-            self.count();
-            if let Poll::Ready(read) = read {
-                let end = match read {
-                    Ok(()) => None,
-                    Err(Broke::Connection(what)) => Some(End::Broke(Class::Truncated, what)),
-                    Err(Broke::Refused(what)) => Some(End::Broke(Class::Protocol, what)),
-                };
-                return Poll::Ready((end, connection.last_read()));
-            }
-            if self.framing != Framing::Whole
-                && let Poll::Ready((class, what)) = self.poll_timer(cx)
-            {
-                let now = self.timer.clock.now();
-                return Poll::Ready((Some(End::Broke(class, what)), now));
-            }
-            self.poll_stall(cx);
-            Poll::Pending
-        });
-        let (broke, at) = read.await;
-        // What is too large to be a frame is none.
-        match broke {
-            Some(End::Broke(Class::Protocol, _)) => {}
-            Some(_) => self.framer.break_off(at, &mut self.frames),
-            None => self.framer.finish(at, &mut self.frames),
-        }
-        self.hand_on();
-        let whole = End::Whole {
-            ends_answer: self.framing == Framing::Whole,
-        };
-        (broke.unwrap_or(whole), at)
-    }
-
     /// Reads the beginning of an error reply.
     pub async fn error_body<Io>(
         &mut self,
@@ -169,7 +128,7 @@ impl<'r> Reading<'r> {
     {
         let mut body = Beginning(Vec::new());
         let idle = Duration::from(self.timer.timeouts.token_gap);
-        let marks = Rc::clone(self.marks);
+        let marks = Rc::clone(&self.marks);
         let read = poll_fn(|cx| {
             if self.gate.poll(cx).is_pending() {
                 return Poll::Pending;
@@ -226,6 +185,11 @@ impl<'r> Reading<'r> {
             self.stall = None;
             self.gate.end_exemption();
         }
+    }
+
+    /// Reads what the next bytes need, which by now may be in no cache.
+    fn touch(&self) -> usize {
+        self.framer.memory() + self.frames.len() + self.held.bytes()
     }
 
     /// Counts what is held here.
@@ -287,14 +251,14 @@ impl<'r> Reading<'r> {
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for Reading {
     /// A reply that is given up in the middle keeps what was seen of it.
     fn drop(&mut self) {
         self.hand_on();
     }
 }
 
-impl Sink for Reading<'_> {
+impl Sink for Reading {
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String> {
         self.gate.read(bytes.len());
         let held = self.frames.len();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -15,6 +16,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::polled::Polled;
+use super::poller::Poller;
 use super::socket::{Socket, socket};
 use super::stamp::Wire;
 pub use super::tls::TrustError;
@@ -155,24 +158,36 @@ impl Connect for Dial {
         self.version
     }
 
-    async fn connect(&self, target: u32, clock: Clock) -> Result<Opened<Stream>, String> {
+    /// HTTP/1.1 in the clear is registered with the poller. What comes through TLS or HTTP/2 is read by others, which
+    /// wait as tasks do.
+    async fn connect(
+        &self,
+        target: u32,
+        clock: Clock,
+        poller: Option<&Poller>,
+    ) -> Result<Opened<Stream>, String> {
         let host = &self.hosts[target as usize];
         let begun = clock.now();
         let first = &self.looked_up[target as usize];
         let (addresses, looked_up) = host.addresses(clock, first).await?;
-        let stream = TcpStream::connect(&*addresses)
-            .await
-            .map_err(|cause| cause.to_string())?;
-        // Without it, small requests wait for acknowledgements.
-        stream
-            .set_nodelay(true)
-            .map_err(|cause| cause.to_string())?;
+        let poller = poller.filter(|_| host.tls.is_none() && self.version == Version::Http1);
+        let tcp = Tcp::connect(&addresses, poller).await;
+        let tcp = tcp.map_err(|cause| cause.to_string())?;
         let connected = clock.now();
         let wire = Wire::new(clock);
-        let socket = socket(stream, &wire, self.timestamps);
-        let (io, secured) = match &host.tls {
-            None => (Stream::Plain(socket), None),
-            Some((connector, name)) => {
+        let mut readiness = None;
+        let (io, secured) = match (tcp, &host.tls) {
+            (Tcp::Polled(stream), _) => {
+                readiness = Some(Rc::clone(stream.readiness()));
+                let stream = socket(stream, &wire, self.timestamps);
+                (Stream::Polled(stream), None)
+            }
+            (Tcp::Own(stream), None) => {
+                let stream = socket(stream, &wire, self.timestamps);
+                (Stream::Plain(stream), None)
+            }
+            (Tcp::Own(stream), Some((connector, name))) => {
+                let socket = socket(stream, &wire, self.timestamps);
                 let stream = connector
                     .connect(name.clone(), socket)
                     .await
@@ -187,6 +202,7 @@ impl Connect for Dial {
         Ok(Opened {
             io,
             wire,
+            readiness,
             facts: exchange::Connection {
                 begun,
                 looked_up,
@@ -194,6 +210,30 @@ impl Connect for Dial {
                 secured,
                 ..exchange::Connection::default()
             },
+        })
+    }
+}
+
+/// A connection before anything is said on it: registered with a poller, or with the runtime.
+enum Tcp {
+    Polled(Polled),
+    Own(TcpStream),
+}
+
+impl Tcp {
+    async fn connect(addresses: &[SocketAddr], poller: Option<&Poller>) -> io::Result<Self> {
+        // Without `nodelay`, small requests wait for acknowledgements.
+        Ok(match poller {
+            Some(poller) => {
+                let stream = Polled::connect(addresses, poller).await?;
+                stream.set_nodelay(true)?;
+                Tcp::Polled(stream)
+            }
+            None => {
+                let stream = TcpStream::connect(addresses).await?;
+                stream.set_nodelay(true)?;
+                Tcp::Own(stream)
+            }
         })
     }
 }
@@ -218,6 +258,8 @@ fn refused(cause: &io::Error) -> String {
 
 /// A connection's bytes, in the clear or not.
 pub enum Stream {
+    /// TCP, registered with a poller.
+    Polled(Socket<Polled>),
     /// TCP.
     Plain(Socket),
     /// TLS over TCP.
@@ -227,6 +269,10 @@ pub enum Stream {
 macro_rules! either {
     ($stream:expr, $io:ident => $call:expr) => {
         match $stream.get_mut() {
+            Stream::Polled(io) => {
+                let $io = Pin::new(io);
+                $call
+            }
             Stream::Plain(io) => {
                 let $io = Pin::new(io);
                 $call
@@ -268,6 +314,7 @@ impl AsyncWrite for Stream {
 
     fn is_write_vectored(&self) -> bool {
         match self {
+            Stream::Polled(io) => io.is_write_vectored(),
             Stream::Plain(io) => io.is_write_vectored(),
             Stream::Tls(io) => io.is_write_vectored(),
         }

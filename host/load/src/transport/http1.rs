@@ -18,6 +18,7 @@ use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::poller::Readiness;
 use super::stamp::{Marks, Wire};
 use super::{Broke, Head, Opened, Sink};
 use body::{Body, Part};
@@ -46,6 +47,7 @@ thread_local! {
 pub struct Connection<Io> {
     io: Io,
     wire: Rc<Wire>,
+    readiness: Option<Rc<Readiness>>,
     pub(super) facts: exchange::Connection,
     pub(super) idle_since: Option<Nanos>,
     body: Body,
@@ -62,6 +64,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         Connection {
             io: opened.io,
             wire: opened.wire,
+            readiness: opened.readiness,
             facts: opened.facts,
             idle_since: None,
             body: Body::none(),
@@ -69,6 +72,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
             keep_alive: true,
             closed: false,
         }
+    }
+
+    /// Where the readiness of its socket can be watched.
+    pub(super) fn readiness(&self) -> Option<&Rc<Readiness>> {
+        self.readiness.as_ref()
     }
 
     /// When bytes last arrived.

@@ -8,13 +8,13 @@
 //! clock by the time that has passed since.
 
 use std::io::{self, IoSliceMut};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
-use tokio::io::{Interest, ReadBuf};
+use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::stamp::{Plain, Receive, Stamped, Wire};
@@ -27,7 +27,29 @@ const BELIEVED: Nanos = Nanos(60_000_000_000);
 const CONTROL_BYTES: usize = 64;
 
 /// A TCP connection that notes when it is read and written.
-pub type Socket = Stamped<TcpStream, Receiver>;
+pub type Socket<S = TcpStream> = Stamped<S, Receiver>;
+
+/// A socket that says when it can be read.
+pub trait Ready: AsRawFd {
+    /// Ready when it may have something to read.
+    fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Reads. Where that would block, the socket is not ready until something more comes.
+    ///
+    /// # Errors
+    /// Those of the reading.
+    fn try_read<R>(&self, read: impl FnOnce() -> io::Result<R>) -> io::Result<R>;
+}
+
+impl Ready for TcpStream {
+    fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        TcpStream::poll_read_ready(self, cx)
+    }
+
+    fn try_read<R>(&self, read: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+        self.try_io(Interest::READABLE, read)
+    }
+}
 
 /// Reads a TCP connection, with the kernel's receive times if it gives them.
 pub struct Receiver {
@@ -35,14 +57,18 @@ pub struct Receiver {
 }
 
 /// Wraps a connection. If the system has no receive times, reads are stamped here.
-pub fn socket(stream: TcpStream, wire: &Rc<Wire>, timestamps: Timestamps) -> Socket {
+pub fn socket<S: Ready + AsFd>(stream: S, wire: &Rc<Wire>, timestamps: Timestamps) -> Socket<S> {
     let kernel = timestamps == Timestamps::Kernel
         && setsockopt(&stream, sockopt::ReceiveTimestampns, &true).is_ok();
     Stamped::reading(stream, wire, Receiver { kernel })
 }
 
 /// Reads once; gives how many bytes, and how long they had lain there.
-fn receive(stream: &TcpStream, wire: &Wire, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
+fn receive(
+    stream: &impl AsRawFd,
+    wire: &Wire,
+    into: &mut [u8],
+) -> io::Result<(usize, Option<Nanos>)> {
     let mut control = [0; CONTROL_BYTES];
     let mut buffers = [IoSliceMut::new(into)];
     let received = recvmsg::<()>(
@@ -65,10 +91,10 @@ fn nanos(stamp: TimeSpec) -> Nanos {
     Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
-impl Receive<TcpStream> for Receiver {
+impl<S: Ready + AsyncRead + Unpin> Receive<S> for Receiver {
     fn poll(
         &self,
-        stream: &mut TcpStream,
+        stream: &mut S,
         wire: &Wire,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
@@ -85,7 +111,7 @@ impl Receive<TcpStream> for Receiver {
             let into = buf.initialize_unfilled();
             let room = into.len();
             let mut partial = None;
-            let read = stream.try_io(Interest::READABLE, || {
+            let read = stream.try_read(|| {
                 let (bytes, lag) = receive(stream, wire, into)?;
                 if bytes > 0 && bytes < room {
                     // The socket is drained: said now, it saves the read that would find nothing.

@@ -22,6 +22,8 @@ const AT_ONCE: u64 = 1_000_000;
 const SCALED: u64 = 10_000_000;
 /// Tokens of a page of a prefix cache.
 const PAGE_SIZE: u64 = 1 << 20;
+/// Threads of one kind. More than there are cores gain nothing.
+const THREADS: u64 = 64;
 /// Requests of a warmup, which lie in memory together.
 const WARMUP: u64 = 100_000;
 /// Requests per second.
@@ -55,6 +57,16 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
             "report.page-size",
             &scenario.report.page_size,
             1..=PAGE_SIZE,
+        ),
+        (
+            "connection.readers",
+            &scenario.connection.readers,
+            1..=THREADS,
+        ),
+        (
+            "connection.decoders",
+            &scenario.connection.decoders,
+            1..=THREADS,
         ),
     ] {
         check(within(name, count, &range));

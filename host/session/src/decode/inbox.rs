@@ -4,6 +4,7 @@
 //! take it, no two take it at the same time, and everything that has piled up in it is decoded in one call.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -114,12 +115,12 @@ impl Inboxes {
 }
 
 impl Replies for Inboxes {
-    fn open(&self, key: u64) -> Box<dyn Reply> {
+    fn open(&self, key: u64) -> Rc<dyn Reply> {
         let unfinished = Unfinished {
             answer: Answer::default(),
             held: self.backlog.hold(),
         };
-        Box::new(Outlet(Arc::new(Inbox {
+        Rc::new(Outlet(Arc::new(Inbox {
             mail: Mutex::default(),
             progress: DecodeProgress::default(),
             answer: Mutex::new(unfinished),
@@ -168,7 +169,7 @@ impl Reply for Outlet {
         }
     }
 
-    fn closed(self: Box<Self>, exchange: Box<Open>, end: End) {
+    fn closed(&self, exchange: Box<Open>, end: End) {
         let body = match &end {
             End::Status { body, .. } => body.len(),
             End::Whole { .. } | End::Broke(..) => 0,

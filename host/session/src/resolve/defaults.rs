@@ -158,7 +158,8 @@ fn planned(stages: &[Located<Stage>]) -> Vec<arrival::Stage> {
     stages.iter().map(one).collect()
 }
 
-fn narrow(number: u64) -> u32 {
+/// A number that the limits of scenarios have kept small.
+pub(super) fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 

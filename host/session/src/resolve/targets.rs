@@ -2,6 +2,7 @@
 
 use super::Resolution;
 use super::ahead::seen;
+use super::defaults::narrow;
 use model::connection::Trust;
 use model::session::Cache;
 use model::target::{Target, TargetError};
@@ -105,6 +106,8 @@ impl Resolution<'_> {
                 insecure: connection.insecure(),
             },
             timestamps: connection.timestamps(),
+            readers: connection.readers.as_ref().map(|said| narrow(said.value)),
+            decoders: connection.decoders.as_ref().map(|said| narrow(said.value)),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::live::Phase;
 use crate::prepare::{Item, Preparation};
 use crate::sessions::Sessions;
 use load::crew::trip;
-use load::drive::worker_handle::WorkerHandle;
+use load::drive::worker_handle::{WorkerHandle, idlest};
 use load::drive::{Job, Opened, Order};
 use load::pace::{Handed, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
 use load::vitals::{Vitals, Watch};
@@ -287,17 +287,17 @@ impl Conductor<'_> {
         unsent
     }
 
-    /// The worker for a request: in turn, but the same for the same conversation, whose connection it holds.
+    /// The worker for a request: the one with the fewest in flight, but the same for the same conversation, whose
+    /// connection it holds.
     fn worker_of(&self, job: &Job) -> usize {
-        let number = match &job.session {
+        match &job.session {
             Some(session) if self.plan.connection.reuse == Reuse::Session => {
                 let mut hasher = DefaultHasher::new();
                 session.hash(&mut hasher);
-                hasher.finish()
+                (hasher.finish() % self.orders.len() as u64) as usize
             }
-            _ => job.key,
-        };
-        (number % self.orders.len() as u64) as usize
+            _ => idlest(self.orders, job.key),
+        }
     }
 
     /// Hands a request to a worker, or records why it is not sent. Says whether it begins a session.
@@ -334,8 +334,7 @@ impl Conductor<'_> {
                     session,
                     cancelled_after,
                 });
-                let orders = &self.orders[self.worker_of(&job)];
-                orders.put(Order::Send(job));
+                self.orders[self.worker_of(&job)].send(job);
                 if measured {
                     self.control.live.gave_out();
                 }

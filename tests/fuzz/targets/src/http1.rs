@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use load::transport::poller::Poller;
 use load::transport::{Broke, Connect, Connection, Opened, Request, Sink, Unanswered, Wire};
 use model::clock::Clock;
 use model::connection::Version;
@@ -54,7 +55,7 @@ fn read(pieces: Vec<&[u8]>) -> Seen {
 
 async fn exchange(connect: &Pieces) -> Seen {
     let clock = Clock::start();
-    let mut connection = Connection::open(connect, 0, clock)
+    let mut connection = Connection::open(connect, 0, clock, None)
         .await
         .expect("it can be opened");
     let marks = Rc::default();
@@ -129,7 +130,12 @@ impl Connect for Pieces {
         Version::Http1
     }
 
-    async fn connect(&self, _: u32, clock: Clock) -> Result<Opened<Sent>, String> {
+    async fn connect(
+        &self,
+        _: u32,
+        clock: Clock,
+        _: Option<&Poller>,
+    ) -> Result<Opened<Sent>, String> {
         Ok(Opened {
             io: Sent {
                 pieces: self.0.take(),
@@ -137,6 +143,7 @@ impl Connect for Pieces {
             },
             wire: Wire::new(clock),
             facts: exchange::Connection::default(),
+            readiness: None,
         })
     }
 }

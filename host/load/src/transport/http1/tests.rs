@@ -22,6 +22,7 @@ fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
         io: Stamped::new(client, &wire),
         wire,
         facts: exchange::Connection::default(),
+        readiness: None,
     });
     (transport::Connection::Http1(connection), server)
 }

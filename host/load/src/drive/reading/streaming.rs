@@ -1,0 +1,144 @@
+//! The body of a successful reply while it arrives.
+//!
+//! It is an object of its own, beside its request's task, so that whoever learns that its socket is ready can read it
+//! on the spot ([`Watch`]). The task reads it too when it is woken: at the beginning, by a timer, or when there is room in
+//! the backlog again. Both do the same, one after the other on the same thread.
+
+use std::cell::{OnceCell, RefCell};
+use std::future::poll_fn;
+use std::hint::black_box;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{End, Reading};
+use crate::transport::poller::Watch;
+use crate::transport::{Broke, Connection, Marks};
+use model::exchange::Class;
+use model::frame::Framing;
+use model::units::Nanos;
+
+/// The reading of one body.
+struct Streaming<Io> {
+    /// The task that waits for the end.
+    task: OnceCell<Waker>,
+    state: RefCell<State<Io>>,
+}
+
+struct State<Io> {
+    reading: Reading,
+    connection: Connection<Io>,
+    marks: Rc<Marks>,
+    /// How it broke, if it did, and when it ended; absent while it goes on.
+    ended: Option<(Option<End>, Nanos)>,
+}
+
+impl Reading {
+    /// Reads a successful reply, and reports its frames as they arrive. Also returns when it ended, and the connection.
+    pub async fn frames<Io>(mut self, connection: Connection<Io>) -> (End, Nanos, Connection<Io>)
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        if let Some(shared) = connection.shared() {
+            self.gate.share(shared);
+        }
+        let readiness = connection.readiness().map(Rc::clone);
+        let streaming = Rc::new(Streaming {
+            task: OnceCell::new(),
+            state: RefCell::new(State {
+                marks: Rc::clone(&self.marks),
+                reading: self,
+                connection,
+                ended: None,
+            }),
+        });
+        let watching =
+            (readiness.as_ref()).map(|readiness| readiness.watch(Rc::clone(&streaming) as _));
+        let (broke, at) = poll_fn(|cx| {
+            streaming.task.get_or_init(|| cx.waker().clone());
+            streaming.state.borrow_mut().poll(cx)
+        })
+        .await;
+        drop(watching);
+        let State {
+            mut reading,
+            connection,
+            ..
+        } = Rc::into_inner(streaming)
+            .expect("it is watched no longer")
+            .state
+            .into_inner();
+        // What is too large to be a frame is none.
+        match broke {
+            Some(End::Broke(Class::Protocol, _)) => {}
+            Some(_) => reading.framer.break_off(at, &mut reading.frames),
+            None => reading.framer.finish(at, &mut reading.frames),
+        }
+        reading.hand_on();
+        let whole = End::Whole {
+            ends_answer: reading.framing == Framing::Whole,
+        };
+        (broke.unwrap_or(whole), at, connection)
+    }
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Streaming<Io> {
+    fn ready(&self) {
+        // Before its first turn the task has not read, and will find what has come.
+        let Some(task) = self.task.get() else { return };
+        let mut state = self.state.borrow_mut();
+        if state.ended.is_none() {
+            state.read(&mut Context::from_waker(task));
+            if state.ended.is_some() {
+                task.wake_by_ref();
+            }
+        }
+    }
+
+    fn touch(&self) {
+        if let Ok(state) = self.state.try_borrow() {
+            black_box(state.reading.touch());
+        }
+    }
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
+    /// The task's turn.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Option<End>, Nanos)> {
+        if self.ended.is_none() {
+            self.read(cx);
+        }
+        match self.ended.take() {
+            Some(ended) => Poll::Ready(ended),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Reads what has come, and looks at what may end the reading. Wakes the task of this context when there is more to do.
+    fn read(&mut self, cx: &mut Context<'_>) {
+        let reading = &mut self.reading;
+        if reading.poll_gate(cx).is_pending() {
+            return;
+        }
+        let read = self.connection.poll_body(cx, &self.marks, reading);
+        reading.count();
+        if let Poll::Ready(read) = read {
+            let end = match read {
+                Ok(()) => None,
+                Err(Broke::Connection(what)) => Some(End::Broke(Class::Truncated, what)),
+                Err(Broke::Refused(what)) => Some(End::Broke(Class::Protocol, what)),
+            };
+            self.ended = Some((end, self.connection.last_read()));
+            return;
+        }
+        if reading.framing != Framing::Whole
+            && let Poll::Ready((class, what)) = reading.poll_timer(cx)
+        {
+            let now = reading.timer.clock.now();
+            self.ended = Some((Some(End::Broke(class, what)), now));
+            return;
+        }
+        reading.poll_stall(cx);
+    }
+}

@@ -1,0 +1,333 @@
+//! Tells the readers of one thread which of its sockets are ready, without waking a task for each.
+//!
+//! A reply that is streamed brings an event, and soon another one. Where each reply's task waits for its own socket, every
+//! event passes through the runtime: its driver's lock, a wake-up, the queue of tasks, and the task's futures from the
+//! outside to the socket. Here the sockets of a thread have an epoll of their own, which lies in the runtime's. One task
+//! waits for it ([`PollLoop`]), takes the events in batches, and calls whatever watches a socket ([`Watch`]). A socket
+//! that nothing watches wakes whoever last waited for it.
+//!
+//! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) says who watches it and what is read.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use mio::event::{Event, Source};
+use mio::{Events, Interest, Registry, Token};
+use tokio::io::unix::AsyncFd;
+
+/// Sockets that are served before the thread's other tasks, its timers and its orders get their turn. It is about as
+/// many as the tasks that the runtime polls in a row.
+const BATCH: usize = 64;
+/// How far ahead of its turn the state of a socket's watcher is fetched into the cache. Of a thousand replies none finds
+/// its state there otherwise.
+const AHEAD: usize = 2;
+
+/// What a thread's sockets are registered with.
+#[derive(Clone)]
+pub struct Poller(Rc<Sockets>);
+
+/// Serves the sockets of a [`Poller`].
+pub struct PollLoop {
+    sockets: Rc<Sockets>,
+    epoll: AsyncFd<mio::Poll>,
+    events: Events,
+    /// Those of a batch, empty between batches.
+    ready: Vec<Rc<Readiness>>,
+}
+
+struct Sockets {
+    registry: Registry,
+    places: RefCell<Places>,
+}
+
+/// Which socket has which number.
+#[derive(Default)]
+struct Places {
+    taken: Vec<Option<Rc<Readiness>>>,
+    free: Vec<usize>,
+    /// Left since events were last taken. One of those may still name it, so nobody else gets it before the next time.
+    left: Vec<usize>,
+}
+
+/// Called when a socket is ready, on the task of the [`PollLoop`].
+pub trait Watch {
+    /// The socket can be read, or was closed. Said once for whatever has come: what is left in the socket is not
+    /// mentioned again.
+    fn ready(&self);
+
+    /// This will be called soon: reads what it will need first, so that it is in the cache by then.
+    fn touch(&self) {}
+}
+
+/// What is known of one socket.
+#[derive(Default)]
+pub struct Readiness {
+    readable: Cell<bool>,
+    /// The other side sends nothing more, or the connection broke. It stays so.
+    is_over: Cell<bool>,
+    writable: Cell<bool>,
+    watch: RefCell<Option<Rc<dyn Watch>>>,
+    reader: RefCell<Option<Waker>>,
+    writer: RefCell<Option<Waker>>,
+}
+
+/// A socket's registration, until this is dropped.
+pub struct Registered<S: Source> {
+    socket: S,
+    number: usize,
+    readiness: Rc<Readiness>,
+    sockets: Rc<Sockets>,
+}
+
+/// Watches a socket until this is dropped.
+pub struct Watching<'r>(&'r Readiness);
+
+impl Poller {
+    /// For the calling thread, whose runtime must have its I/O driver. Nothing is served before the loop runs.
+    ///
+    /// # Errors
+    /// If the system gives no epoll.
+    pub fn new() -> io::Result<(Self, PollLoop)> {
+        let epoll = mio::Poll::new()?;
+        let sockets = Rc::new(Sockets {
+            registry: epoll.registry().try_clone()?,
+            places: RefCell::default(),
+        });
+        // SAFETY: `mio::Poll` owns the descriptor, always gives the same one, and closes it when it is dropped. The
+        // `AsyncFd` owns the `Poll`, and lends it out only for calls that keep it in its place.
+        #[expect(unsafe_code, reason = "tokio has no other way to wait for an epoll")]
+        let epoll =
+            unsafe { AsyncFd::register_with_interest(epoll, tokio::io::Interest::READABLE)? };
+        let serves = PollLoop {
+            sockets: Rc::clone(&sockets),
+            epoll,
+            events: Events::with_capacity(BATCH),
+            ready: Vec::with_capacity(BATCH),
+        };
+        Ok((Poller(sockets), serves))
+    }
+
+    /// Registers a socket, which must not block.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn register<S: Source>(&self, mut socket: S) -> io::Result<Registered<S>> {
+        let readiness = Rc::new(Readiness::default());
+        let number = self.0.places.borrow_mut().take(&readiness);
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.0.registry.register(&mut socket, Token(number), both);
+        if let Err(error) = registered {
+            self.0.places.borrow_mut().leave(number);
+            return Err(error);
+        }
+        Ok(Registered {
+            socket,
+            number,
+            readiness,
+            sockets: Rc::clone(&self.0),
+        })
+    }
+}
+
+impl Places {
+    fn take(&mut self, readiness: &Rc<Readiness>) -> usize {
+        let readiness = Some(Rc::clone(readiness));
+        match self.free.pop() {
+            Some(number) => {
+                self.taken[number] = readiness;
+                number
+            }
+            None => {
+                self.taken.push(readiness);
+                self.taken.len() - 1
+            }
+        }
+    }
+
+    fn leave(&mut self, number: usize) {
+        self.taken[number] = None;
+        self.left.push(number);
+    }
+
+    /// Every event that was taken is dealt with.
+    fn settle(&mut self) {
+        self.free.append(&mut self.left);
+    }
+}
+
+impl PollLoop {
+    /// Serves the sockets for ever; gives why it cannot.
+    pub async fn run(mut self) -> io::Error {
+        loop {
+            let is_all = match self.take().await {
+                Ok(is_all) => is_all,
+                Err(error) => return error,
+            };
+            self.serve();
+            if !is_all {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Waits until sockets are ready, and notes a batch of them. Whether these are all.
+    async fn take(&mut self) -> io::Result<bool> {
+        let mut epoll = self.epoll.readable_mut().await?;
+        let mut places = self.sockets.places.borrow_mut();
+        places.settle();
+        match epoll
+            .get_inner_mut()
+            .poll(&mut self.events, Some(Duration::ZERO))
+        {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(false),
+            polled => polled?,
+        }
+        for event in &self.events {
+            if let Some(Some(readiness)) = places.taken.get(event.token().0) {
+                readiness.note(event);
+                self.ready.push(Rc::clone(readiness));
+            }
+        }
+        let is_all = self.events.iter().count() < BATCH;
+        if is_all {
+            // What becomes ready from here on makes the epoll ready anew.
+            epoll.clear_ready();
+        }
+        Ok(is_all)
+    }
+
+    fn serve(&mut self) {
+        for readiness in self.ready.iter().take(AHEAD) {
+            readiness.touch();
+        }
+        for number in 0..self.ready.len() {
+            if let Some(soon) = self.ready.get(number + AHEAD) {
+                soon.touch();
+            }
+            self.ready[number].tell();
+        }
+        self.ready.clear();
+    }
+}
+
+impl Readiness {
+    fn note(&self, event: &Event) {
+        if event.is_readable() || event.is_error() {
+            self.readable.set(true);
+        }
+        if event.is_read_closed() {
+            self.is_over.set(true);
+        }
+        if event.is_writable() || event.is_write_closed() || event.is_error() {
+            self.writable.set(true);
+        }
+    }
+
+    fn touch(&self) {
+        if let Some(watch) = &*self.watch.borrow() {
+            watch.touch();
+        }
+    }
+
+    /// Tells whoever watches or waits.
+    fn tell(&self) {
+        if self.is_readable() {
+            let watch = self.watch.borrow().clone();
+            match watch {
+                Some(watch) => watch.ready(),
+                None => wake(&self.reader),
+            }
+        }
+        if self.writable.get() {
+            wake(&self.writer);
+        }
+    }
+
+    fn is_readable(&self) -> bool {
+        self.readable.get() || self.is_over.get()
+    }
+
+    /// Has this called when the socket is ready, instead of a task woken.
+    pub fn watch(&self, watch: Rc<dyn Watch>) -> Watching<'_> {
+        *self.watch.borrow_mut() = Some(watch);
+        Watching(self)
+    }
+
+    /// Ready when the socket may have something to read.
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_readable() {
+            return Poll::Ready(());
+        }
+        if self.watch.borrow().is_none() {
+            wait(&self.reader, cx);
+        }
+        Poll::Pending
+    }
+
+    /// The socket was read to where it is empty.
+    pub(super) fn drained(&self) {
+        self.readable.set(false);
+    }
+
+    /// Ready when the socket may take something.
+    pub(super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.writable.get() {
+            return Poll::Ready(());
+        }
+        wait(&self.writer, cx);
+        Poll::Pending
+    }
+
+    /// The socket takes no more for now.
+    pub(super) fn filled(&self) {
+        self.writable.set(false);
+    }
+}
+
+fn wait(waiting: &RefCell<Option<Waker>>, cx: &Context<'_>) {
+    let mut waiting = waiting.borrow_mut();
+    match &mut *waiting {
+        Some(waker) => waker.clone_from(cx.waker()),
+        None => *waiting = Some(cx.waker().clone()),
+    }
+}
+
+fn wake(waiting: &RefCell<Option<Waker>>) {
+    let waker = waiting.borrow_mut().take();
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        let watch = self.0.watch.borrow_mut().take();
+        drop(watch);
+    }
+}
+
+impl<S: Source> Registered<S> {
+    /// The socket.
+    pub fn socket(&self) -> &S {
+        &self.socket
+    }
+
+    /// What is known of it.
+    pub fn readiness(&self) -> &Rc<Readiness> {
+        &self.readiness
+    }
+}
+
+impl<S: Source> Drop for Registered<S> {
+    fn drop(&mut self) {
+        // A socket that is not registered any more is as good as one that was just taken out.
+        let _ = self.sockets.registry.deregister(&mut self.socket);
+        self.sockets.places.borrow_mut().leave(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests;
