@@ -54,11 +54,15 @@ impl<F: Future> LazyTimer<F> {
         self.bell.rung.store(true, Ordering::Release);
     }
 
+    /// Whether the future is to be polled.
+    pub fn is_rung(&self) -> bool {
+        self.bell.rung.load(Ordering::Acquire)
+    }
+
     /// Polls the future if it has never been polled, or was woken since.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
         // The look costs far less than the exchange, and mostly finds nothing.
-        if !self.bell.rung.load(Ordering::Acquire) || !self.bell.rung.swap(false, Ordering::AcqRel)
-        {
+        if !self.is_rung() || !self.bell.rung.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
         self.bell.task.get_or_init(|| cx.waker().clone());

@@ -189,7 +189,9 @@ impl Reading {
 
     /// Reads what the next bytes need, which by now may be in no cache.
     fn touch(&self) -> usize {
-        self.framer.memory() + self.frames.len() + self.held.bytes()
+        let last = self.frames.bytes().last().copied().unwrap_or(0);
+        let rung = (self.timer.alarm.as_ref()).is_some_and(LazyTimer::is_rung);
+        self.framer.memory() + usize::from(last) + usize::from(rung) + self.held.bytes()
     }
 
     /// Counts what is held here.

@@ -98,7 +98,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Streaming<Io> {
 
     fn touch(&self) {
         if let Ok(state) = self.state.try_borrow() {
-            black_box(state.reading.touch());
+            let read_at = state.connection.last_read();
+            let has_begun = state.marks.first_byte.get().is_some();
+            black_box((state.reading.touch(), read_at, has_begun));
         }
     }
 }
