@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::judged::Judge;
 use result::summary::Column;
 use scenario::plan::PlannedPlugin;
 
@@ -75,11 +76,17 @@ pub struct Later {
     /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's index, in order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unscored: BTreeMap<String, Vec<u64>>,
+    /// Answers that were not to have a score because only some were drawn for it, by the exchange's index, in order.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, Vec<u64>>,
     /// Scores of the run as a whole.
     pub run_scores: BTreeMap<String, f64>,
     /// How often scorers failed.
     #[serde(default)]
     pub errors: u64,
+    /// The model whose verdicts they are; absent where scorers judged the answers themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<Judge>,
 }
 
 impl Later {
@@ -119,6 +126,8 @@ impl Later {
                 .map(|(name, value)| (new(name), value))
                 .collect(),
             errors,
+            left_out: BTreeMap::new(),
+            judge: None,
         };
         let renamed = named.into_iter().filter(|(old, new)| old != new);
         (later, renamed.collect())

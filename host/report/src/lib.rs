@@ -18,6 +18,7 @@ pub mod environment;
 pub mod folder;
 pub mod html;
 pub mod json;
+pub mod judged;
 pub mod label;
 pub mod markdown;
 pub mod outlook;

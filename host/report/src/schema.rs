@@ -5,6 +5,7 @@ use schemars::schema_for;
 
 use crate::agreed::Agreed;
 use crate::compare::Compared;
+use crate::judged::Judged;
 use crate::outlook::Outlook;
 use crate::probe::Probe;
 use crate::repeat::Repeats;
@@ -14,13 +15,14 @@ use model::exchange::Exchange;
 use result::summary::Summary;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "summary",
     "exchange",
     "devices",
     "audit",
     "comparison",
     "agreement",
+    "judgement",
     "repeats",
     "outlook",
     "probe",
@@ -39,6 +41,7 @@ pub fn schema(name: &str) -> Option<String> {
         "audit" => schema_for!(audit::Report),
         "comparison" => schema_for!(Compared),
         "agreement" => schema_for!(Agreed),
+        "judgement" => schema_for!(Judged),
         "repeats" => schema_for!(Repeats),
         "outlook" => schema_for!(Outlook),
         "probe" => schema_for!(Probe),

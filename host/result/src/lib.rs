@@ -11,6 +11,7 @@ extern crate self as result;
 pub mod agreement;
 pub mod figure;
 pub mod finding;
+pub mod judged;
 pub mod metric;
 pub mod prefix;
 pub mod stats;

@@ -23,6 +23,7 @@ pub mod decode;
 pub mod draft;
 pub mod finished;
 pub mod gate;
+pub mod judging;
 pub mod live;
 pub mod measure;
 pub mod outlook;

@@ -2,6 +2,7 @@
 //! loads plugins, compares their configurations with their schemas, opens the tokenizer and
 //! reads input files. Everything that is wrong is reported at once.
 
+mod again;
 mod ahead;
 mod alone;
 mod credentials;
@@ -30,6 +31,7 @@ use defaults::{
     thresholds, timeouts,
 };
 
+pub(crate) use again::again;
 pub(crate) use alone::{Alone, alone};
 pub use judges::{Judges, judges};
 pub use source::{Shipped, Source, Variables};

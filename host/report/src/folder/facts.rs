@@ -1,5 +1,7 @@
 //! What a summary needs to know of a plan.
 
+use std::collections::BTreeMap;
+
 use crate::assessment::{Assessment, Later};
 use model::plugin::Kind;
 use model::session::History;
@@ -45,6 +47,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         reasoning: assessment.reasoning,
         scores: assessment.scores,
         unscored: assessment.unscored,
+        left_out: BTreeMap::new(),
         run_scores: assessment.run_scores,
         fleet: None,
         client: None,
@@ -69,6 +72,7 @@ pub(super) fn add_later(facts: &mut RunFacts, later: Vec<Later>) {
             }));
         facts.scores.extend(later.scores);
         facts.unscored.extend(later.unscored);
+        facts.left_out.extend(later.left_out);
         facts.run_scores.extend(later.run_scores);
         facts.scorer_errors += later.errors;
     }

@@ -4,6 +4,7 @@ use super::kept::without_secret_configs;
 use super::{ASSESSMENT, FolderError, RunFolder};
 use crate::agreed::Agreed;
 use crate::assessment::{Assessment, Later};
+use crate::judged::Judged;
 
 /// The scores that were given later.
 const SCORES: &str = "scores.json";
@@ -11,7 +12,18 @@ const SCORES: &str = "scores.json";
 /// How the answers agree with those of a baseline.
 const AGREEMENT: &str = "agreement.json";
 
+/// What a model said of the answers of other runs, in the folder of the judging.
+const JUDGEMENT: &str = "judgement.json";
+
 impl RunFolder {
+    /// Writes what a model said of the answers of other runs.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_judgement(&self, judged: &Judged) -> Result<(), FolderError> {
+        self.write_json(JUDGEMENT, judged)
+    }
+
     /// Writes how the run's answers agree with those of a baseline.
     ///
     /// # Errors

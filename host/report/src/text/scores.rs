@@ -92,7 +92,7 @@ fn table(
             group.count,
             group.mean.map_or("-".to_owned(), decimals),
             group.confidence.map_or("-".to_owned(), between),
-            unjudged.failed + unjudged.without_reference + unjudged.passed_over
+            unjudged.count()
         ));
     }
 }

@@ -215,6 +215,9 @@ pub struct RunFacts {
     /// Answers that a score's scorer failed on or was not asked about, by the index of the exchange, in order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unscored: BTreeMap<String, Vec<u64>>,
+    /// Answers that were not to have a score because only some were drawn for it, by the index of the exchange, in order.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, Vec<u64>>,
     /// Scores of the run as a whole by name. Values are finite.
     #[serde(default)]
     pub run_scores: BTreeMap<String, f64>,
@@ -265,6 +268,7 @@ impl From<Run> for RunFacts {
             reasoning: Column::default(),
             scores: BTreeMap::new(),
             unscored: BTreeMap::new(),
+            left_out: BTreeMap::new(),
             run_scores: BTreeMap::new(),
             unsent: 0,
             scorer_errors: 0,

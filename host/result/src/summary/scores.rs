@@ -89,6 +89,9 @@ pub struct Unjudged {
     /// The scorer failed on them, or was left out before them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: u64,
+    /// They were not drawn: only some of the answers were to be judged.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u64,
     /// Their samples have no reference, and the scorer gave them no score.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub without_reference: u64,
@@ -111,10 +114,16 @@ impl Unjudged {
         *self == Unjudged::default()
     }
 
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.failed + self.left_out + self.without_reference + self.passed_over
+    }
+
     /// How many, and why, in words; `None` if all were judged.
     pub fn words(&self) -> Option<String> {
         let parts = [
             (self.failed, "on which the scorer failed"),
+            (self.left_out, "that were not drawn"),
             (self.without_reference, "without a reference"),
             (self.passed_over, "that the scorer passed over"),
         ];
@@ -267,11 +276,17 @@ impl<'a> Gather<'a> {
             |turn| turn.to_string(),
         );
         let scores = facts.scores.iter().filter_map(|(name, column)| {
-            let failed = facts.unscored.get(name).map_or(&[][..], Vec::as_slice);
+            let listed = |lists: &'a BTreeMap<String, Vec<u64>>| {
+                lists.get(name).map_or(&[][..], Vec::as_slice)
+            };
+            let missing = Missing {
+                failed: listed(&facts.unscored),
+                left_out: listed(&facts.left_out),
+            };
             let is_share = column.iter().all(|(_, value)| value == 0.0 || value == 1.0);
             let judge = |places: &[usize]| {
                 let answers = places.iter().map(|place| &answers[*place]);
-                Judged::of(answers, column, failed, is_share)
+                Judged::of(answers, column, missing, is_share)
             };
             let groups = |groups: &[(Option<String>, Vec<usize>)]| match groups {
                 [] | [_] => Vec::new(),
@@ -323,6 +338,13 @@ fn keep_worst(worst: &mut Vec<Example>, (better, value): (Better, f64), exchange
     }
 }
 
+/// Why answers have no score, where that is known; numbers in order.
+#[derive(Clone, Copy)]
+struct Missing<'f> {
+    failed: &'f [u64],
+    left_out: &'f [u64],
+}
+
 /// What is known of the scores of some answers.
 struct Judged {
     mean: Option<Mean>,
@@ -337,7 +359,7 @@ impl Judged {
     fn of<'a>(
         answers: impl Iterator<Item = &'a Answer>,
         column: &Column<f64>,
-        failed: &[u64],
+        missing: Missing<'_>,
         is_share: bool,
     ) -> Self {
         let mut unjudged = Unjudged::default();
@@ -346,10 +368,12 @@ impl Judged {
         let mut count = 0;
         for answer in answers {
             let Some(value) = column.get(answer.index) else {
-                let why = match (failed.binary_search(&answer.index), answer.has_reference) {
-                    (Ok(_), _) => &mut unjudged.failed,
-                    (Err(_), false) => &mut unjudged.without_reference,
-                    (Err(_), true) => &mut unjudged.passed_over,
+                let is_in = |list: &[u64]| list.binary_search(&answer.index).is_ok();
+                let why = match answer.has_reference {
+                    _ if is_in(missing.failed) => &mut unjudged.failed,
+                    _ if is_in(missing.left_out) => &mut unjudged.left_out,
+                    false => &mut unjudged.without_reference,
+                    true => &mut unjudged.passed_over,
                 };
                 *why += 1;
                 continue;

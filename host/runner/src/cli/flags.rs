@@ -22,7 +22,7 @@ mod keys;
 mod settle;
 
 use familiar::Familiar;
-pub use keys::TargetKeys;
+pub use keys::{JudgeKeys, TargetKeys};
 
 use keys::Keys;
 

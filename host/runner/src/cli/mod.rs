@@ -14,6 +14,7 @@ pub mod flags;
 pub mod fleet;
 pub mod guide;
 pub mod interrupt;
+pub mod judge;
 pub mod lab;
 mod loads;
 pub mod mock;
@@ -91,6 +92,7 @@ enum Command {
     Demo(demo::Args),
     Report(report::Args),
     Score(score::Args),
+    Judge(Box<judge::Args>),
     Compare(compare::Args),
     Agreement(agreement::Args),
     Audit(audit::Args),
@@ -145,6 +147,7 @@ impl Cli {
             | Command::Demo(_)
             | Command::Plugin(_)
             | Command::Score(_)
+            | Command::Judge(_)
             | Command::Scenario(_),
         ) = &self.command
         {
@@ -162,6 +165,7 @@ impl Cli {
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
             Some(Command::Score(args)) => score::exec(&args),
+            Some(Command::Judge(args)) => judge::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),
             Some(Command::Agreement(args)) => agreement::exec(&args),
             Some(Command::Audit(args)) => audit::exec(&args),

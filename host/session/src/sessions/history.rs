@@ -40,6 +40,14 @@ pub struct Given {
 }
 
 impl Given {
+    /// An answer on record: its text, and its tool calls as pieces one after the other.
+    pub(crate) fn saying(output: &str, tool_calls: &str) -> Self {
+        Given {
+            answer: answer(output, tool_calls),
+            carry: None,
+        }
+    }
+
     /// The answer of an exchange, if it has one.
     pub fn of(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
         exchange.has_answer().then(|| Given {

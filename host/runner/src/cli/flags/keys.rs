@@ -1,5 +1,6 @@
 //! The flags that each stand for one key of a scenario, made from the keys' declarations.
 
+use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 use clap::builder::{FalseyValueParser, PossibleValuesParser};
@@ -59,28 +60,68 @@ impl Keys {
     }
 }
 
-/// Those of these flags that say which server is asked and how, for commands that make no run.
-#[derive(Clone, Debug, Default)]
-pub struct TargetKeys(Keys);
+/// Some of these flags, for commands that take no others.
+#[derive(Clone, Debug)]
+pub struct SomeKeys<W>(Keys, PhantomData<W>);
 
-/// The flags of [`TargetKeys`].
-const OF_TARGET: [&str; 8] = [
-    "model",
-    "api-key-env",
-    "header",
-    "http",
-    "ca-cert",
-    "insecure",
-    "connect-timeout",
-    "request-timeout",
-];
-
-fn of_target() -> impl Iterator<Item = &'static Flagged> {
-    let is_one = |flagged: &&Flagged| OF_TARGET.contains(&flagged.flag.long);
-    FLAGGED.iter().filter(is_one)
+/// Which they are.
+pub trait Which {
+    /// The names of the flags.
+    const FLAGS: &'static [&'static str];
 }
 
-impl TargetKeys {
+/// Those that say which server is asked and how, for commands that make no run.
+#[derive(Clone, Debug)]
+pub struct OfTarget;
+
+/// Those that say which model judges and how it is asked.
+#[derive(Clone, Debug)]
+pub struct OfJudge;
+
+/// The flags that say which server is asked.
+pub type TargetKeys = SomeKeys<OfTarget>;
+
+/// The flags that say which model judges.
+pub type JudgeKeys = SomeKeys<OfJudge>;
+
+impl Which for OfTarget {
+    const FLAGS: &'static [&'static str] = &[
+        "model",
+        "api-key-env",
+        "header",
+        "http",
+        "ca-cert",
+        "insecure",
+        "connect-timeout",
+        "request-timeout",
+    ];
+}
+
+impl Which for OfJudge {
+    const FLAGS: &'static [&'static str] = &[
+        "base-url",
+        "model",
+        "api-key-env",
+        "header",
+        "http",
+        "ca-cert",
+        "insecure",
+        "connect-timeout",
+        "request-timeout",
+        "max-concurrency",
+        "seed",
+        "temperature",
+        "output-tokens",
+        "extra-body",
+    ];
+}
+
+impl<W: Which> SomeKeys<W> {
+    fn flagged() -> impl Iterator<Item = &'static Flagged> {
+        let is_one = |flagged: &&Flagged| W::FLAGS.contains(&flagged.flag.long);
+        FLAGGED.iter().filter(is_one)
+    }
+
     /// The scenario that they describe.
     ///
     /// # Errors
@@ -114,9 +155,9 @@ impl TargetKeys {
     }
 }
 
-impl clap::Args for TargetKeys {
+impl<W: Which> clap::Args for SomeKeys<W> {
     fn augment_args(command: Command) -> Command {
-        command.args(of_target().map(Flagged::arg))
+        command.args(Self::flagged().map(Flagged::arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -124,10 +165,10 @@ impl clap::Args for TargetKeys {
     }
 }
 
-impl clap::FromArgMatches for TargetKeys {
+impl<W: Which> clap::FromArgMatches for SomeKeys<W> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = of_target().filter_map(|flagged| Some((flagged, flagged.given(matches)?)));
-        Ok(TargetKeys(Keys(given.collect())))
+        let given = Self::flagged().filter_map(|flagged| Some((flagged, flagged.given(matches)?)));
+        Ok(SomeKeys(Keys(given.collect()), PhantomData))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -45,6 +45,21 @@ fn assess(
     if interrupt.came() {
         return Ok(Exit::Interrupted as u8);
     }
+    answered(summary)?;
+    if let Some(Unjudged { failures, first }) = unjudged {
+        return Err(Failure::new(
+            Exit::Plugin,
+            format!("{failures} answers could not be scored; the first error: {first}"),
+        ));
+    }
+    judge(summary, output.strict)
+}
+
+/// Makes sure that a run has an answer.
+///
+/// # Errors
+/// If no request was made, or every one failed.
+pub(in crate::cli) fn answered(summary: &Summary) -> Result<(), Failure> {
     let requests = &summary.requests;
     if requests.total == 0 {
         return Err(Failure::new(
@@ -70,13 +85,7 @@ fn assess(
             ),
         ));
     }
-    if let Some(Unjudged { failures, first }) = unjudged {
-        return Err(Failure::new(
-            Exit::Plugin,
-            format!("{failures} answers could not be scored; the first error: {first}"),
-        ));
-    }
-    judge(summary, output.strict)
+    Ok(())
 }
 
 /// Whether the result is acceptable: not if the measurement is invalid and that matters, nor if a

@@ -1,0 +1,163 @@
+//! The verdicts of a judging, joined to the answers that they are about.
+
+use std::collections::BTreeMap;
+
+use model::exchange::{Exchange, Phase};
+use report::judged::Requests;
+use result::judged::Duel;
+use result::summary::Column;
+
+use super::answers::Answer;
+use super::rows::{Asking, Order};
+
+/// What came of the requests to a judge.
+#[derive(Debug, Default)]
+pub struct Verdicts {
+    /// How many, by what became of them.
+    pub requests: Requests,
+    /// Of the answers without a verdict, those that ended at their limit of tokens.
+    pub cut: u64,
+    /// The value of each verdict: a grade, or which answer was chosen.
+    found: BTreeMap<Asking, f64>,
+}
+
+impl Verdicts {
+    /// Of this many planned requests, with the scores that the scorer gave the judge's answers.
+    ///
+    /// # Errors
+    /// The first exchange that cannot be read.
+    pub fn of<X>(
+        planned: u64,
+        scores: Option<&Column<f64>>,
+        exchanges: impl Iterator<Item = Result<Exchange, X>>,
+    ) -> Result<Self, X> {
+        let mut verdicts = Verdicts::default();
+        for exchange in exchanges {
+            verdicts.add(&exchange?, scores);
+        }
+        let Requests {
+            with_verdict,
+            without_verdict,
+            failed,
+            ..
+        } = verdicts.requests;
+        verdicts.requests.planned = planned;
+        let seen = with_verdict + without_verdict + failed;
+        verdicts.requests.unsent = planned.saturating_sub(seen);
+        Ok(verdicts)
+    }
+
+    fn add(&mut self, exchange: &Exchange, scores: Option<&Column<f64>>) {
+        let asking = Asking::of_id(&exchange.sample.id);
+        let Some(asking) = asking.filter(|_| exchange.phase == Phase::Measure) else {
+            return;
+        };
+        let requests = &mut self.requests;
+        if !exchange.is_ok() {
+            requests.failed += 1;
+            let class = exchange.outcome.class();
+            *requests.failures.entry(class).or_default() += 1;
+            return;
+        }
+        match scores.and_then(|scores| scores.get(exchange.index)) {
+            Some(value) => {
+                requests.with_verdict += 1;
+                self.found.insert(asking, value);
+            }
+            None => {
+                requests.without_verdict += 1;
+                let ended = exchange.finish.as_deref();
+                self.cut += u64::from(matches!(ended, Some("length" | "max_tokens")));
+            }
+        }
+    }
+
+    /// The grades of each answer that has any, by the number of its request, in the order of the repeats.
+    pub fn grades(&self) -> BTreeMap<u64, Vec<f64>> {
+        let mut grades: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for (asking, grade) in &self.found {
+            grades.entry(asking.index).or_default().push(*grade);
+        }
+        grades
+    }
+
+    /// What was said of each pair.
+    pub fn duels(&self, answers: &[Answer], repeats: u32) -> Vec<Duel> {
+        let duel = |answer: &Answer| {
+            let choice = |repeat, order| {
+                let asking = Asking {
+                    index: answer.index,
+                    repeat,
+                    order,
+                };
+                self.found.get(&asking).copied()
+            };
+            let choices = (0..repeats).map(|repeat| {
+                [Order::RunFirst, Order::BaselineFirst].map(|order| choice(repeat, order))
+            });
+            Duel {
+                conversation: answer.conversation,
+                choices: choices.collect(),
+            }
+        };
+        answers.iter().map(duel).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::exchanges::{failed, reply};
+    use model::exchange::Class;
+    use model::exchange::Kind::{End, Text};
+
+    fn answer(index: u64, asking: Asking) -> Exchange {
+        let mut exchange = reply(index, 1000, &[(1050, Text, None, 3), (1060, End, None, 0)]);
+        exchange.sample.id = asking.id();
+        exchange
+    }
+
+    #[test]
+    fn verdicts_find_their_answers_whatever_the_order_of_the_records() {
+        let asking = |index, repeat, order| Asking {
+            index,
+            repeat,
+            order,
+        };
+        let mut cut = answer(3, asking(9, 1, Order::RunFirst));
+        cut.finish = Some("length".into());
+        let exchanges = [
+            answer(2, asking(9, 0, Order::BaselineFirst)),
+            answer(0, asking(9, 0, Order::RunFirst)),
+            cut,
+            failed(
+                answer(1, asking(9, 1, Order::BaselineFirst)),
+                Class::HttpStatus,
+                "503",
+            ),
+        ];
+        let scores: Column<f64> = [(0, 1.0), (2, 0.5)].into_iter().collect();
+        let read = exchanges.into_iter().map(Ok::<_, Infallible>);
+        let Ok(verdicts) = Verdicts::of(6, Some(&scores), read);
+        let requests = &verdicts.requests;
+        assert_eq!(
+            (requests.planned, requests.with_verdict, requests.unsent),
+            (6, 2, 2)
+        );
+        assert_eq!((requests.without_verdict, requests.failed), (1, 1));
+        assert_eq!(requests.failures[&Class::HttpStatus], 1);
+        assert_eq!(verdicts.cut, 1);
+        let of = Answer {
+            index: 9,
+            sample: answer(0, asking(9, 0, Order::Single)).sample,
+            conversation: None,
+            text: String::new(),
+            baseline: None,
+        };
+        let duels = verdicts.duels(&[of], 2);
+        assert_eq!(duels[0].choices, [[Some(1.0), Some(0.5)], [None, None]]);
+        assert_eq!(verdicts.grades()[&9], [1.0, 0.5]);
+    }
+}
