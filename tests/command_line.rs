@@ -13,6 +13,7 @@ mod familiar;
 mod fetch;
 mod help;
 mod hostile;
+mod judge;
 mod judged;
 mod numbers;
 mod plan;

@@ -181,6 +181,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         kept,
         unjudged,
         summary,
+        folder,
         ..
     } = made;
     match ended {
@@ -205,7 +206,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             Exit::Invalid,
             format!(
                 "no answer of the judge held a verdict; see what it said with `runner report {}`",
-                made.folder.path().display()
+                folder.path().display()
             ),
         )),
         _ => Ok(ExitCode::SUCCESS),

@@ -85,9 +85,13 @@ impl Questions {
                     Some(sample) => gathering.add(sample).map_err(broken)?,
                     None => gathering.finish(),
                 };
-                let Some(whole) = whole else { continue };
-                let end = self.session(whole, wanted, &answer, &mut found)?;
-                if end >= last {
+                if let Some(whole) = whole {
+                    let end = self.session(whole, wanted, &answer, &mut found)?;
+                    if end >= last {
+                        return Ok(found);
+                    }
+                }
+                if gathering.is_over() {
                     return Ok(found);
                 }
             }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::{Faults, Resolution, Source, ahead, config_json};
 use model::plugin::Kind;
 use model::timings::Timings;
-use plugins::PluginError;
 use plugins::dataset::Dataset;
 use plugins::sandbox::{Grants, LogBook};
 use reader::{ConfigTable, Located, Place, Problem};
@@ -108,14 +107,5 @@ impl Resolution<'_> {
         let problem = Problem::new(format!("{what} has changed since the run was made"));
         let help = "put back what the run was made with; its questions cannot be drawn again without it";
         self.faults.scenario.push(problem.help(help));
-    }
-}
-
-impl From<PluginError> for Faults {
-    /// What a plugin complains of, by itself.
-    fn from(error: PluginError) -> Self {
-        let mut faults = Faults::default();
-        faults.add(error, None);
-        faults
     }
 }

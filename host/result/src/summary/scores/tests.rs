@@ -98,22 +98,24 @@ fn what_was_not_judged_is_counted_by_why() {
     run[1].sample.reference = None;
     run[7] = failed(run[7].clone(), Class::Truncated, "cut off");
     let mut facts = facts();
-    let column: Column<f64> = [(0, 1.0), (4, 0.0), (5, 1.0), (6, 1.0)].into();
+    let column: Column<f64> = [(0, 1.0), (4, 0.0), (5, 1.0)].into();
     facts.scores.insert("exact-match".into(), column);
     facts.unscored.insert("exact-match".into(), vec![2]);
+    facts.left_out.insert("exact-match".into(), vec![6]);
     let score = &Summary::of(&facts, &run).scores["exact-match"];
     let wanted = Unjudged {
         failed: 1,
+        left_out: 1,
         without_reference: 1,
         passed_over: 1,
     };
-    assert_eq!((score.count, score.unjudged), (4, wanted));
-    assert_eq!(score.by_class[0].unjudged, wanted);
+    assert_eq!((score.count, score.unjudged), (3, wanted));
+    assert_eq!((wanted.count(), score.by_class[1].unjudged.left_out), (4, 1));
     assert_eq!(score.by_class[0].count, 1);
     assert_eq!(score.by_turn[3].mean, None, "nothing of it was judged");
     assert_eq!(
         score.unjudged.words().unwrap(),
-        "1 on which the scorer failed, 1 without a reference, 1 that the scorer passed over"
+        "1 on which the scorer failed, 1 that were not drawn, 1 without a reference, 1 that the scorer passed over"
     );
 }
 
