@@ -16,7 +16,7 @@ const CHOOSE: &str = "{answer_b}? [[{answer_a}]]";
 
 /// A mock engine that repeats what it is asked.
 fn echo(flags: &[&str]) -> Mock {
-    Mock::start(&[&["--ttft", "1ms", "--itl", "0ms", "--echo"], flags].concat())
+    Mock::start(&[&["--itl", "0ms", "--echo"], flags].concat())
 }
 
 /// Makes a run that is answered with these texts, in a folder of its own, with references that are right for some.
@@ -26,9 +26,9 @@ fn answered(folder: &Path, name: &str, answers: &[&str], right: &[&str]) -> Stri
             true => answer,
             false => "another",
         };
+        let class = ["easy", "hard"][index % 2];
         let row = json!({
-            "id": format!("s{index}"), "prompt": answer, "reference": reference,
-            "class": ["easy", "hard"][index % 2],
+            "id": format!("s{index}"), "prompt": answer, "reference": reference, "class": class,
         });
         format!("{row}\n")
     });
@@ -140,10 +140,16 @@ fn grades_stand_beside_the_scores_of_the_run() {
         (&8.0.into(), &3.0.into())
     );
     let cost = &found["cost"];
-    assert_eq!((&cost["requests"], &cost["uncounted"]), (&24.into(), &0.into()));
+    assert_eq!(
+        (&cost["requests"], &cost["uncounted"]),
+        (&24.into(), &0.into())
+    );
     let tokens = |of: &str| cost[of].as_u64().unwrap() as f64;
     let wanted = (tokens("input-tokens") + 2.0 * tokens("output-tokens")) / 1e6;
-    assert!((cost["total"].as_f64().unwrap() - wanted).abs() < 1e-12, "{cost:#}");
+    assert!(
+        (cost["total"].as_f64().unwrap() - wanted).abs() < 1e-12,
+        "{cost:#}"
+    );
     assert!(tokens("output-tokens") > 20.0, "{cost:#}");
 
     // The run has them from now on, with who gave them.
@@ -156,23 +162,34 @@ fn grades_stand_beside_the_scores_of_the_run() {
     assert_eq!(digest.len(), 64, "{digest}");
     let shown = run(runner().args(["report", &run_of]).current_dir(at)).with_code(0);
     assert!(
-        shown.stdout.contains("judge.grade (mean of 10):                5.5000"),
+        shown
+            .stdout
+            .contains("judge.grade (mean of 10):                5.5000"),
         "{}",
         shown.stdout
     );
     // The judging is a run of its own.
-    let folders = std::fs::read_dir(&saved).unwrap().map(|entry| entry.unwrap().path());
+    let folders = std::fs::read_dir(&saved)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let of_judge: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
     let [of_judge] = of_judge.as_slice() else {
         panic!("{of_judge:?}")
     };
     let shown = run(runner().arg("report").arg(of_judge).current_dir(at)).with_code(0);
-    assert!(shown.stdout.contains("grade (mean of 20):"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("grade (mean of 20):"),
+        "{}",
+        shown.stdout
+    );
 
     // A second judging takes another name, and a text says the same.
     let line = [&run_of, "--base-url", &judge.url, "--rubric", file];
     let again = judged(at, &line).with_code(0);
-    assert!(again.stderr.contains("the new one is `judge.grade.2`"), "{again:#?}");
+    assert!(
+        again.stderr.contains("the new one is `judge.grade.2`"),
+        "{again:#?}"
+    );
     for part in [
         "judge.grade.2 (1-10, mean of 10):        5.5000",
         "  not judged:                            2 on which the scorer failed",
@@ -272,7 +289,12 @@ fn requests_that_fail_are_counted_and_are_no_grades() {
     assert!(ended.stderr.contains("every request failed"), "{ended:#?}");
     let silent = Mock::start(&["--answer", "Well."]);
     let ended = line_of(&silent.url).with_code(7);
-    assert!(ended.stderr.contains("no answer of the judge held a verdict"), "{ended:#?}");
+    assert!(
+        ended
+            .stderr
+            .contains("no answer of the judge held a verdict"),
+        "{ended:#?}"
+    );
     let after = std::fs::read(Path::new(&run_of).join("scores.json")).unwrap();
     assert_eq!(before, after, "what says nothing adds no score");
 }
@@ -292,7 +314,11 @@ fn what_cannot_be_judged_is_refused_and_leaves_nothing() {
         assert_eq!((left, &*ended.stdout), (0, ""), "{ended:#?}");
     };
     refused(&[&run_of, "--base-url", nowhere], 5, &["127.0.0.1:9"]);
-    refused(&[".", "--base-url", nowhere], 3, &["is `.` the folder of a run?"]);
+    refused(
+        &[".", "--base-url", nowhere],
+        3,
+        &["is `.` the folder of a run?"],
+    );
     let wrong = rubric(at, "wrong.txt", "Grade {anser}\nas {answer_a}.\n");
     refused(
         &[&run_of, "--base-url", nowhere, "--rubric", wrong],
@@ -313,13 +339,25 @@ fn what_cannot_be_judged_is_refused_and_leaves_nothing() {
     let apart = [&run_of, "--baseline", &other, "--base-url", nowhere];
     refused(&apart, 3, &["no sample was answered in both"]);
     let silent = Mock::start(&["--fault", "kind = \"http-error\", status = 500"]);
-    let line = words("run --backend openai-chat --num-prompts 2 --warmup-requests 0 --output-dir failed");
-    let failed = run(runner().args(line).args(["--base-url", &silent.url]).current_dir(at));
+    let line =
+        words("run --backend openai-chat --num-prompts 2 --warmup-requests 0 --output-dir failed");
+    let failed = run(runner()
+        .args(line)
+        .args(["--base-url", &silent.url])
+        .current_dir(at));
     failed.with_code(5);
     let failed = only(&at.join("failed"));
-    refused(&[&failed, "--base-url", nowhere], 3, &["has no answer to judge"]);
+    refused(
+        &[&failed, "--base-url", nowhere],
+        3,
+        &["has no answer to judge"],
+    );
     // The questions would be others.
-    std::fs::write(at.join("runs.jsonl"), "{\"id\": \"s0\", \"prompt\": \"?\"}\n").unwrap();
+    std::fs::write(
+        at.join("runs.jsonl"),
+        "{\"id\": \"s0\", \"prompt\": \"?\"}\n",
+    )
+    .unwrap();
     refused(
         &[&run_of, "--base-url", nowhere],
         3,
@@ -345,7 +383,9 @@ fn the_judge_sees_the_conversation_and_a_part_of_the_answers() {
     judged(at, &line).with_code(0);
     let prompts = |folder: &str| {
         let text = std::fs::read_to_string(Path::new(folder).join("prompts.jsonl")).unwrap();
-        let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let rows = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
         rows.map(|row| row["prompt"].as_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
@@ -365,14 +405,21 @@ fn the_judge_sees_the_conversation_and_a_part_of_the_answers() {
         (&found["answers"]["judged"], &found["answers"]["left-out"]),
         (&1.into(), &1.into())
     );
-    assert_eq!(found["grades"]["score"]["unjudged"]["left-out"], 1, "{found:#}");
+    assert_eq!(
+        found["grades"]["score"]["unjudged"]["left-out"], 1,
+        "{found:#}"
+    );
     std::fs::remove_dir_all(at.join("judged")).unwrap();
-    // The rubrics that ship, with and without a reference.
+    // The rubrics that ship, with a reference (here the answer on record) and without one.
     judged(at, &[&run_of, "--base-url", &judge.url]).with_code(7);
-    let shown = prompts(&only(&at.join("judged"))).remove(0);
-    assert!(shown.contains("[The Start of the Assistant's Answer]\n2\n"), "{shown}");
-    assert!(shown.contains("from 1 (worst) to 10 (best)"), "{shown}");
-    assert!(!shown.contains("Reference"), "{shown}");
+    let shown = prompts(&only(&at.join("judged")));
+    for (shown, answer, is_referring) in [(&shown[0], "2", true), (&shown[1], "4", false)] {
+        let marked = format!("[The Start of the Assistant's Answer]\n{answer}\n[The End");
+        assert!(shown.contains(&marked), "{shown}");
+        assert!(shown.contains("from 1 (worst) to 10 (best)"), "{shown}");
+        let reference = "[The Start of the Reference Answer]\nrecorded\n";
+        assert_eq!(shown.contains(reference), is_referring, "{shown}");
+    }
 }
 
 #[test]
@@ -422,7 +469,15 @@ fn the_key_of_the_judge_is_nowhere() {
     let run_of = answered(at, "runs", &["1", "2"], &[]);
     let file = rubric(at, "mine.txt", GRADE);
     let judge = echo(&["--api-key", KEY]);
-    let line = [&run_of, "--base-url", &judge.url, "--rubric", file, "-o", "judged"];
+    let line = [
+        &run_of,
+        "--base-url",
+        &judge.url,
+        "--rubric",
+        file,
+        "-o",
+        "judged",
+    ];
     let refused = run(runner().arg("judge").args(line).current_dir(at));
     refused.with_code(5);
     let mut command = runner();

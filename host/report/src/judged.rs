@@ -382,7 +382,10 @@ fn preferred(block: &mut Block, preference: &Preference) {
     let Preference {
         wins, ties, losses, ..
     } = preference;
-    block.line("Wins / ties / losses of the run:", format!("{wins} / {ties} / {losses}"));
+    block.line(
+        "Wins / ties / losses of the run:",
+        format!("{wins} / {ties} / {losses}"),
+    );
     block.count("  without a verdict in both orders:", preference.unjudged);
     if let Some(rate) = preference.win_rate {
         block.line("Win rate, ties as half (%):", percent(rate));
@@ -394,7 +397,12 @@ fn preferred(block: &mut Block, preference: &Preference) {
         block.line("  sign test, p:", decimals(probability));
     }
     if let Some(share) = preference.consistent_share {
-        let of = format!("{} ({} of {})", percent(share), preference.consistent, preference.pairs);
+        let of = format!(
+            "{} ({} of {})",
+            percent(share),
+            preference.consistent,
+            preference.pairs
+        );
         block.line("Pairs both orders agree on (%):", of);
     }
     if let Some(share) = preference.first_share {

@@ -107,7 +107,9 @@ impl Against {
         let all: Vec<f64> = both.iter().map(|(grade, _)| *grade).collect();
         let centre = mean(&all).unwrap_or_default();
         let deviation = (all.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / n).sqrt();
-        let apart = right_mean.zip(wrong_mean).map(|(right, wrong)| right - wrong);
+        let apart = right_mean
+            .zip(wrong_mean)
+            .map(|(right, wrong)| right - wrong);
         let correlation = apart
             .filter(|_| deviation > 0.0)
             .map(|apart| (apart / deviation * (n1 * n0).sqrt() / n).clamp(-1.0, 1.0));

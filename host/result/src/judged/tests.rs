@@ -54,7 +54,10 @@ fn what_cannot_be_said_of_grades_is_absent() {
     assert_eq!((equal.correlation, equal.concordance), (None, Some(0.5)));
     // No share, and no answer that has both.
     assert_eq!(Against::of(&grades, &column(&[0.5, 1.0])), None);
-    assert_eq!(Against::of(&grades, &[(7, 1.0)].into_iter().collect()), None);
+    assert_eq!(
+        Against::of(&grades, &[(7, 1.0)].into_iter().collect()),
+        None
+    );
 }
 
 fn duel(choices: &[[f64; 2]]) -> Duel {
@@ -146,6 +149,9 @@ fn turns_of_one_conversation_are_worth_fewer_samples() {
 #[test]
 fn nothing_gives_nothing() {
     let found = Preference::of(&[]);
-    assert_eq!((found.samples, found.win_rate, found.confidence), (0, None, None));
+    assert_eq!(
+        (found.samples, found.win_rate, found.confidence),
+        (0, None, None)
+    );
     assert_eq!((found.probability, found.first_share), (None, None));
 }

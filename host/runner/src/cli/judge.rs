@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
 
-use self::before::{Bench, Before};
+use self::before::{Before, Bench};
 use self::found::found;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
@@ -78,6 +78,7 @@ pub struct Args {
         value_name = "LOW-HIGH",
         env = "RUNNER_SCALE",
         default_value = "1-10",
+        conflicts_with = "baseline",
         help_heading = "Judging"
     )]
     scale: Scale,

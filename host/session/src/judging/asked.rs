@@ -162,10 +162,9 @@ fn text(prompt: &Prompt) -> Option<String> {
                 Some(shown.collect::<Vec<_>>().join("\n\n"))
             }
         },
-        Prompt::Tokens(_)
-        | Prompt::Continuation(_)
-        | Prompt::Embedding(_)
-        | Prompt::Ranking(_) => None,
+        Prompt::Tokens(_) | Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {
+            None
+        }
     }
 }
 

@@ -105,7 +105,8 @@ impl Resolution<'_> {
     /// Notes that something is not what it was when the run was made, so that other samples would come of it.
     fn changed(&mut self, what: &str) {
         let problem = Problem::new(format!("{what} has changed since the run was made"));
-        let help = "put back what the run was made with; its questions cannot be drawn again without it";
+        let help =
+            "put back what the run was made with; its questions cannot be drawn again without it";
         self.faults.scenario.push(problem.help(help));
     }
 }

@@ -153,7 +153,9 @@ fn number(text: &str, highest: f64) -> Option<f64> {
         let text = text.trim();
         let digits = text.strip_prefix('-').unwrap_or(text);
         let is_plain = digits.starts_with(|c: char| c.is_ascii_digit())
-            && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            && digits
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.');
         is_plain.then(|| text.parse::<f64>().ok()).flatten()
     };
     match text.split_once('/') {

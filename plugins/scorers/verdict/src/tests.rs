@@ -70,7 +70,10 @@ fn choices_are_letters_in_brackets_and_the_last_counts() {
         ("My final verdict is: [[B]].", Some(0.0)),
         ("[[C]]", Some(0.5)),
         ("[[a]]", Some(1.0)),
-        ("\"[[A]]\" if A is better, \"[[B]]\" if B is. [[B]]", Some(0.0)),
+        (
+            "\"[[A]]\" if A is better, \"[[B]]\" if B is. [[B]]",
+            Some(0.0),
+        ),
         ("[[B]] and so [[Tie]]", Some(0.0)),
         ("A", None),
         ("[A]", None),

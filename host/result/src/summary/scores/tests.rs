@@ -110,7 +110,10 @@ fn what_was_not_judged_is_counted_by_why() {
         passed_over: 1,
     };
     assert_eq!((score.count, score.unjudged), (3, wanted));
-    assert_eq!((wanted.count(), score.by_class[1].unjudged.left_out), (4, 1));
+    assert_eq!(
+        (wanted.count(), score.by_class[1].unjudged.left_out),
+        (4, 1)
+    );
     assert_eq!(score.by_class[0].count, 1);
     assert_eq!(score.by_turn[3].mean, None, "nothing of it was judged");
     assert_eq!(

@@ -51,7 +51,10 @@ pub(super) fn found(
     let judged = Judged {
         at,
         run: before.folder.path().display().to_string(),
-        baseline: args.baseline.as_ref().map(|path| path.display().to_string()),
+        baseline: args
+            .baseline
+            .as_ref()
+            .map(|path| path.display().to_string()),
         cautions: cautions(before, made, &verdicts, interrupted),
         judge,
         interrupted,
