@@ -184,7 +184,8 @@ fn grades_stand_beside_the_scores_of_the_run() {
     );
 
     // A second judging takes another name, and a text says the same.
-    let line = [&run_of, "--base-url", &judge.url, "--rubric", file];
+    let vllm = ["--backend", "vllm", "--rubric", file];
+    let line = [&[&*run_of, "--base-url", &judge.url], &vllm[..]].concat();
     let again = judged(at, &line).with_code(0);
     assert!(
         again.stderr.contains("the new one is `judge.grade.2`"),

@@ -43,15 +43,16 @@ use session::{Faults, Measured, Source, Variables, resolve};
 /// instructions in them, but no rubric prevents it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner judge runs/20260102-030405-qa --base-url http://127.0.0.1:8001            grades from 1 to 10\n  \
-        runner judge runs/fp8 --baseline runs/bf16 --base-url https://api.example --model large   which run is better?\n  \
-        runner judge runs/qa --base-url http://judge:8000 --sample 200 --repeat 3        200 answers, each three times\n  \
-        runner judge runs/qa --base-url http://judge:8000 --rubric tone.txt --scale 0-5  a rubric of your own\n\n\
-        A rubric is a text with places in braces: {question}, {answer}, {reference}, {lowest} and {highest} for grades,\n\
-        {question}, {answer_a}, {answer_b} and {reference} for pairs. It has to ask for the verdict as [[7]], or as [[A]],\n\
-        [[B]] or [[C]] for a tie. Verdicts are read by scorers/verdict.wasm.\n\n\
-        Exit codes: 0 done, 2 command line, 3 a run or the rubric cannot be used, 4 plugin, 5 the judge is not reachable or\n  \
-        every request failed, 7 no answer of the judge held a verdict, 130 interrupted (what was said is saved)")]
+        runner judge runs/qa --base-url http://127.0.0.1:8001                grades from 1 to 10\n  \
+        runner judge runs/fp8 --baseline runs/bf16 --base-url http://judge:8000   which is better?\n  \
+        runner judge runs/qa --base-url https://api.example --model large --sample 200 --repeat 3\n  \
+        runner judge runs/qa --base-url http://judge:8000 --rubric tone.txt --scale 0-5\n\n\
+        A rubric is a text with places in braces. For grades: {question}, {answer}, {reference},\n\
+        {lowest}, {highest}. For pairs: {question}, {answer_a}, {answer_b}, {reference}. It has to ask\n\
+        for the verdict as [[7]], or as [[A]], [[B]] or [[C]] for a tie.\n\n\
+        Exit codes: 0 done, 2 command line, 3 a run or the rubric cannot be used, 4 plugin,\n  \
+        5 the judge is not reachable or every request failed,\n  \
+        7 no answer of the judge held a verdict, 130 interrupted (what was said is saved)")]
 pub struct Args {
     /// The run's folder
     #[arg(value_name = "RUN")]
@@ -96,7 +97,7 @@ pub struct Args {
         help_heading = "Judging"
     )]
     price_per_million: Option<TokenPrice>,
-    /// The backend that asks the judge: a name as in `runner run`, or a component [default: openai, its chat route]
+    /// The backend that asks the judge, by its chat route: a name as in `runner run`, or a component [default: openai]
     #[arg(
         long,
         value_name = "NAME",
@@ -247,7 +248,12 @@ impl Args {
                 (None, false) => backends::file(name),
             };
             scenario.backend.plugin = Some(Located::flag("--backend", plugin));
-            if let Some(route) = alias.and_then(|alias| alias.route) {
+            // A judge is asked in conversations, whatever a benchmark of its engine would ask.
+            let route = match alias {
+                Some(alias) => alias.route,
+                None => backends::chat_route(name),
+            };
+            if let Some(route) = route {
                 let route = Located::flag("--backend", route.into());
                 scenario.backend.config.set("route", route);
             }

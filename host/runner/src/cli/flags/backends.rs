@@ -229,6 +229,12 @@ pub fn file(plugin: &str) -> String {
     format!("backends/{plugin}.wasm")
 }
 
+/// What `route` is in a shipped backend's configuration for conversations, where it has several routes.
+pub fn chat_route(plugin: &str) -> Option<&'static str> {
+    let is_chat = |route: &&Route| route.plugin == plugin && route.route == Some("chat");
+    ROUTES.iter().find(is_chat).and_then(|route| route.route)
+}
+
 /// The port where a backend's engine listens by default.
 pub fn port(plugin: &str) -> Option<u16> {
     PORTS
@@ -334,6 +340,17 @@ mod tests {
         let triton = triton.unwrap_or_else(|words| panic!("{words}"));
         assert_eq!(triton.model.as_deref(), Some("ensemble"));
         assert_eq!((triton.route, &*triton.before), (Some("generate"), ""));
+    }
+
+    #[test]
+    fn conversations_have_a_route_where_there_are_several() {
+        for (plugin, route) in [
+            ("vllm", Some("chat")),
+            ("ollama", Some("chat")),
+            ("anthropic", None),
+        ] {
+            assert_eq!(chat_route(plugin), route, "{plugin}");
+        }
     }
 
     #[test]
