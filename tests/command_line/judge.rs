@@ -485,7 +485,7 @@ fn the_key_of_the_judge_is_nowhere() {
     command.arg("judge").args(line).env("OPENAI_API_KEY", KEY);
     let ended = run(command.current_dir(at)).with_code(0);
     assert!(!ended.stdout.contains(KEY) && !ended.stderr.contains(KEY));
-    let mut folders = vec![at.join("judged"), PathBuf::from(at.join(&run_of))];
+    let mut folders = vec![at.join("judged"), at.join(&run_of)];
     let mut files = 0;
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
