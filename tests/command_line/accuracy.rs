@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::process::{Ended, Mock, run, runner};
+use crate::support::process::{Ended, Mock, run, runner, words};
 
 /// Seven questions, of which five are answered rightly with `yes`.
 const QUESTIONS: &str = r#"{"question": "Is 0 a number?", "right": "yes"}
@@ -129,5 +129,9 @@ fn what_has_no_accuracy_is_told_before_anything_is_sent() {
         let ended = ended.with_code(2);
         assert!(ended.stderr.contains(told), "{ended:#?}");
     }
+    let searched = words("search asked.toml --preset mlperf-accuracy --start 1");
+    let ended = run(runner().args(searched).current_dir(folder.path())).with_code(2);
+    let told = "runner run --preset mlperf-accuracy";
+    assert!(ended.stderr.contains(told), "{ended:#?}");
     assert!(!folder.path().join("runs").exists());
 }

@@ -5,7 +5,8 @@ use reader::Located;
 use scenario::plan::PlannedTokenizer;
 use tokenizer::Tokenizer;
 
-use crate::resolve::{Source, Variables, tokenizer_of};
+use crate::resolve::tokens::tokenizer_of;
+use crate::resolve::{Source, Variables};
 
 /// Cuts texts into tokens.
 pub struct Cutter(Tokenizer);

@@ -15,7 +15,7 @@ mod options;
 mod remarks;
 mod source;
 mod targets;
-mod tokens;
+pub(crate) mod tokens;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -35,7 +35,6 @@ pub(crate) use again::again;
 pub(crate) use alone::{Alone, alone};
 pub use judges::{Judges, judges};
 pub use source::{Shipped, Source, Variables};
-pub(crate) use tokens::tokenizer_of;
 
 use crate::draft::{Draft, DraftTarget};
 use crate::run::Parts;

@@ -14,6 +14,7 @@ use session::{Faults, Source};
 
 use super::failure::{Exit, Failure};
 use super::print::tell;
+use super::run::accuracy;
 
 /// What messages and records say that set these values.
 const SETTER: &str = "--preset";
@@ -59,7 +60,13 @@ pub(super) fn told(preset: &Preset, source: Source) -> Result<Source, Failure> {
 /// # Errors
 /// That there is none.
 pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
-    Preset::find(name).map_err(|words| Failure::new(Exit::CommandLine, words))
+    Preset::find(name).map_err(|words| {
+        let words = match name == accuracy::NAME {
+            true => format!("`{name}` is the preset of a run: use `runner run --preset {name}`"),
+            false => words,
+        };
+        Failure::new(Exit::CommandLine, words)
+    })
 }
 
 /// Whether the samples come from the shipped dataset for recorded traffic.

@@ -1,6 +1,6 @@
 //! `runner run`: resolves every scenario, then measures one after the other.
 
-mod accuracy;
+pub(super) mod accuracy;
 pub(super) mod conclude;
 
 use std::collections::BTreeSet;

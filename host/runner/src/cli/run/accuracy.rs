@@ -23,7 +23,7 @@ use crate::cli::sources::sources;
 use report::folder::RunFolder;
 
 /// The preset's name.
-const NAME: &str = "mlperf-accuracy";
+pub(in crate::cli) const NAME: &str = "mlperf-accuracy";
 /// What messages and records say that set the length of the first run.
 const SETTER: &str = "--preset";
 const SOURCE: &str =
