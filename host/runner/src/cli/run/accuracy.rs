@@ -5,7 +5,7 @@
 //! at `b66003e`). Its compliance test TEST01 asks whether answers in the second are those of the first; here the answers
 //! of both runs are compared. What a run is belongs to `session`, what the agreement says to `report`.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use load::pace::Signal;
@@ -185,7 +185,7 @@ fn answers(summary: &Summary) -> u64 {
 }
 
 /// Compares the answers of both modes, and keeps that with the run that measured speed.
-fn compare(judged: &PathBuf, timed: &PathBuf, output: &Output) -> Result<(), Failure> {
+fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> {
     let agreed = match agreed(timed, judged, &[]) {
         Ok(agreed) => agreed,
         Err(failure) => {
