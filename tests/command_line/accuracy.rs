@@ -1,19 +1,21 @@
 //! The accuracy mode from the command line: the whole data set once, judged, and then the speed of the same plan.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use report::folder::RunFolder;
 use serde_json::Value;
 
 use crate::support::process::{Ended, Mock, run, runner, words};
 
 /// Seven questions, of which five are answered rightly with `yes`.
-const QUESTIONS: &str = r#"{"question": "Is 0 a number?", "right": "yes"}
-{"question": "Is 1 a number?", "right": "yes"}
-{"question": "Is 2 a letter?", "right": "nay"}
-{"question": "Is 3 a number?", "right": "yes"}
-{"question": "Is 4 a number?", "right": "yes"}
-{"question": "Is 5 a letter?", "right": "nay"}
-{"question": "Is 6 a number?", "right": "yes"}
+const QUESTIONS: &str = r#"{"name": "q0", "question": "Is 0 a number?", "right": "yes"}
+{"name": "q1", "question": "Is 1 a number?", "right": "yes"}
+{"name": "q2", "question": "Is 2 a letter?", "right": "nay"}
+{"name": "q3", "question": "Is 3 a number?", "right": "yes"}
+{"name": "q4", "question": "Is 4 a number?", "right": "yes"}
+{"name": "q5", "question": "Is 5 a letter?", "right": "nay"}
+{"name": "q6", "question": "Is 6 a number?", "right": "yes"}
 "#;
 
 /// The speed run repeats the file, which is shorter.
@@ -21,7 +23,7 @@ const SCENARIO: &str = r#"[backend]
 plugin = "backends/vllm.wasm"
 [dataset]
 plugin = "datasets/custom.wasm"
-config = { columns = { prompt = "question", reference = "right" }, output-len = 3, repeat = true }
+config = { columns = { id = "name", prompt = "question", reference = "right" }, output-len = 3, repeat = true }
 files = { data = "questions.jsonl" }
 [[scorers]]
 plugin = "scorers/exact-match.wasm"
@@ -66,23 +68,47 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
         assert!(ended.stderr.contains(part), "no {part} in {ended:#?}");
     }
     assert!(!ended.stderr.contains("warning"), "{ended:#?}");
-    let [(_, accuracy), (speed_folder, speed)] = &results(folder.path())[..] else {
+    let [(judged_folder, accuracy), (speed_folder, speed)] = &results(folder.path())[..] else {
         panic!("{ended:#?}");
     };
     assert_eq!(accuracy["requests"]["successful"], 7, "{accuracy:#}");
     assert_eq!(speed["requests"]["successful"], 20, "{speed:#}");
+    let exchanges = RunFolder::at(judged_folder).exchanges().unwrap();
+    let ids: BTreeSet<&str> = exchanges.iter().map(|own| own.sample.id.as_str()).collect();
+    let all: BTreeSet<String> = (0..7).map(|number| format!("q{number}")).collect();
+    assert!(
+        ids.iter().copied().eq(all.iter().map(String::as_str)),
+        "{ids:?}"
+    );
+    assert_eq!(exchanges.len(), 7);
     let score = accuracy["scores"]["exact-match"]["mean"].as_f64().unwrap();
     assert!((score - 5.0 / 7.0).abs() < 1e-9, "{accuracy:#}");
     // That the answers are those of the first run is on record with the second.
     let agreed = std::fs::read(speed_folder.join("agreement.json")).unwrap();
     let agreed: Value = serde_json::from_slice(&agreed).unwrap();
-    assert_eq!(agreed["answers"]["samples"], 7, "{agreed:#}");
-    assert_eq!(agreed["answers"]["identical"], 7, "{agreed:#}");
+    // The warm-up of the second took one.
+    assert_eq!(agreed["answers"]["samples"], 6, "{agreed:#}");
+    assert_eq!(agreed["answers"]["identical"], 6, "{agreed:#}");
     assert!(
         ended
             .stdout
             .contains("Identical answers (%):                   100.00")
     );
+}
+
+#[test]
+fn answers_to_other_questions_of_one_name_are_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let unnamed = SCENARIO.replace("id = \"name\", ", "");
+    std::fs::write(folder.path().join("asked.toml"), unnamed).unwrap();
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "yes"]);
+    let ended = in_folder(folder.path(), &[], Some(&mock)).with_code(0);
+    let told = "samples of one name were other requests";
+    assert!(ended.stderr.contains(told), "{ended:#?}");
+    let [_, (speed_folder, _)] = &results(folder.path())[..] else {
+        panic!("{ended:#?}");
+    };
+    assert!(!speed_folder.join("agreement.json").exists());
 }
 
 #[test]

@@ -5,10 +5,12 @@
 //! at `b66003e`). Its compliance test TEST01 asks whether answers in the second are those of the first; here the answers
 //! of both runs are compared. What a run is belongs to `session`, what the agreement says to `report`.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
 
 use load::pace::Signal;
+use model::exchange::Phase;
 use reader::{Located, Problem};
 use result::summary::Summary;
 use session::resolve::extent::{Extent, MOST};
@@ -160,6 +162,8 @@ fn modes(
     load.requests = Some(Located::flag(SETTER, samples));
     load.sessions = None;
     load.duration = None;
+    // A data set that is read once gives up samples for requests that are not measured.
+    load.warmup = Some(Located::flag(SETTER, 0));
     let accuracy = resolve(&source)?;
     Ok(Some(Modes {
         samples,
@@ -184,8 +188,37 @@ fn answers(summary: &Summary) -> u64 {
     summary.requests.successful
 }
 
+/// Whether samples of one name were the same requests in both runs. A dataset that numbers its samples as it draws them
+/// gives them other names where a warm-up took some first.
+fn are_named_alike(judged: &RunFolder, timed: &RunFolder) -> Result<bool, Failure> {
+    let mut sent = HashMap::new();
+    for exchange in judged.read()? {
+        let exchange = exchange?;
+        if exchange.phase == Phase::Measure {
+            let sample = exchange.sample;
+            sent.insert(sample.id, sample.request_digest);
+        }
+    }
+    for exchange in timed.read()? {
+        let exchange = exchange?;
+        let other = sent.get(&exchange.sample.id);
+        if exchange.phase == Phase::Measure
+            && other.is_some_and(|other| *other != exchange.sample.request_digest)
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Compares the answers of both modes, and keeps that with the run that measured speed.
 fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> {
+    if !are_named_alike(&RunFolder::at(judged), &RunFolder::at(timed))? {
+        tell(
+            "note: the answers of both runs are not compared, because samples of one name were other requests; where the warm-up takes samples of the data set, name them by a column (for `custom`: columns.id), or set load.warmup = 0",
+        );
+        return Ok(());
+    }
     let agreed = match agreed(timed, judged, &[]) {
         Ok(agreed) => agreed,
         Err(failure) => {
