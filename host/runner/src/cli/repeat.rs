@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::print::{json, tell, write_stdout};
-use super::run::{Args, Round, measure};
+use super::run::{Args, Round, failed, measure};
 use super::sources::sources;
 use report::repeat::{Repeat, repeats};
 use result::summary::Summary;
@@ -73,12 +73,9 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
                 measure(resolved, &args.output, &watching, interrupt, &mut round)
             });
             scenario.summaries.extend(round.summary);
-            let code = match code {
-                Ok(0) => continue,
-                Ok(code) => ExitCode::from(code),
-                Err(failure) => failure.report(),
-            };
-            first_failure.get_or_insert(code);
+            if let Some(code) = failed(code) {
+                first_failure.get_or_insert(code);
+            }
         }
     }
     for scenario in &scenarios {

@@ -175,23 +175,29 @@ pub(crate) fn measure_all(
         if several {
             tell(format_args!("== {} ==", resolved.draft.name));
         }
-        let code = match measure(
+        let code = measure(
             resolved,
             output,
             &watching,
             interrupt,
             &mut Round::default(),
-        ) {
-            Ok(0) => continue,
-            Ok(code) => ExitCode::from(code),
-            Err(failure) => failure.report(),
-        };
+        );
+        let Some(code) = failed(code) else { continue };
         first_failure.get_or_insert(code);
         if interrupt.came() {
             break;
         }
     }
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Reports why a run failed; its code, if it did.
+pub(super) fn failed(code: Result<u8, Failure>) -> Option<ExitCode> {
+    match code {
+        Ok(0) => None,
+        Ok(code) => Some(ExitCode::from(code)),
+        Err(failure) => Some(failure.report()),
+    }
 }
 
 /// One of several repeats, or a run by itself.

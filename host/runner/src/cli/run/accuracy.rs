@@ -12,11 +12,10 @@ use std::process::ExitCode;
 use load::pace::Signal;
 use model::exchange::Phase;
 use reader::{Located, Problem};
-use result::summary::Summary;
 use session::resolve::extent::{Extent, MOST};
 use session::{Faults, Resolved, Source, resolve};
 
-use super::{Args, Output, Round, measure};
+use super::{Args, Output, Round, failed, measure};
 use crate::cli::agreement::agreed;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
@@ -109,15 +108,6 @@ fn unknown(preset: &str) -> Failure {
     Failure::new(Exit::CommandLine, words)
 }
 
-/// The code of a run that failed.
-fn failed(code: Result<u8, Failure>) -> Option<ExitCode> {
-    match code {
-        Ok(0) => None,
-        Ok(code) => Some(ExitCode::from(code)),
-        Err(failure) => Some(failure.report()),
-    }
-}
-
 /// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the faults then.
 ///
 /// # Errors
@@ -174,7 +164,7 @@ fn modes(
 
 /// Says where the accuracy is not that of the whole data set. The code if that is to count as a failure.
 fn is_whole(judged: &Round, samples: u64, strict: bool) -> Option<ExitCode> {
-    let answered = judged.summary.as_ref().map_or(0, answers);
+    let answered = (judged.summary.as_ref()).map_or(0, |summary| summary.requests.successful);
     if answered == samples {
         return None;
     }
@@ -182,10 +172,6 @@ fn is_whole(judged: &Round, samples: u64, strict: bool) -> Option<ExitCode> {
         "warning: {answered} of {samples} samples were answered, so the scores are not those of the whole data set"
     ));
     strict.then(|| ExitCode::from(Exit::Invalid as u8))
-}
-
-fn answers(summary: &Summary) -> u64 {
-    summary.requests.successful
 }
 
 /// Whether samples of one name were the same requests in both runs. A dataset that numbers its samples as it draws them
