@@ -2,10 +2,10 @@
 //! reads their replies and cuts them into frames.
 //!
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
-//! frames go out to whoever decodes them ([`Replies`]). Each request has a task; what reads its reply while it streams is
-//! called by one more task, for all replies of the thread ([`poller`](crate::transport::poller)). No plugin code runs here. While too much of what was read waits
-//! to be decoded ([`backlog`](crate::backlog)), nothing more is read. [`pool`] chooses the connection for
-//! a request; [`reading`] reads the reply and applies the timeouts.
+//! frames go out to be decoded ([`Replies`]). Each request has a task. While replies stream, one further task reads
+//! those of all requests of the thread ([`poller`](crate::transport::poller)). No plugin code runs here. While too much
+//! of what was read waits to be decoded ([`backlog`](crate::backlog)), nothing more is read. [`pool`] chooses the
+//! connection for a request; [`reading`] reads the reply and applies the timeouts.
 
 mod lazy_timer;
 mod pool;

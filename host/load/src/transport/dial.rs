@@ -214,7 +214,7 @@ impl Connect for Dial {
     }
 }
 
-/// A connection before anything is said on it: registered with a poller, or with the runtime.
+/// A connection before its first byte, registered with a poller or with the runtime.
 enum Tcp {
     Polled(Polled),
     Own(TcpStream),

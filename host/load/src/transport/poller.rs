@@ -4,7 +4,7 @@
 //! event passes through the runtime: its driver's lock, a wake-up, the queue of tasks, and the task's futures from the
 //! outside to the socket. Here the sockets of a thread have an epoll of their own, which lies in the runtime's. One task
 //! waits for it ([`PollLoop`]), takes the events in batches, and calls whatever watches a socket ([`Watch`]). A socket
-//! that nothing watches wakes whoever last waited for it.
+//! that nothing watches wakes the task that last waited for it.
 //!
 //! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) says who watches it and what is read.
 
@@ -232,7 +232,7 @@ impl Readiness {
         }
     }
 
-    /// Tells whoever watches or waits.
+    /// Calls the watcher, or wakes the tasks that wait.
     fn tell(&self) {
         if self.is_readable() {
             let watch = self.watch.borrow().clone();

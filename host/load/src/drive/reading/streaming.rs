@@ -1,7 +1,7 @@
 //! The body of a successful reply while it arrives.
 //!
-//! It is an object of its own, beside its request's task, so that whoever learns that its socket is ready can read it
-//! on the spot ([`Watch`]). The task reads it too when it is woken: at the beginning, by a timer, or when there is room in
+//! It is an object of its own, beside its request's task, so that the poll loop can read it as soon as its socket is
+//! ready ([`Watch`]). The task reads it too when it is woken: at the beginning, by a timer, or when there is room in
 //! the backlog again. Both do the same, one after the other on the same thread.
 
 use std::cell::{OnceCell, RefCell};
