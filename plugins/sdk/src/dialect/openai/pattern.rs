@@ -5,11 +5,14 @@
 //! a chunk that was parsed in full; then parsing it in full would give the same except for that string. A chunk
 //! that does not fit is parsed in full.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+/// The longest pattern, in bytes. It is part of a reply's state, which crosses the boundary with every batch.
+const LONGEST: usize = 4 << 10;
+
 /// What a piece of text belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Of {
     /// The answer.
     Text,
@@ -17,12 +20,13 @@ pub enum Of {
     Reasoning,
 }
 
-/// The bytes around the text of chunks that contain only a piece of text.
-#[derive(Clone, Debug)]
+/// What is around the text of chunks that contain only a piece of text.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pattern {
     of: Of,
-    before: Vec<u8>,
-    after: Vec<u8>,
+    // As text they are copied in one piece when the state is read and written; bytes are not.
+    before: String,
+    after: String,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +55,7 @@ struct Delta<'a> {
 
 impl Pattern {
     /// The pattern of a chunk that means only a piece of text of this kind. `None` if it is ambiguous
-    /// which of its strings that is.
+    /// which of its strings that is, or if the pattern is too long to be kept.
     pub fn of(of: Of, chunk: &[u8]) -> Option<Self> {
         let parsed: Chunk = serde_json::from_slice(chunk).ok()?;
         let [choice] = &parsed.choices[..] else {
@@ -78,21 +82,26 @@ impl Pattern {
         // The value is a part of the chunk, so its place is the distance of their beginnings.
         let start = string.get().as_ptr() as usize - chunk.as_ptr() as usize + 1;
         let end = start + string.get().len() - 2;
+        if chunk.len() - (end - start) > LONGEST {
+            return None;
+        }
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         Some(Pattern {
             of,
-            before: chunk.get(..start)?.to_vec(),
-            after: chunk.get(end..)?.to_vec(),
+            before: text(chunk.get(..start)?)?,
+            after: text(chunk.get(end..)?)?,
         })
     }
 
     /// The text of a chunk, and what it belongs to, if the chunk has the pattern and the text is not empty.
     pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
+        let expected = (self.before.as_bytes(), self.after.as_bytes());
         let length = chunk
             .len()
-            .checked_sub(self.before.len() + self.after.len())?;
-        let (before, rest) = chunk.split_at(self.before.len());
+            .checked_sub(expected.0.len() + expected.1.len())?;
+        let (before, rest) = chunk.split_at(expected.0.len());
         let (string, after) = rest.split_at(length);
-        if string.is_empty() || !same(before, &self.before) || !same(after, &self.after) {
+        if string.is_empty() || !same(before, expected.0) || !same(after, expected.1) {
             return None;
         }
         let is_plain = |byte: &u8| *byte != b'"' && *byte != b'\\' && *byte >= b' ';
@@ -107,14 +116,27 @@ impl Pattern {
     }
 }
 
-/// Whether two slices are equal; eight bytes at a time, which the target's own comparison is not.
+/// Bytes that are compared in one turn of a loop. Each turn also costs a look at the time limit, and the target's own
+/// comparison takes one byte a turn.
+const TURN: usize = 32;
+
+/// Whether two slices are equal.
 fn same(a: &[u8], b: &[u8]) -> bool {
-    let (a, b) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    if a.len() != b.len() {
+        return false;
+    }
+    let (Some(a_end), Some(b_end)) = (a.last_chunk(), b.last_chunk()) else {
+        return a.iter().zip(b).all(|(a, b)| a == b);
+    };
+    let mut turns = a.as_chunks().0.iter().zip(b.as_chunks().0);
+    // The end overlaps the last turn, so that no bytes are left over.
+    same_turn(a_end, b_end) && turns.all(|(a, b)| same_turn(a, b))
+}
+
+fn same_turn(a: &[u8; TURN], b: &[u8; TURN]) -> bool {
+    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
     let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
-    a.0.len() == b.0.len()
-        && a.0.iter().zip(b.0).all(|(a, b)| word(a) == word(b))
-        && a.1.len() == b.1.len()
-        && a.1.iter().zip(b.1).all(|(a, b)| a == b)
+    words.fold(0, |differs, (a, b)| differs | (word(a) ^ word(b))) == 0
 }
 
 #[cfg(test)]
@@ -138,6 +160,20 @@ mod tests {
         ] {
             let read = pattern.text(like(written).as_bytes());
             assert_eq!(read, Some((Of::Text, text.to_owned())), "{written}");
+        }
+    }
+
+    #[test]
+    fn one_byte_makes_two_slices_differ_wherever_it_is() {
+        for length in 0..3 * TURN + 2 {
+            let a: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            assert!(same(&a, &a.clone()));
+            for at in 0..length {
+                let mut b = a.clone();
+                b[at] ^= 0x80;
+                assert!(!same(&a, &b), "byte {at} of {length}");
+            }
+            assert!(!same(&a, &[&a[..], b"x"].concat()));
         }
     }
 

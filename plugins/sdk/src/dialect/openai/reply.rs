@@ -22,8 +22,7 @@ pub struct Reply {
     ended: bool,
     counting: Counting,
     produced: u32,
-    /// Recomputed in every batch: it only saves time.
-    #[serde(skip)]
+    /// What the last chunk that was parsed has in common with those that follow. It only saves time.
     pattern: Option<Pattern>,
 }
 
