@@ -185,6 +185,12 @@ impl Chunked {
                 Ok((Part::Content(content), content.len(), false))
             }
             Chunked::Size(line) => {
+                if line.length == 0
+                    && let Some((size, used)) = SizeLine::plain(bytes)
+                {
+                    *self = Chunked::Content(size);
+                    return Ok((Part::Framing, used, false));
+                }
                 for (index, byte) in bytes.iter().enumerate() {
                     if let Some(size) = line.take(*byte)? {
                         *self = match size {
@@ -198,6 +204,10 @@ impl Chunked {
                     }
                 }
                 Ok((Part::Framing, bytes.len(), false))
+            }
+            Chunked::AfterContent { cr: false } if bytes.starts_with(b"\r\n") => {
+                *self = Chunked::Size(SizeLine::default());
+                Ok((Part::Framing, 2, false))
             }
             Chunked::AfterContent { cr } => {
                 for (index, byte) in bytes.iter().enumerate() {
@@ -235,6 +245,22 @@ impl Chunked {
 }
 
 impl SizeLine {
+    /// The size in a line that is whole and holds nothing else, as nearly all do, and the line's length. A size of zero is
+    /// left to [`take`](Self::take).
+    fn plain(bytes: &[u8]) -> Option<(u64, usize)> {
+        let mut size = 0;
+        for (index, byte) in bytes.iter().take(8).enumerate() {
+            match char::from(*byte).to_digit(16) {
+                Some(digit) => size = size << 4 | u64::from(digit),
+                None => {
+                    let is_whole = size > 0 && bytes[index..].starts_with(b"\r\n");
+                    return is_whole.then_some((size, index + 2));
+                }
+            }
+        }
+        None
+    }
+
     /// Takes one byte; gives the size when the line is whole.
     fn take(&mut self, byte: u8) -> Result<Option<u64>, String> {
         let malformed = || Err("a chunk of the reply has no valid size".to_owned());
