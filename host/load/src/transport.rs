@@ -234,6 +234,14 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
+    /// Reads the fields that the next bytes need, so that they are in the cache by then.
+    pub(crate) fn touch(&self) -> usize {
+        match self {
+            Connection::Http1(connection) => connection.touch(),
+            Connection::Http2(_) => 0,
+        }
+    }
+
     /// Whether it can carry another request after the reply that has just come to its end.
     pub fn rest(&mut self, now: Nanos) -> bool {
         match self {

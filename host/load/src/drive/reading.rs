@@ -187,11 +187,21 @@ impl Reading {
         }
     }
 
-    /// Reads what the next bytes need, which by now may be in no cache.
+    /// Reads the fields that the next bytes need, which by now may be in no cache.
     fn touch(&self) -> usize {
-        let last = self.frames.bytes().last().copied().unwrap_or(0);
+        let timer = usize::from(self.timer.alarm.is_some()) + usize::from(self.stall.is_some());
+        self.framer.memory() + self.frames.bytes().len() + self.held.bytes() + timer
+    }
+
+    /// Reads what they point to.
+    fn touch_held(&self) -> usize {
         let rung = (self.timer.alarm.as_ref()).is_some_and(LazyTimer::is_rung);
-        self.framer.memory() + usize::from(last) + usize::from(rung) + self.held.bytes()
+        let last = self.frames.len().checked_sub(1).map_or(0, |position| {
+            let end = self.frames.ends()[position] as usize;
+            end + self.frames.at(position).0 as usize
+        });
+        let byte = self.frames.bytes().last().copied().unwrap_or(0);
+        usize::from(rung) + usize::from(byte) + last
     }
 
     /// Counts what is held here.

@@ -84,6 +84,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         self.wire.read_at()
     }
 
+    /// Reads the fields that the next bytes need, so that they are in the cache by then.
+    pub(crate) fn touch(&self) -> usize {
+        let wire = Rc::as_ptr(&self.wire) as usize;
+        wire.wrapping_add(self.early.len()) + usize::from(self.body.is_over())
+    }
+
     /// Whether a request may be sent: the other side has neither closed it nor sent anything unasked.
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.closed {

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{End, Reading};
-use crate::transport::poller::Watch;
+use crate::transport::poller::{Ahead, Watch};
 use crate::transport::{Broke, Connection, Marks};
 use model::exchange::Class;
 use model::frame::Framing;
@@ -96,11 +96,21 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Streaming<Io> {
         }
     }
 
-    fn touch(&self) {
-        if let Ok(state) = self.state.try_borrow() {
-            let read_at = state.connection.last_read();
-            let has_begun = state.marks.first_byte.get().is_some();
-            black_box((state.reading.touch(), read_at, has_begun));
+    fn touch(&self, ahead: Ahead) {
+        let Ok(state) = self.state.try_borrow() else {
+            return;
+        };
+        match ahead {
+            Ahead::Far => {
+                let marks = Rc::as_ptr(&state.marks);
+                let own = (state.reading.touch(), state.connection.touch());
+                black_box((marks, own, state.ended.is_some()));
+            }
+            Ahead::Near => {
+                let has_begun = state.marks.first_byte.get().is_some();
+                let read_at = state.connection.last_read();
+                black_box((state.reading.touch_held(), read_at, has_begun));
+            }
         }
     }
 }
