@@ -33,6 +33,25 @@ const READY_SECONDS: f64 = 2.0;
 /// Connections that were opened longer ago are opened again before the first request is due.
 const IDLE_TOO_LONG: Nanos = Nanos(1_000_000_000);
 
+/// Connections begin to be opened when the last request is expected to be ready within this time.
+const OPENING_AHEAD: Nanos = Nanos(500_000_000);
+
+/// Connections that are being opened.
+struct Opening {
+    wanted: usize,
+    /// How many had been opened or had failed before, and how many of these had failed.
+    settled_before: usize,
+    failed_before: usize,
+}
+
+/// Whether the last of these requests is expected to be ready soon. A quarter of them must be, so that the time that they
+/// took says how long the others will take.
+fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
+    let left = wanted.saturating_sub(ready);
+    let expected = u128::from(taken.0) * u128::from(left) / u128::from(ready.max(1));
+    ready >= wanted / 4 && ready > 0 && expected <= u128::from(OPENING_AHEAD.0)
+}
+
 /// Conducts the phases of one run.
 pub(super) struct Conductor<'r> {
     pub(super) plan: &'r Plan,
@@ -68,13 +87,19 @@ impl Conductor<'_> {
         let wanted = self.ready();
         let feed = preparation.start(wanted).map_err(RunError::Thread)?;
         let live = &self.control.live;
+        let began = self.clock.now();
+        let mut opening = None;
         feed.wait(wanted, |ready| {
             live.ready.store(ready as u64, Ordering::Relaxed);
+            if opening.is_none() && ends_soon(self.clock.now().since(began), ready as u64, wanted) {
+                opening = Some(self.open_connections(warmup.len()));
+            }
             !self.control.signal.is_stopped()
         });
-        self.control.live.timings.reach(Stage::RequestsReady);
-        self.open_connections(warmup.len()).await?;
-        self.control.live.timings.reach(Stage::ConnectionsOpen);
+        live.timings.reach(Stage::RequestsReady);
+        let opening = opening.unwrap_or_else(|| self.open_connections(warmup.len()));
+        self.opened(opening).await?;
+        live.timings.reach(Stage::ConnectionsOpen);
         let mut key = 0;
         if !warmup.is_empty() {
             live.enter(Phase::WarmUp);
@@ -163,7 +188,7 @@ impl Conductor<'_> {
         };
         if self.clock.now().since(since) > IDLE_TOO_LONG {
             // Connections that lay idle for so long are not used.
-            self.open_connections(0).await?;
+            self.opened(self.open_connections(0)).await?;
         }
         Ok(start.filter(|_| !signal.is_stopped()))
     }
@@ -186,8 +211,8 @@ impl Conductor<'_> {
         wanted.min(requests)
     }
 
-    /// Opens the connections that will be needed first, before anything is due.
-    async fn open_connections(&self, warmup: usize) -> Result<(), RunError> {
+    /// Begins to open the connections that will be needed first, before anything is due.
+    fn open_connections(&self, warmup: usize) -> Opening {
         let requests = self.plan.load.roots().unwrap_or(u64::MAX);
         let requests = requests.max(warmup as u64);
         let wanted = match (self.plan.slots(), self.plan.load.arrival.peak_rate()) {
@@ -199,21 +224,29 @@ impl Conductor<'_> {
         };
         let wanted = wanted.min(requests) as usize;
         let workers = self.orders.len();
-        let [settled, failed] = [&self.opened.settled, &self.opened.failed].map(|count| {
-            let before = count.load(Ordering::Acquire);
-            move || count.load(Ordering::Acquire) - before
-        });
+        let opening = Opening {
+            wanted,
+            settled_before: self.opened.settled.load(Ordering::Acquire),
+            failed_before: self.opened.failed.load(Ordering::Acquire),
+        };
         for (number, orders) in self.orders.iter().enumerate() {
             let share = wanted / workers + usize::from(number < wanted % workers);
             orders.put(Order::Open(share));
         }
+        opening
+    }
+
+    /// Waits until these connections are open, or cannot be.
+    async fn opened(&self, opening: Opening) -> Result<(), RunError> {
+        let wanted = opening.wanted;
+        let settled = || self.opened.settled.load(Ordering::Acquire) - opening.settled_before;
         while settled() < wanted && !self.control.signal.is_stopped() {
             self.rest(Nanos(1_000_000)).await;
         }
         if self.control.signal.is_stopped() {
             return Ok(());
         }
-        let failed = failed();
+        let failed = self.opened.failed.load(Ordering::Acquire) - opening.failed_before;
         if failed > 0 && failed == settled() {
             return Err(RunError::Connections {
                 target: listed(self.targets),
@@ -372,5 +405,30 @@ impl Conductor<'_> {
     /// Hands an exchange whose request was never sent to the recorder.
     fn record(&self, due: exchange::Due, outcome: Outcome) {
         self.finished.send(Box::new(due.unsent(outcome)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_request_is_expected_when_the_first_ones_have_said_how_long_they_take() {
+        let second = Nanos(1_000_000_000);
+        // Ten thousand in two seconds: half a second is left at 7,500 of them.
+        for (taken, ready, expected) in [
+            (Nanos(0), 0, false),
+            (Nanos(1_000), 8, false),
+            (Nanos(1_000_000), 2_499, false),
+            (Nanos(1_000_000), 2_500, true),
+            (second, 5_000, false),
+            (Nanos(1_500_000_000), 7_499, false),
+            (Nanos(1_500_000_000), 7_500, true),
+            (second, 10_000, true),
+        ] {
+            assert_eq!(ends_soon(taken, ready, 10_000), expected, "{ready}");
+        }
+        assert!(ends_soon(second, 1, 1));
+        assert!(!ends_soon(second, 0, 1));
     }
 }
