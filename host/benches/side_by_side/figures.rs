@@ -9,18 +9,23 @@ use serde_json::Value;
 
 use crate::bare;
 use crate::process::{CORES, Cost, Mock, RUNNER, pinned, run, run_to_any_end};
+use crate::truth::difference;
 
 /// Streams at the same time where nothing else is said.
-const STREAMS: usize = 1024;
+pub const STREAMS: usize = 1024;
 
 /// A load: its name, the engine's flags, and tokens an answer.
-struct Load {
-    name: &'static str,
-    mock: &'static [&'static str],
-    tokens: usize,
+pub struct Load {
+    /// What the engine does.
+    pub name: &'static str,
+    /// Its flags.
+    pub mock: &'static [&'static str],
+    /// Tokens of an answer.
+    pub tokens: usize,
 }
 
-const LOADS: [Load; 3] = [
+/// The loads that processor time is measured with.
+pub const LOADS: [Load; 3] = [
     Load {
         name: "one event a write, as fast as the engine can",
         mock: &["--ttft", "0ms", "--itl", "0ms"],
@@ -45,9 +50,14 @@ const LOADS: [Load; 3] = [
     },
 ];
 
-/// The runner against an engine, everything it writes in a folder that goes away.
+/// The runner on the first core against an engine, everything it writes in a folder that goes away.
 fn runner(address: &str, folder: &Path, flags: &str) -> Command {
-    let mut command = pinned(CORES[0], RUNNER);
+    runner_on(CORES[0], address, folder, flags)
+}
+
+/// The same on these cores.
+pub fn runner_on(cores: &str, address: &str, folder: &Path, flags: &str) -> Command {
+    let mut command = pinned(cores, RUNNER);
     if !flags.contains("--random-input-len") {
         command.env("RUNNER_RANDOM_INPUT_LEN", "32");
     }
@@ -115,7 +125,7 @@ pub fn cpu(rounds: usize) -> Result<()> {
         for _ in 0..rounds {
             let (events, bare) = run(bare_reader(&mock.address, load.tokens)?)?;
             let (result, our) = run(runner(&mock.address, folder.path(), &flags))?;
-            check(&result, load.tokens)?;
+            check(&result, STREAMS * load.tokens)?;
             let million = events.trim().parse::<f64>()? / 1e6;
             let per_million = |cost: Cost| cost.cpu.as_secs_f64() / million;
             ours.push(per_million(our));
@@ -133,15 +143,11 @@ pub fn cpu(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Every request must have been answered in full: what failed costs nothing.
-fn check(result: &str, tokens: usize) -> Result<Value> {
+/// Every request must have been answered in full, with this many tokens together: what failed costs nothing.
+pub fn check(result: &str, tokens: usize) -> Result<Value> {
     let result: Value = serde_json::from_str(result).context("the result is JSON")?;
     let total = &result["tokens"]["output"]["total"];
-    anyhow::ensure!(
-        *total == (STREAMS * tokens) as u64,
-        "{total} tokens of {}",
-        STREAMS * tokens
-    );
+    anyhow::ensure!(*total == tokens as u64, "{total} tokens of {tokens}");
     Ok(result)
 }
 
@@ -160,7 +166,7 @@ pub fn instants(rounds: usize) -> Result<()> {
         let mut rows: Vec<[f64; 6]> = Vec::new();
         for _ in 0..rounds {
             let folder = tempfile::tempdir()?;
-            let mock = Mock::with_truth(folder.path(), LOADS[1].mock)?;
+            let mock = Mock::with_truth(CORES[1], folder.path(), LOADS[1].mock)?;
             // Over two seconds: of a thousand at once, TTFT is mostly the engine's reading of them.
             let flags = format!(
                 "--num-prompts {STREAMS} --random-output-len {TOKENS} --request-rate 512 --arrival constant --timestamps {timestamps}"
@@ -178,26 +184,8 @@ pub fn instants(rounds: usize) -> Result<()> {
                 hog.kill()?;
                 hog.wait()?;
             }
-            let result = check(&result, TOKENS)?;
-            let truth = Truth::of(&mock.end()?);
-            let of = |metric: &str, figure: &str| {
-                let metric = &result["metrics"][metric];
-                let value = metric.get(figure).or(metric["percentiles"].get(figure));
-                value.and_then(Value::as_f64).unwrap_or(f64::NAN)
-            };
-            let figures = ["mean", "median", "p99"];
-            let difference = |metric, truth: [f64; 3]| {
-                let mut pairs = figures.iter().zip(truth);
-                [(); 3].map(|()| {
-                    let (figure, truth) = pairs.next().expect("three each");
-                    of(metric, figure) - truth
-                })
-            };
-            let [ttft, itl] = [
-                difference("ttft", truth.ttft),
-                difference("itl", truth.gaps),
-            ];
-            rows.push([ttft[0], ttft[1], ttft[2], itl[0], itl[1], itl[2]]);
+            let result = check(&result, STREAMS * TOKENS)?;
+            rows.push(difference(&result, &mock.end()?));
         }
         let column = |at: usize| {
             let mut column: Vec<f64> = rows.iter().map(|row| row[at]).collect();
@@ -222,39 +210,6 @@ pub fn instants(rounds: usize) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// What the engine did: mean, median and P99 in milliseconds.
-struct Truth {
-    ttft: [f64; 3],
-    gaps: [f64; 3],
-}
-
-impl Truth {
-    fn of(requests: &[Value]) -> Self {
-        let (mut ttft, mut gaps) = (Vec::new(), Vec::new());
-        for request in requests {
-            let received = request["received"].as_f64().unwrap_or(f64::NAN);
-            let pieces = request["chunks"].as_array().into_iter().flatten();
-            let at: Vec<f64> = pieces
-                .filter(|piece| piece["tokens"].as_u64() > Some(0))
-                .filter_map(|piece| piece["at"].as_f64())
-                .collect();
-            ttft.extend(at.first().map(|first| (first - received) / 1e6));
-            gaps.extend(at.windows(2).map(|pair| (pair[1] - pair[0]) / 1e6));
-        }
-        Truth {
-            ttft: statistics(ttft),
-            gaps: statistics(gaps),
-        }
-    }
-}
-
-fn statistics(mut values: Vec<f64>) -> [f64; 3] {
-    values.sort_by(f64::total_cmp);
-    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    [mean, at(0.5), at(0.99)]
 }
 
 /// How late requests leave at 2,000 a second.
@@ -489,7 +444,8 @@ pub fn prompts(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-fn median(values: &mut [f64]) -> f64 {
+/// The middle one; of an even number, the upper of the two.
+pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

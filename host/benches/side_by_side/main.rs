@@ -2,11 +2,13 @@
 //! `cargo bench --bench side_by_side [FIGURE...]`. README.md says what each is and what was seen.
 //!
 //! The client under test and the bare reader are pinned to the first core, the mock engine to the
-//! second. Ratios hold on a noisy machine; seconds are this machine's.
+//! second; only `cores` gives them more. Ratios hold on a noisy machine; seconds are this machine's.
 
 mod bare;
+mod cores;
 mod figures;
 mod process;
+mod truth;
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +18,9 @@ const ROUNDS: usize = 5;
 /// A figure: its name, and what measures and tells it.
 type Figure = (&'static str, fn(usize) -> anyhow::Result<()>);
 
-const FIGURES: [Figure; 6] = [
+const FIGURES: [Figure; 7] = [
     ("cpu", figures::cpu),
+    ("cores", cores::cores),
     ("instants", figures::instants),
     ("send-lag", figures::send_lag),
     ("start", figures::start),

@@ -15,10 +15,10 @@ pub const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 /// The core of clients, and that of the engine.
 pub const CORES: [&str; 2] = ["0", "1"];
 
-/// A command pinned to a core.
-pub fn pinned(core: &str, program: impl AsRef<Path>) -> Command {
+/// A command pinned to cores, in the form of `taskset`: `0`, `0-3`.
+pub fn pinned(cores: &str, program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("taskset");
-    command.args(["-c", core]).arg(program.as_ref());
+    command.args(["-c", cores]).arg(program.as_ref());
     command
 }
 
@@ -91,7 +91,7 @@ fn children_cpu() -> Result<Duration> {
     )?))
 }
 
-/// A mock engine on its core; ends when dropped.
+/// A mock engine on cores of its own; ends when dropped.
 pub struct Mock {
     child: Child,
     /// Where it listens.
@@ -100,10 +100,14 @@ pub struct Mock {
 }
 
 impl Mock {
-    /// Starts one with these flags.
+    /// Starts one on the second core with these flags.
     pub fn start(folder: &Path, flags: &[&str]) -> Result<Self> {
+        Mock::on(CORES[1], folder, flags)
+    }
+
+    fn on(cores: &str, folder: &Path, flags: &[&str]) -> Result<Self> {
         let truth = folder.join("truth.jsonl");
-        let mut command = pinned(CORES[1], RUNNER);
+        let mut command = pinned(cores, RUNNER);
         command.args(["mock", "--port", "0"]).args(flags);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
@@ -117,11 +121,11 @@ impl Mock {
         })
     }
 
-    /// The same, keeping the truth.
-    pub fn with_truth(folder: &Path, flags: &[&str]) -> Result<Self> {
+    /// Starts one on these cores that keeps the truth.
+    pub fn with_truth(cores: &str, folder: &Path, flags: &[&str]) -> Result<Self> {
         let truth = folder.join("truth.jsonl");
         let path = truth.to_str().context("a path in UTF-8")?;
-        Mock::start(folder, &[flags, &["--truth", path]].concat())
+        Mock::on(cores, folder, &[flags, &["--truth", path]].concat())
     }
 
     /// Ends it; gives what it did, a line of JSON for each request.
