@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 /// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after those it depends
 /// on, so the graph has no cycle.
-const GRAPH: [(&str, &[&str]); 24] = [
+const GRAPH: [(&str, &[&str]); 25] = [
     ("model", &[]),
-    ("tokenizer", &[]),
+    ("prefetch", &[]),
+    ("tokenizer", &["prefetch"]),
     ("shipped", &[]),
     ("componentize", &[]),
     ("toolchain", &[]),
@@ -21,7 +22,7 @@ const GRAPH: [(&str, &[&str]); 24] = [
     ("result", &["devices", "model"]),
     ("reader", &["model"]),
     ("simulator", &["model"]),
-    ("load", &["model", "result"]),
+    ("load", &["model", "prefetch", "result"]),
     ("mock", &["model", "reader", "simulator"]),
     ("plugins", &["model", "shelf", "tokenizer"]),
     ("audit", &["model", "result"]),

@@ -234,11 +234,10 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Reads the fields that the next bytes need, so that they are in the cache by then.
-    pub(crate) fn touch(&self) -> usize {
-        match self {
-            Connection::Http1(connection) => connection.touch(),
-            Connection::Http2(_) => 0,
+    /// Has the processor fetch what the next bytes need and its fields point to.
+    pub(crate) fn fetch(&self) {
+        if let Connection::Http1(connection) = self {
+            connection.fetch();
         }
     }
 

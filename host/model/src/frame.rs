@@ -119,6 +119,16 @@ impl Frames {
         &self.bytes
     }
 
+    /// The addresses where the next frame's bytes, end and instant are written if there is room.
+    pub fn next_writes(&self) -> [*const u8; 3] {
+        let end = |start: *const u8, bytes: usize| start.wrapping_add(bytes);
+        [
+            end(self.bytes.as_ptr(), self.bytes.len()),
+            end(self.ends.as_ptr().cast(), size_of_val(&*self.ends)),
+            end(self.at.as_ptr().cast(), size_of_val(&*self.at)),
+        ]
+    }
+
     /// How much memory they take, more or less.
     pub fn memory(&self) -> usize {
         self.bytes.capacity()

@@ -7,7 +7,7 @@ use super::class::Classes;
 use super::merge::{Memory, Merges};
 use super::normalize::composed;
 use super::split::Pattern;
-use super::table::Strings;
+use super::table::{Key, Strings};
 
 /// A byte-level tokenizer.
 pub(super) struct ByteLevel {
@@ -36,6 +36,10 @@ pub(super) struct Added {
     ids: Strings,
 }
 
+/// Words that are found before the first of them is encoded. Of the words of a large vocabulary, few are in the processor's
+/// cache; this many are fetched at the same time.
+const AHEAD: usize = 16;
+
 /// Most lengths of added tokens, and the longest: wherever one may begin, each length is looked up.
 const LENGTHS: usize = 64;
 const LONGEST: usize = 256;
@@ -63,8 +67,23 @@ impl ByteLevel {
                 true => composed(self.classes, piece),
                 false => piece.into(),
             };
-            for word in self.pattern.words(self.classes, &piece) {
-                each(memory.encode(&self.merges, word.as_bytes()));
+            let mut words = self.pattern.words(self.classes, &piece);
+            let mut ahead = [Key::default(); AHEAD];
+            loop {
+                let mut found = 0;
+                for (key, word) in ahead.iter_mut().zip(&mut words) {
+                    *key = memory.announce(word.as_bytes());
+                    found += 1;
+                }
+                for word in &ahead[..found] {
+                    memory.announce_again(*word);
+                }
+                for word in &ahead[..found] {
+                    each(memory.encode(&self.merges, *word));
+                }
+                if found < AHEAD {
+                    break;
+                }
             }
             if let Some((token, id)) = added {
                 each(&[id]);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::table::{Merge, Pairs, Strings};
+use super::table::{Key, Merge, Pairs, Strings};
 
 /// What a word's bytes become.
 pub(super) struct Merges {
@@ -172,26 +172,40 @@ const REMEMBERED: usize = 4 * SHORT;
 const PART: std::ops::Range<usize> = 12..SHORT - 8;
 
 impl Memory {
+    /// A word that is encoded soon. The processor is to fetch where it may be remembered.
+    #[inline]
+    pub(super) fn announce<'w>(&self, word: &'w [u8]) -> Key<'w> {
+        let word = Key::new(word);
+        self.words.fetch(word);
+        word
+    }
+
     /// The tokens of a word.
     #[inline]
-    pub(super) fn encode<'m>(&'m mut self, merges: &Merges, word: &[u8]) -> &'m [u32] {
+    pub(super) fn encode<'m>(&'m mut self, merges: &Merges, word: Key<'_>) -> &'m [u32] {
         if let Some(whole) = &merges.whole
-            && let Some(token) = whole.get(word)
+            && let Some((token, _)) = whole.look_up(word)
         {
-            self.one = [token];
+            self.one = [*token];
             return &self.one;
         }
-        if word.len() <= SHORT {
+        if word.bytes.len() <= SHORT {
             self.remembered(merges, word)
         } else {
-            self.by_parts(merges, word)
+            self.by_parts(merges, word.bytes)
         }
     }
 
+    /// The same a little later: the processor is to fetch the bytes that it is compared with.
     #[inline]
-    fn remembered<'m>(&'m mut self, merges: &Merges, word: &[u8]) -> &'m [u32] {
+    pub(super) fn announce_again(&self, word: Key<'_>) {
+        self.words.fetch_bytes(word);
+    }
+
+    #[inline]
+    fn remembered<'m>(&'m mut self, merges: &Merges, word: Key<'_>) -> &'m [u32] {
         match self.words.look_up(word) {
-            None => self.learn(merges, word),
+            None => self.learn(merges, word.bytes),
             Some((token, 1)) => {
                 self.one = [*token];
                 &self.one
@@ -223,7 +237,7 @@ impl Memory {
     /// The tokens of some bytes within a word.
     fn within<'m>(&'m mut self, merges: &Merges, bytes: &[u8]) -> &'m [u32] {
         if bytes.len() <= REMEMBERED {
-            self.remembered(merges, bytes)
+            self.remembered(merges, Key::new(bytes))
         } else {
             merges.merged(bytes, &mut self.scratch)
         }

@@ -27,6 +27,27 @@ const NO_SLOT: Slot = Slot {
     value: 0,
 };
 
+/// A string that is looked up, perhaps a little later.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Key<'k> {
+    pub(super) bytes: &'k [u8],
+    hash: u64,
+}
+
+impl<'k> Key<'k> {
+    #[inline]
+    pub(super) fn new(bytes: &'k [u8]) -> Self {
+        Key {
+            bytes,
+            hash: hash(bytes),
+        }
+    }
+
+    fn place(self, mask: usize) -> usize {
+        (self.hash >> 32) as usize & mask
+    }
+}
+
 impl Strings {
     /// Room for so many strings.
     pub(super) fn with_capacity(strings: usize) -> Self {
@@ -49,17 +70,37 @@ impl Strings {
     /// The number of a string.
     #[inline]
     pub(super) fn get(&self, key: &[u8]) -> Option<u32> {
-        self.look_up(key).map(|(value, _)| *value)
+        self.look_up(Key::new(key)).map(|(value, _)| *value)
     }
 
     /// The number of a string, and the small number beside it.
     #[inline]
-    pub(super) fn look_up(&self, key: &[u8]) -> Option<(&u32, u16)> {
+    pub(super) fn look_up(&self, key: Key<'_>) -> Option<(&u32, u16)> {
         if self.slots.is_empty() {
             return None;
         }
-        let slot = &self.slots[self.find(key, hash(key))];
+        let slot = &self.slots[self.find(key)];
         (slot.at != FREE).then_some((&slot.value, slot.count))
+    }
+
+    /// Has the processor fetch the place where a string is likely to be.
+    #[inline]
+    pub(super) fn fetch(&self, key: Key<'_>) {
+        let mask = self.slots.len().wrapping_sub(1);
+        if let Some(slot) = self.slots.get(key.place(mask)) {
+            prefetch::line(slot);
+        }
+    }
+
+    /// Has the processor fetch the bytes of the string that is likely to be this one, once that place is there.
+    #[inline]
+    pub(super) fn fetch_bytes(&self, key: Key<'_>) {
+        let mask = self.slots.len().wrapping_sub(1);
+        if let Some(slot) = self.slots.get(key.place(mask))
+            && slot.at != FREE
+        {
+            prefetch::line(self.bytes.as_ptr().wrapping_add(slot.at as usize));
+        }
     }
 
     /// The strings and their numbers, in no order. Entered in this order, they fill a table of the same size from end to
@@ -83,41 +124,44 @@ impl Strings {
         if 2 * (self.len + 1) > self.slots.len() {
             self.grow();
         }
-        let hash = hash(key);
-        let index = self.find(key, hash);
+        let key = Key::new(key);
+        let index = self.find(key);
         let slot = &mut self.slots[index];
         if slot.at != FREE {
             return Some(std::mem::replace(&mut slot.value, value));
         }
-        let (Ok(at), Ok(len)) = (u32::try_from(self.bytes.len()), u16::try_from(key.len())) else {
+        let (Ok(at), Ok(len)) = (
+            u32::try_from(self.bytes.len()),
+            u16::try_from(key.bytes.len()),
+        ) else {
             return None;
         };
         if at == FREE {
             return None;
         }
         *slot = Slot {
-            tag: hash as u32,
+            tag: key.hash as u32,
             at,
             len,
             count,
             value,
         };
-        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(key.bytes);
         self.len += 1;
         None
     }
 
     /// The slot of a string, or the free one where it belongs.
     #[inline]
-    fn find(&self, key: &[u8], hash: u64) -> usize {
+    fn find(&self, key: Key<'_>) -> usize {
         let mask = self.slots.len() - 1;
-        let mut index = (hash >> 32) as usize & mask;
+        let mut index = key.place(mask);
         loop {
             let slot = self.slots[index];
             let is_it = slot.at == FREE
-                || slot.tag == hash as u32
-                    && slot.len as usize == key.len()
-                    && self.bytes[slot.at as usize..][..key.len()] == *key;
+                || slot.tag == key.hash as u32
+                    && slot.len as usize == key.bytes.len()
+                    && self.bytes[slot.at as usize..][..key.bytes.len()] == *key.bytes;
             if is_it {
                 return index;
             }
@@ -131,7 +175,7 @@ impl Strings {
         let mask = self.slots.len() - 1;
         for slot in old.into_iter().filter(|slot| slot.at != FREE) {
             let key = &self.bytes[slot.at as usize..][..slot.len as usize];
-            let mut index = (hash(key) >> 32) as usize & mask;
+            let mut index = Key::new(key).place(mask);
             while self.slots[index].at != FREE {
                 index = (index + 1) & mask;
             }

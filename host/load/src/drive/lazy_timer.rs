@@ -59,6 +59,11 @@ impl<F: Future> LazyTimer<F> {
         self.bell.rung.load(Ordering::Acquire)
     }
 
+    /// Has the processor fetch what [`is_rung`](Self::is_rung) reads.
+    pub fn fetch(&self) {
+        prefetch::line(Arc::as_ptr(&self.bell));
+    }
+
     /// Polls the future if it has never been polled, or was woken since.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
         // The look costs far less than the exchange, and mostly finds nothing.

@@ -187,21 +187,14 @@ impl Reading {
         }
     }
 
-    /// Reads the fields that the next bytes need, which by now may be in no cache.
-    fn touch(&self) -> usize {
-        let timer = usize::from(self.timer.alarm.is_some()) + usize::from(self.stall.is_some());
-        self.framer.memory() + self.frames.bytes().len() + self.held.bytes() + timer
-    }
-
-    /// Reads what they point to.
-    fn touch_held(&self) -> usize {
-        let rung = (self.timer.alarm.as_ref()).is_some_and(LazyTimer::is_rung);
-        let last = self.frames.len().checked_sub(1).map_or(0, |position| {
-            let end = self.frames.ends()[position] as usize;
-            end + self.frames.at(position).0 as usize
-        });
-        let byte = self.frames.bytes().last().copied().unwrap_or(0);
-        usize::from(rung) + usize::from(byte) + last
+    /// Has the processor fetch what the next bytes need and these fields point to.
+    fn fetch(&self) {
+        for address in self.frames.next_writes() {
+            prefetch::line(address);
+        }
+        if let Some(alarm) = &self.timer.alarm {
+            alarm.fetch();
+        }
     }
 
     /// Counts what is held here.

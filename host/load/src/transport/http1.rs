@@ -84,10 +84,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         self.wire.read_at()
     }
 
-    /// Reads the fields that the next bytes need, so that they are in the cache by then.
-    pub(crate) fn touch(&self) -> usize {
-        let wire = Rc::as_ptr(&self.wire) as usize;
-        wire.wrapping_add(self.early.len()) + usize::from(self.body.is_over())
+    /// Has the processor fetch what the next bytes need and its fields point to.
+    pub(crate) fn fetch(&self) {
+        prefetch::line(Rc::as_ptr(&self.wire));
     }
 
     /// Whether a request may be sent: the other side has neither closed it nor sent anything unasked.

@@ -21,9 +21,10 @@ use tokio::io::unix::AsyncFd;
 /// Sockets that are served before the thread's other tasks, its timers and its orders get their turn. It is about as
 /// many as the tasks that the runtime polls in a row.
 const BATCH: usize = 64;
-/// How many turns ahead a socket's watcher reads its own state, and what that points to. Of a thousand replies none finds
-/// these in the cache otherwise.
-const FAR: usize = 4;
+/// How many turns before its own the state of a socket's watcher is fetched, step by step. Of a thousand replies none finds its
+/// state in the processor's cache otherwise.
+const FIRST: usize = 8;
+const FAR: usize = 5;
 const NEAR: usize = 2;
 
 /// What a thread's sockets are registered with.
@@ -59,15 +60,16 @@ pub trait Watch {
     /// mentioned again.
     fn ready(&self);
 
-    /// This will be called soon: reads what it will need, so that it is in the cache by then.
-    fn touch(&self, _: Ahead) {}
+    /// It is called soon: has the processor fetch what that needs.
+    fn fetch(&self, _: Ahead) {}
 }
 
-/// What to read ahead of a turn. No address in a step depends on what the step itself reads, so that the processor fetches
-/// all of it together. In one step it would wait for each pointer in turn, at the next system call at the latest.
+/// What is fetched ahead of a turn. Each step finds in the cache what the step before has fetched, and so waits for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
-    /// The watcher's own fields.
+    /// The line in which the watcher begins.
+    First,
+    /// All of its own fields.
     Far,
     /// What its fields point to.
     Near,
@@ -211,16 +213,18 @@ impl PollLoop {
     }
 
     fn serve(&mut self) {
-        let touch = |number: usize, ahead| {
+        let fetch = |number: usize, ahead| {
             if let Some(soon) = self.ready.get(number) {
-                soon.touch(ahead);
+                soon.fetch(ahead);
             }
         };
-        (0..FAR).for_each(|number| touch(number, Ahead::Far));
-        (0..NEAR).for_each(|number| touch(number, Ahead::Near));
+        (0..FIRST).for_each(|number| fetch(number, Ahead::First));
+        (0..FAR).for_each(|number| fetch(number, Ahead::Far));
+        (0..NEAR).for_each(|number| fetch(number, Ahead::Near));
         for (number, readiness) in self.ready.iter().enumerate() {
-            touch(number + FAR, Ahead::Far);
-            touch(number + NEAR, Ahead::Near);
+            fetch(number + FIRST, Ahead::First);
+            fetch(number + FAR, Ahead::Far);
+            fetch(number + NEAR, Ahead::Near);
             readiness.tell();
         }
         self.ready.clear();
@@ -240,9 +244,9 @@ impl Readiness {
         }
     }
 
-    fn touch(&self, ahead: Ahead) {
+    fn fetch(&self, ahead: Ahead) {
         if let Some(watch) = &*self.watch.borrow() {
-            watch.touch(ahead);
+            watch.fetch(ahead);
         }
     }
 

@@ -6,7 +6,6 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
-use std::hint::black_box;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -96,20 +95,16 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Streaming<Io> {
         }
     }
 
-    fn touch(&self, ahead: Ahead) {
-        let Ok(state) = self.state.try_borrow() else {
-            return;
-        };
+    fn fetch(&self, ahead: Ahead) {
         match ahead {
-            Ahead::Far => {
-                let marks = Rc::as_ptr(&state.marks);
-                let own = (state.reading.touch(), state.connection.touch());
-                black_box((marks, own, state.ended.is_some()));
-            }
+            Ahead::First => prefetch::line(self),
+            Ahead::Far => prefetch::lines(self),
             Ahead::Near => {
-                let has_begun = state.marks.first_byte.get().is_some();
-                let read_at = state.connection.last_read();
-                black_box((state.reading.touch_held(), read_at, has_begun));
+                if let Ok(state) = self.state.try_borrow() {
+                    prefetch::line(Rc::as_ptr(&state.marks));
+                    state.reading.fetch();
+                    state.connection.fetch();
+                }
             }
         }
     }

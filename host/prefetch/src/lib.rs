@@ -1,0 +1,50 @@
+//! Asks the processor to fetch memory that is read soon.
+//!
+//! Unlike a read, a fetch is not waited for: the instruction is over at once, so that the fetches of many places overlap
+//! with one another and with other work. Where a loop reads from thousands of places in turn, and none of them is in the
+//! cache, nearly all of its time is waiting for them. What to fetch, and how long before it is read, is up to the caller.
+//! On processors other than x86-64 nothing happens: Rust has no stable function for them.
+#![deny(unsafe_code)]
+
+/// The size of a cache line, in bytes.
+const LINE: usize = 64;
+
+/// Fetches the cache line in which this address is. Any address will do.
+#[inline(always)]
+pub fn line<T>(of: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every processor of this architecture has SSE, which is all that the function asks for. The instruction
+        // changes no memory and no register, and does nothing where no memory is mapped.
+        #[expect(unsafe_code, reason = "the function is not safe to call in Rust 1.95")]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(of.cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = of;
+}
+
+/// Fetches the cache lines of a value, but not what it points to.
+#[inline(always)]
+pub fn lines<T>(of: *const T) {
+    for offset in (0..size_of::<T>()).step_by(LINE) {
+        line(of.cast::<u8>().wrapping_add(offset));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_address_will_do_and_nothing_changes() {
+        let values = [7_u64; 100];
+        lines(&values);
+        line(values.as_ptr().wrapping_add(values.len()));
+        line(std::ptr::null::<u8>());
+        line(std::ptr::without_provenance::<u64>(usize::MAX));
+        assert_eq!(values, [7; 100]);
+    }
+}
