@@ -121,12 +121,8 @@ impl Frames {
 
     /// The addresses where the next frame's bytes, end and instant are written if there is room.
     pub fn next_writes(&self) -> [*const u8; 3] {
-        let end = |start: *const u8, bytes: usize| start.wrapping_add(bytes);
-        [
-            end(self.bytes.as_ptr(), self.bytes.len()),
-            end(self.ends.as_ptr().cast(), size_of_val(&*self.ends)),
-            end(self.at.as_ptr().cast(), size_of_val(&*self.at)),
-        ]
+        let (ends, at) = (self.ends.as_ptr_range().end, self.at.as_ptr_range().end);
+        [self.bytes.as_ptr_range().end, ends.cast(), at.cast()]
     }
 
     /// How much memory they take, more or less.

@@ -1,9 +1,12 @@
 //! Asks the processor to fetch memory that is read soon.
 //!
+//! This crate owns the instruction that does so, and all that is unsafe about it. It leaves to the caller what to fetch, and how
+//! long before it is read.
+//!
 //! Unlike a read, a fetch is not waited for: the instruction is over at once, so that the fetches of many places overlap
 //! with one another and with other work. Where a loop reads from thousands of places in turn, and none of them is in the
-//! cache, nearly all of its time is waiting for them. What to fetch, and how long before it is read, is up to the caller.
-//! On processors other than x86-64 nothing happens: Rust has no stable function for them.
+//! cache, nearly all of its time is waiting for them. On processors other than x86-64 nothing happens: Rust has no stable
+//! function for them.
 #![deny(unsafe_code)]
 
 /// The size of a cache line, in bytes.
