@@ -10,8 +10,7 @@ use crate::truth::difference;
 
 /// How many cores the client gets, where the machine has them.
 const COUNTS: [usize; 5] = [1, 2, 4, 8, 16];
-/// Streams for each of the client's cores, so that each core has as much to do however many there are.
-const STREAMS_A_CORE: usize = STREAMS;
+
 /// The client on the first 1, 2, 4, 8 and 16 cores, the engine on the others. Where the client has all, they share them.
 pub fn cores(rounds: usize) -> Result<()> {
     let available = std::thread::available_parallelism()?.get();
@@ -26,7 +25,8 @@ pub fn cores(rounds: usize) -> Result<()> {
         };
         println!("client on {count} of {available} cores, engine on {which}");
         for (load, is_paced) in LOADS.iter().zip([false, true]) {
-            let streams = STREAMS_A_CORE * count;
+            // Each core has as much to do, however many there are.
+            let streams = STREAMS * count;
             let mut rows: Vec<[f64; 4]> = Vec::new();
             for _ in 0..rounds {
                 let folder = tempfile::tempdir()?;

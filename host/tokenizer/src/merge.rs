@@ -180,6 +180,12 @@ impl Memory {
         word
     }
 
+    /// The same a little later: the processor is to fetch the bytes that it is compared with.
+    #[inline]
+    pub(super) fn announce_again(&self, word: Key<'_>) {
+        self.words.fetch_bytes(word);
+    }
+
     /// The tokens of a word.
     #[inline]
     pub(super) fn encode<'m>(&'m mut self, merges: &Merges, word: Key<'_>) -> &'m [u32] {
@@ -194,12 +200,6 @@ impl Memory {
         } else {
             self.by_parts(merges, word.bytes)
         }
-    }
-
-    /// The same a little later: the processor is to fetch the bytes that it is compared with.
-    #[inline]
-    pub(super) fn announce_again(&self, word: Key<'_>) {
-        self.words.fetch_bytes(word);
     }
 
     #[inline]
