@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Secrets;
 use lines::Lines;
+use model::redact::Known;
 
 pub(crate) use hint::Hint;
 
@@ -63,7 +63,7 @@ impl Log {
         path: &Path,
         limit: u64,
         last: usize,
-        secrets: Secrets,
+        secrets: Known,
     ) -> io::Result<Self> {
         let shared = Arc::new(Mutex::new(Shared {
             ring: Ring::create(path, limit)?,
@@ -221,7 +221,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/engine.log");
         let (pipe, mut engine) = io::pipe().unwrap();
-        let log = Log::start(pipe, &path, 1000, 2, Secrets::default()).unwrap();
+        let log = Log::start(pipe, &path, 1000, 2, Known::default()).unwrap();
         let line = |number: u32| format!("line {number:04}\n");
         for number in 0..500 {
             engine.write_all(line(number).as_bytes()).unwrap();

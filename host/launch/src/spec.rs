@@ -3,10 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::target::REDACTED;
-
-/// A secret that is shorter would be found in a log by chance.
-const SHORTEST_SECRET: usize = 4;
+use model::redact::Known;
 
 /// A variable of the engine's environment.
 #[derive(Clone, PartialEq, Eq)]
@@ -92,7 +89,7 @@ impl Spec {
     }
 
     /// What must not be written down.
-    pub(crate) fn secrets(&self) -> Secrets {
+    pub(crate) fn secrets(&self) -> Known {
         let of_environment = self
             .environment
             .iter()
@@ -100,59 +97,7 @@ impl Spec {
                 Value::Secret(text) => Some(text),
                 Value::Plain(_) | Value::Unset => None,
             });
-        Secrets::new(of_environment.chain(&self.secrets).cloned())
-    }
-}
-
-/// Texts that must not be written down.
-#[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<String>);
-
-impl Secrets {
-    fn new(texts: impl Iterator<Item = String>) -> Self {
-        let mut texts: Vec<String> = texts.filter(|text| text.len() >= SHORTEST_SECRET).collect();
-        // One may hold another.
-        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        texts.dedup();
-        Secrets(texts)
-    }
-
-    /// The length of the longest, in bytes.
-    pub fn longest(&self) -> usize {
-        self.0.first().map_or(0, String::len)
-    }
-
-    /// A text without them.
-    pub fn redact(&self, text: &str) -> String {
-        (self.0.iter()).fold(text.to_owned(), |text, secret| {
-            text.replace(secret, REDACTED)
-        })
-    }
-
-    /// Bytes without them. Bytes that have none come back as they are, whether they are text or not.
-    pub fn redact_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let has = |secret: &String| {
-            let secret = secret.as_bytes();
-            bytes.windows(secret.len()).any(|at| at == secret)
-        };
-        match self.0.iter().any(has) {
-            true => self.redact(&String::from_utf8_lossy(&bytes)).into_bytes(),
-            false => bytes,
-        }
-    }
-
-    /// A command line without them, and without what looks like a secret.
-    pub fn redact_command(&self, words: &[String]) -> Vec<String> {
-        let mut secret_follows = false;
-        let redacted = words.iter().map(|word| {
-            let is_flag = word.starts_with('-');
-            if std::mem::take(&mut secret_follows) && !is_flag {
-                return REDACTED.to_owned();
-            }
-            secret_follows = is_flag && !word.contains('=') && model::redact::is_secret(word);
-            model::redact::command(&self.redact(word))
-        });
-        redacted.collect()
+        Known::new(of_environment.chain(&self.secrets).cloned())
     }
 }
 
@@ -176,9 +121,9 @@ mod tests {
             secrets.redact("opensesame, open it: plain, in the command"),
             "[redacted], [redacted] it: plain, [redacted]"
         );
-        assert_eq!(secrets.redact_bytes(b"\xff plain".to_vec()), b"\xff plain");
+        assert_eq!(&*secrets.redact_bytes(b"\xff plain"), b"\xff plain");
         assert_eq!(
-            secrets.redact_bytes(b"\xff open".to_vec()),
+            &*secrets.redact_bytes(b"\xff open"),
             "\u{fffd} [redacted]".as_bytes()
         );
         let command = ["serve", "in the command", "--api-key", "x", "--port", "80"];

@@ -20,6 +20,7 @@ pub mod frame;
 mod hex;
 mod nearest;
 pub mod plugin;
+pub mod private;
 pub mod random;
 pub mod redact;
 pub mod session;

@@ -1,8 +1,13 @@
-//! Removes secrets from command lines before they are saved: our own, and the one that the user says the
-//! engine was started with. Secrets that the runner itself holds are `target::Secrets`.
+//! Removes secrets from what is saved and shown: those that are known by their text ([`Known`]), and those that are named
+//! or look like one, in command lines, bodies and configurations.
+
+use std::borrow::Cow;
 
 use crate::about::About;
 use crate::target::{REDACTED, Secrets};
+
+/// A secret that is shorter would be found in a text by chance.
+const SHORTEST_KNOWN: usize = 4;
 
 /// Flags of ours whose values may be secret.
 const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];
@@ -58,6 +63,83 @@ const SHORTEST_KEY: usize = 12;
 
 /// How deep assignments and quotes may nest in a word.
 const DEPTH: u32 = 8;
+
+/// Secrets that are known by their text, such as a key that the runner holds. [`Known::new`] is the one place that says
+/// which texts are looked for.
+#[derive(Clone, Default)]
+pub struct Known<S = String>(Vec<S>);
+
+impl<S> std::fmt::Debug for Known<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Known(…)")
+    }
+}
+
+impl<S: AsRef<str>> Known<S> {
+    /// Those of these texts that are not too short to be found by chance.
+    pub fn new(texts: impl IntoIterator<Item = S>) -> Self {
+        Known::no_shorter(texts, SHORTEST_KNOWN)
+    }
+
+    /// Those of these texts that have at least so many bytes.
+    pub(crate) fn no_shorter(texts: impl IntoIterator<Item = S>, shortest: usize) -> Self {
+        let long = |text: &S| text.as_ref().len() >= shortest;
+        let mut texts: Vec<S> = texts.into_iter().filter(long).collect();
+        // One may hold another, which alone would leave the rest of it.
+        texts.sort_by_key(|text| std::cmp::Reverse(text.as_ref().len()));
+        Known(texts)
+    }
+
+    /// The length of the longest, in bytes.
+    pub fn longest(&self) -> usize {
+        self.0.first().map_or(0, |text| text.as_ref().len())
+    }
+
+    /// A text without them.
+    pub fn redact(&self, text: &str) -> String {
+        self.redact_owned(text.to_owned())
+    }
+
+    /// A text without them.
+    pub fn redact_owned(&self, text: String) -> String {
+        let secrets = self.0.iter().map(AsRef::as_ref);
+        secrets.fold(text, |text, secret| match text.contains(secret) {
+            true => text.replace(secret, REDACTED),
+            false => text,
+        })
+    }
+
+    /// Bytes without them. Bytes that have none come back as they are, whether they are text or not.
+    pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        let has = |secret: &S| memchr::memmem::find(bytes, secret.as_ref().as_bytes()).is_some();
+        match self.0.iter().any(has) {
+            true => Cow::Owned(self.redact(&String::from_utf8_lossy(bytes)).into_bytes()),
+            false => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// The words of a command line without them, and without what is named or looks like a secret.
+    pub fn redact_command(&self, words: &[String]) -> Vec<String> {
+        let known: Vec<String> = words.iter().map(|word| self.redact(word)).collect();
+        self::words(&known, &|_, _| REDACTED.to_owned())
+    }
+}
+
+/// The words of a command line without what is named or looks like a secret. Where a word is the value of a flag that is
+/// named as secrets are, `mark` gets the flag and the word and makes what takes its place.
+pub fn words(words: &[String], mark: &dyn Fn(&str, &str) -> String) -> Vec<String> {
+    let mut secret_of: Option<&str> = None;
+    let redacted = words.iter().map(|word| {
+        let is_flag = word.starts_with('-');
+        if let Some(flag) = secret_of.take().filter(|_| !is_flag) {
+            return mark(flag, word);
+        }
+        let named = is_flag && !word.contains('=') && is_secret(word);
+        secret_of = named.then_some(word);
+        command(word)
+    });
+    redacted.collect()
+}
 
 /// The words of our own command line, without their secrets.
 pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use crate::access::Access;
 use crate::exchange::Reply;
+use crate::redact::Known;
 
 /// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -192,21 +193,14 @@ impl fmt::Debug for Secrets {
 impl Secrets {
     /// Removes secret values from a text that a server or a plugin wrote.
     pub fn redact(&self, text: &str) -> String {
-        self.secrets().fold(text.to_owned(), |text, secret| {
-            text.replace(secret, REDACTED)
-        })
+        Known::new(self.texts()).redact(text)
     }
 
     /// A reply without the secrets that the server repeats in it. A value that is a word of the language, such as that of
     /// `x-tier: free`, must not change what was answered: only what is long enough to be no word is taken out.
     pub fn redacted_reply(&self, reply: Reply) -> Reply {
-        let redacted = |text: String| {
-            let long = |secret: &&str| secret.len() >= NO_WORD_BYTES;
-            (self.secrets().filter(long)).fold(text, |text, secret| match text.contains(secret) {
-                true => text.replace(secret, REDACTED),
-                false => text,
-            })
-        };
+        let known = Known::no_shorter(self.texts(), NO_WORD_BYTES);
+        let redacted = |text: String| known.redact_owned(text);
         Reply {
             output: redacted(reply.output),
             reasoning: redacted(reply.reasoning),
@@ -219,22 +213,17 @@ impl Secrets {
 
     /// As [`Secrets::redact`], of bytes that need not be text where nothing is secret in them.
     pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        let is_there = |secret: &str| memchr::memmem::find(bytes, secret.as_bytes()).is_some();
-        if self.secrets().any(is_there) {
-            return Cow::Owned(self.redact(&String::from_utf8_lossy(bytes)).into_bytes());
-        }
-        Cow::Borrowed(bytes)
+        Known::new(self.texts()).redact_bytes(bytes)
     }
 
-    /// The secret values; shorter ones would be found in texts by chance.
-    fn secrets(&self) -> impl Iterator<Item = &str> {
+    /// The secret values.
+    fn texts(&self) -> impl Iterator<Item = &str> {
         self.access
             .secrets()
             .into_iter()
             .flatten()
             .chain(self.headers.iter().map(|(_, value)| &**value))
             .chain(self.fields.iter().map(String::as_str))
-            .filter(|secret| secret.len() >= 4)
     }
 }
 

@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 use crate::Reported;
 use crate::assessment::Assessment;
 use crate::environment::Environment;
-use crate::private;
 use crate::record::{self, Ended, RecordError, Written};
 use crate::repeat::Repeat;
 use crate::telemetry;
 use kept::without_secrets;
 use model::clean;
 use model::exchange::{Exchange, Phase};
+use model::private;
 use model::timings::Reached;
 use result::summary::cache::Cache;
 use result::summary::{Client, Damage, Dataset, Fleet, RunFacts, Server, Summary, Survey};
@@ -309,7 +309,7 @@ impl RunFolder {
         }
         let path = self.0.join(LOG);
         let write = || -> io::Result<()> {
-            let mut file = private::options().append(true).create(true).open(&path)?;
+            let mut file = private::append(&path)?;
             for line in lines {
                 writeln!(file, "{}", clean::line(line))?;
             }
@@ -451,13 +451,7 @@ impl RunFolder {
             })?;
         text.push('\n');
         // Whole or not at all: half a file, from a full disk or a kill, would keep a report from being drawn.
-        let part = self.0.join(format!("{name}.part"));
-        let written =
-            private::write(&part, text.as_bytes()).and_then(|()| std::fs::rename(&part, &path));
-        written.map_err(|cause| {
-            let _ = std::fs::remove_file(&part);
-            FolderError::Write { path, cause }
-        })
+        private::replace(&path, text.as_bytes()).map_err(|cause| FolderError::Write { path, cause })
     }
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, FolderError> {

@@ -22,7 +22,6 @@ pub mod judged;
 pub mod label;
 pub mod markdown;
 pub mod outlook;
-mod private;
 pub mod probe;
 pub mod record;
 pub mod repeat;

@@ -19,10 +19,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::private;
 use columns::Columns;
 use lines::Lines;
 use model::exchange::Exchange;
+use model::private;
 
 pub use check::{Ended, check};
 pub use merge::{Part, merge};

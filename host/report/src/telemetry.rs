@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use devices::{Entry, Recording};
 
-use crate::private;
 use crate::record::RecordError;
 use crate::record::lines::Lines;
+use model::private;
 use model::units::Nanos;
 
 /// The file's name in a run's folder.

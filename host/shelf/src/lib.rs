@@ -8,9 +8,8 @@
 //!
 //! This crate owns the folder and the headers of its files. It leaves what the contents mean to those who put them there.
 
-use std::fs::{self, DirBuilder, File, FileTimes, Metadata, OpenOptions};
+use std::fs::{self, FileTimes};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +17,8 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use model::clock;
-use model::hex;
+use model::private::{self, NotOwn};
+use model::{clock, hex};
 
 /// Length of the header: magic bytes, source, maker, digest of what follows.
 const HEADER: usize = 16 + 3 * 32;
@@ -103,17 +102,14 @@ impl Shelf {
     /// # Errors
     /// A message, if other users may write to it.
     pub fn at(folder: &Path, kind: &'static Kind, maker: [u8; 32]) -> Result<Option<Self>, String> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        let Ok(metadata) = made.and_then(|()| fs::metadata(folder)) else {
-            return Ok(None);
-        };
-        match stranger(&metadata) {
-            None => Ok(Some(Shelf {
+        match private::own_folder(folder) {
+            Ok(()) => Ok(Some(Shelf {
                 folder: folder.to_owned(),
                 kind,
                 maker,
             })),
-            Some(who) => Err(format!(
+            Err(NotOwn::System(_)) => Ok(None),
+            Err(NotOwn::Stranger(who)) => Err(format!(
                 "the cache of compiled plugins and tokenizers in {} is not used: {who}; name a folder of your own with --cache-dir",
                 folder.display()
             )),
@@ -152,12 +148,7 @@ impl Shelf {
             .join(format!("{}-{number}{UNFINISHED}", std::process::id()));
         let written = (|| {
             let _ = fs::remove_file(&unfinished);
-            let mut options = OpenOptions::new();
-            let mut file = options
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&unfinished)?;
+            let mut file = private::options().create_new(true).open(&unfinished)?;
             file.write_all(&header)?;
             file.write_all(contents)?;
             Ok(())
@@ -254,14 +245,12 @@ impl Shelf {
 
 /// Reads a file that only this user may write; the inner error says what is wrong with it.
 fn read(path: &Path) -> io::Result<Result<Vec<u8>, String>> {
-    let mut file = File::open(path)?;
+    let mut file = match private::open_own(path) {
+        Ok(file) => file,
+        Err(NotOwn::System(cause)) => return Err(cause),
+        Err(NotOwn::Stranger(who)) => return Ok(Err(format!("is not used: {who}"))),
+    };
     let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Ok(Err("is not a regular file".to_owned()));
-    }
-    if let Some(who) = stranger(&metadata) {
-        return Ok(Err(format!("is not used: {who}")));
-    }
     if metadata.len() > FILE_BYTES {
         return Ok(Err(format!("is of {} bytes", metadata.len())));
     }
@@ -278,23 +267,6 @@ fn read(path: &Path) -> io::Result<Result<Vec<u8>, String>> {
         let _ = file.set_times(FileTimes::new().set_modified(now));
     }
     Ok(Ok(bytes))
-}
-
-/// Which other user could have written it, as text.
-fn stranger(metadata: &Metadata) -> Option<String> {
-    let user = rustix::process::geteuid().as_raw();
-    if metadata.uid() != user {
-        return Some(format!(
-            "it belongs to user {}, but this is user {user}",
-            metadata.uid()
-        ));
-    }
-    (metadata.mode() & 0o022 != 0).then(|| {
-        format!(
-            "other users may write to it (mode {:03o})",
-            metadata.mode() & 0o777
-        )
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The cache finds what it stored, and reports what was tampered with.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -163,7 +163,7 @@ fn what_is_no_file_is_not_taken() {
     fs::create_dir(shelf.path(&digest)).unwrap();
     assert_eq!(
         wrong(&shelf, &digest),
-        "its cached form FILE is not a regular file"
+        "its cached form FILE is not used: it is not a regular file"
     );
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::LONGEST_LINE;
 use super::hint::Hint;
-use crate::spec::Secrets;
+use model::redact::Known;
 
 /// How much of a line is kept for messages, in characters.
 const SHOWN: usize = 500;
@@ -13,7 +13,7 @@ const SHOWN: usize = 500;
 const HINT_COUNTS: u64 = 2_000;
 
 pub(super) struct Lines {
-    secrets: Secrets,
+    secrets: Known,
     /// How many of the last lines are kept.
     keep: usize,
     last: VecDeque<String>,
@@ -25,7 +25,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub fn new(keep: usize, secrets: Secrets) -> Self {
+    pub fn new(keep: usize, secrets: Known) -> Self {
         Lines {
             secrets,
             keep,
@@ -44,7 +44,8 @@ impl Lines {
                 self.end_line(out);
             } else if self.pending.len() > LONGEST_LINE {
                 // The end may be the beginning of a secret.
-                let clean = self.secrets.redact_bytes(std::mem::take(&mut self.pending));
+                let pending = std::mem::take(&mut self.pending);
+                let clean = self.secrets.redact_bytes(&pending);
                 let cut = clean.len().saturating_sub(self.secrets.longest());
                 self.pending = clean[cut..].to_vec();
                 self.keep_line(&clean[..cut]);
@@ -61,7 +62,7 @@ impl Lines {
     }
 
     pub fn last(&self) -> Vec<String> {
-        let begun = self.secrets.redact_bytes(self.pending.clone());
+        let begun = self.secrets.redact_bytes(&self.pending);
         let begun = shown(&begun);
         let lines = self.last.iter().cloned().chain(Some(begun));
         let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
@@ -74,7 +75,8 @@ impl Lines {
     }
 
     fn end_line(&mut self, out: &mut Vec<u8>) {
-        let line = self.secrets.redact_bytes(std::mem::take(&mut self.pending));
+        let pending = std::mem::take(&mut self.pending);
+        let line = self.secrets.redact_bytes(&pending);
         self.keep_line(&line);
         out.extend_from_slice(&line);
     }
@@ -126,7 +128,7 @@ mod tests {
     use crate::exit::Class;
     use crate::spec::{Spec, Value};
 
-    fn secrets(secret: &str) -> Secrets {
+    fn secrets(secret: &str) -> Known {
         let mut spec = Spec::new("e", Vec::new(), ("h", 1), "log", "markers");
         let secret = Value::Secret(secret.to_owned());
         spec.environment = vec![("KEY".to_owned(), secret)];
@@ -173,7 +175,7 @@ mod tests {
             assert!(written(&text, chunk, &mut lines) == text);
         }
         let endless = vec![b'x'; 300_000];
-        let mut lines = Lines::new(3, Secrets::default());
+        let mut lines = Lines::new(3, Known::default());
         assert!(written(&endless, 7000, &mut lines) == endless);
         assert!(
             lines
@@ -194,18 +196,18 @@ mod tests {
             ("a\tb\u{7}\n", "a b\\u{7}"),
             ("cut \u{1b}[3", "cut "),
         ] {
-            let mut lines = Lines::new(3, Secrets::default());
+            let mut lines = Lines::new(3, Known::default());
             lines.take(written.as_bytes(), &mut Vec::new());
             assert_eq!(lines.last(), [line], "{written:?}");
         }
-        let mut lines = Lines::new(2, Secrets::default());
+        let mut lines = Lines::new(2, Known::default());
         lines.take(b"1\n2\n\n3\n\n4", &mut Vec::new());
         assert_eq!(lines.last(), ["3", "4"]);
     }
 
     #[test]
     fn the_latest_cause_counts_for_a_while() {
-        let mut lines = Lines::new(2, Secrets::default());
+        let mut lines = Lines::new(2, Known::default());
         let mut out = Vec::new();
         lines.take(b"OSError: [Errno 98] Address already in use\n", &mut out);
         lines.take(

@@ -156,6 +156,23 @@ fn fields_that_are_named_as_secrets_are_replaced() {
 }
 
 #[test]
+fn a_secret_that_holds_another_is_removed_whole() {
+    // The shorter one comes first, as a header may before a key.
+    let known = Known::new(["open", "opensesame", "it"]);
+    assert_eq!(
+        known.redact("opensesame, open it"),
+        "[redacted], [redacted] it"
+    );
+    let secrets = Secrets {
+        access: Access::Bearer("open".to_owned()),
+        headers: vec![("x-key".to_owned(), "opensesame".to_owned())],
+        ..Secrets::default()
+    };
+    assert_eq!(secrets.redact("opensesame"), "[redacted]");
+    assert_eq!(format!("{known:?}"), "Known(…)");
+}
+
+#[test]
 fn what_the_runner_holds_is_said_nowhere() {
     let secrets = Secrets {
         access: Access::Bearer("abcdef".to_owned()),

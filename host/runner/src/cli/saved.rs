@@ -1,6 +1,6 @@
 //! A sweep or a search on disk: one JSON file in its folder, which is written anew after each run, and its page.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::failure::{Exit, Failure};
 use super::print::{json, tell};
 use super::scenario::show;
-use model::hex;
+use model::{hex, private};
 use report::document::Document;
 use report::folder::RunFolder;
 use report::saved::{Saved as File, Searched};
@@ -213,13 +213,7 @@ fn state<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
 /// # Errors
 /// If it cannot be written.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let mut next = path.as_os_str().to_owned();
-    next.push(".new");
-    let next = Path::new(&next);
-    let written = std::fs::File::create(next)
-        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(next, path));
-    written.map_err(|cause| {
+    private::replace(path, content).map_err(|cause| {
         Failure::new(
             Exit::Input,
             format!("cannot write `{}`: {cause}", path.display()),

@@ -1,13 +1,13 @@
 //! What stands before a judging: the rubric, the answers with their questions, and the folder with the prompts.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use super::Args;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::print::tell;
+use model::private;
 use report::folder::RunFolder;
 use report::judged;
 use scenario::Scenario;
@@ -231,10 +231,10 @@ impl Bench {
 /// Writes the prompts and the rubric, and says how many prompts there are.
 fn prompts(args: &Args, before: &Before, folder: &Path) -> Result<u64, (PathBuf, io::Error)> {
     let rubric = folder.join(RUBRIC);
-    std::fs::write(&rubric, before.rubrics.texts()).map_err(|cause| (rubric, cause))?;
+    private::write(&rubric, before.rubrics.texts().as_bytes()).map_err(|cause| (rubric, cause))?;
     let file = folder.join(PROMPTS);
     let as_asked = (args.kind(), &before.rubrics, args.scale);
-    let written = File::create(&file).and_then(|created| {
+    let written = private::create(&file).and_then(|created| {
         let mut out = BufWriter::new(created);
         rows::write(&mut out, &before.cases, as_asked, args.repeat)
     });

@@ -1,0 +1,186 @@
+//! Files and folders that are their owner's alone: runs, labs and fleets hold prompts, answers, what servers and engines
+//! said, and what makes a later start end processes. Whoever shares a run lets others in, as with `chmod -R g+rX`.
+//!
+//! Everything that the runner writes by itself is written through here. What a user names to be written, such as a page
+//! with `--output`, gets the modes that the user's umask gives.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The mode of a file.
+const FILE: u32 = 0o600;
+/// The mode of a folder.
+const FOLDER: u32 = 0o700;
+/// Who may write that is not the owner.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Why a file or a folder is not taken for the user's own.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOwn {
+    /// The system does not show it, or does not make it.
+    #[error("{0}")]
+    System(#[from] io::Error),
+    /// Another user could have put it there, or could change it: which one, in words.
+    #[error("{0}")]
+    Stranger(String),
+}
+
+impl From<NotOwn> for io::Error {
+    fn from(error: NotOwn) -> Self {
+        match error {
+            NotOwn::System(cause) => cause,
+            NotOwn::Stranger(who) => io::Error::new(io::ErrorKind::PermissionDenied, who),
+        }
+    }
+}
+
+/// How to open a file for writing. The mode is that of a file that is made; see [`create`] for one that may be there.
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(FILE);
+    options
+}
+
+/// Opens a file for writing, without what it held.
+///
+/// # Errors
+/// The system's.
+pub fn create(path: &Path) -> io::Result<File> {
+    closed_to_others(options().create(true).truncate(true).open(path)?)
+}
+
+/// Opens a file for writing after what it holds.
+///
+/// # Errors
+/// The system's.
+pub fn append(path: &Path) -> io::Result<File> {
+    closed_to_others(options().append(true).create(true).open(path)?)
+}
+
+/// Writes a file, over one that is there.
+///
+/// # Errors
+/// The system's. Then the file may be there in part.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    create(path)?.write_all(content)
+}
+
+/// Writes a file so that at every instant, and after a crash, there is all of it or what was there before. Two processes
+/// must not write the same one at once.
+///
+/// # Errors
+/// The system's. Then what was there is there still.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let part = part(path);
+    let written = (|| {
+        match fs::remove_file(&part) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+            _ => {}
+        }
+        // One that is made anew has its mode from the beginning, and is no link to elsewhere.
+        let mut file = options().create_new(true).open(&part)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&part, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+/// Where a file is while it is written.
+fn part(path: &Path) -> PathBuf {
+    let mut part = OsString::from(path);
+    part.push(".part");
+    part.into()
+}
+
+/// Makes a folder that is not there yet.
+///
+/// # Errors
+/// The system's, also if it is there.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(FOLDER).create(path)
+}
+
+/// Makes a folder if it is not there. Those above it are made as others are.
+///
+/// # Errors
+/// The system's.
+pub fn folder(path: &Path) -> io::Result<()> {
+    if let Some(above) = path.parent().filter(|above| *above != Path::new("")) {
+        fs::create_dir_all(above)?;
+    }
+    match create_folder(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// As [`folder`], for what is trusted because of where it lies: one that another user made, or may write to, is refused.
+///
+/// # Errors
+/// The system's, or who else could have put something there.
+pub fn own_folder(path: &Path) -> Result<(), NotOwn> {
+    folder(path)?;
+    // Neither the folder nor a link to it may be a stranger's.
+    for found in [fs::symlink_metadata(path)?, fs::metadata(path)?] {
+        if let Some(who) = stranger(&found) {
+            return Err(NotOwn::Stranger(who));
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file for reading that is trusted because of who wrote it.
+///
+/// # Errors
+/// The system's, or who else could have written it.
+pub fn open_own(path: &Path) -> Result<File, NotOwn> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(NotOwn::Stranger("it is not a regular file".to_owned()));
+    }
+    match stranger(&found) {
+        Some(who) => Err(NotOwn::Stranger(who)),
+        None => Ok(file),
+    }
+}
+
+/// Which other user could have written it, as text.
+pub fn stranger(found: &Metadata) -> Option<String> {
+    let user = rustix::process::geteuid().as_raw();
+    if found.uid() != user {
+        return Some(format!(
+            "it belongs to user {}, but this is user {user}",
+            found.uid()
+        ));
+    }
+    // A link has no mode of its own.
+    let open = !found.is_symlink() && found.mode() & OTHERS_WRITE != 0;
+    open.then(|| {
+        format!(
+            "other users may write to it (mode {:03o})",
+            found.mode() & 0o777
+        )
+    })
+}
+
+/// A file that was there may have had another mode.
+fn closed_to_others(file: File) -> io::Result<File> {
+    let found = file.metadata()?;
+    let mode = found.mode() & 0o777;
+    // What is no file, such as /dev/null, is not ours to close. Who shares a file shares it for reading.
+    if found.is_file() && mode & OTHERS_WRITE != 0 {
+        file.set_permissions(fs::Permissions::from_mode(mode & !OTHERS_WRITE))?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests;
