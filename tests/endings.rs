@@ -13,6 +13,7 @@ use model::exchange::{Class, Exchange, Outcome, Phase};
 use report::folder::RunFolder;
 use tempfile::TempDir;
 
+use crate::support::lacking;
 use crate::support::process::{
     Ended, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
 };
@@ -315,7 +316,7 @@ fn nobody_who_listens_is_no_reason_to_panic() {
 fn ten_thousand_at_once_are_all_answered() {
     let allowed = rlimit::Resource::NOFILE.get_hard().unwrap();
     if allowed < 10_200 {
-        eprintln!("skipped: {allowed} file descriptors may be open here, 10,200 are needed");
+        lacking::leave_out(&lacking::OPEN_FILES);
         return;
     }
     let (folder, mock) = (

@@ -3,7 +3,7 @@
 //! results is compared. And the workflow that comes with a project: its steps, run on a project that was just made.
 //!
 //! Python's parts are followed if componentize-py is available: on the PATH, named by `COMPONENTIZE_PY`, or where
-//! `cargo xtask examples` installs it. Otherwise the test prints that they were skipped.
+//! `cargo xtask examples` installs it. Otherwise they are left out.
 
 #[path = "../plugins/guide/blocks.rs"]
 mod blocks;
@@ -19,6 +19,7 @@ use runner::guide::Page;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::lacking;
 use crate::support::process::{PROJECTS, run, runner};
 
 /// The first of the ports that the guide's engines listen on; all of them begin so.
@@ -51,7 +52,7 @@ impl Reader {
     fn new() -> Self {
         let python = componentize_py();
         if python.is_none() {
-            println!("the guide's Python is passed over: there is no componentize-py");
+            lacking::leave_out(&lacking::PYTHON);
         }
         Reader {
             folder: tempfile::tempdir().unwrap(),
@@ -265,12 +266,10 @@ fn the_workflow_tests_a_project_as_it_comes() {
         ("RUNNER_TEMP", &temporary),
         ("GITHUB_PATH", &added),
     ];
-    if Command::new("curl").arg("--version").output().is_ok() {
+    if lacking::has("curl", &lacking::CURL) {
         reader.sh(&project, &steps["Get the runner"], &variables);
         let added = std::fs::read_to_string(&added).unwrap();
         assert!(Path::new(added.trim()).join("runner").is_file());
-    } else {
-        println!("the workflow's download is passed over: there is no curl");
     }
     for step in ["Build", "Check", "Test"] {
         reader.sh(&project, &steps[step], &[]);

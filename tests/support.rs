@@ -1,9 +1,10 @@
-//! Code shared by the tests: a browser, a hub, libraries, made-up runs, the mock engine in memory, a raw server, an authority, plans, run folders, the built binary.
+//! Code shared by the tests: a browser, a hub, what a machine lacks, libraries, made-up runs, the mock engine in memory, a raw server, an authority, plans, run folders, the built binary.
 
 pub mod authority;
 pub mod browser;
 #[path = "../host/hub/src/tests/server.rs"]
 pub mod hub;
+pub mod lacking;
 pub mod library;
 pub mod made_up;
 pub mod memory;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::support::lacking;
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
 
 /// A short run, and its folder.
@@ -224,12 +225,7 @@ fn the_progress_line_is_for_terminals() {
 
 /// What a terminal shows for a command line; nothing if util-linux's `script` is missing.
 fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<String> {
-    let version = std::process::Command::new("script")
-        .arg("--version")
-        .output();
-    if !version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("util-linux"))
-    {
-        eprintln!("skipped: there is no `script` of util-linux to make a terminal with");
+    if !lacking::has_terminals() {
         return None;
     }
     let mut command = crate::support::process::runner_behind(

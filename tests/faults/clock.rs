@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::check::{How, at_once, check, no_faster};
 use crate::endings::{RUNS, line};
+use crate::support::lacking::{self, may_set_clocks};
 use crate::support::process::{Mock, Process, only_run, run, runner, runner_behind};
 
 /// A library that sets the time of day there and back each time that it is read, for a process that loads it first.
@@ -81,7 +82,7 @@ fn is_off(place: &Path) -> bool {
 fn a_clock_that_is_set_during_a_run_moves_no_figure() {
     let folder = TempDir::new().unwrap();
     let Some(library) = library(&folder) else {
-        eprintln!("skipped: there is no C compiler here");
+        lacking::leave_out(&lacking::C_COMPILER);
         return;
     };
     let seen = AtomicUsize::new(0);
@@ -120,15 +121,10 @@ fn a_clock_that_is_set_during_a_run_moves_no_figure() {
 fn the_zero_of_a_clock_does_not_matter() {
     for offset in ["1000000000", "100"] {
         let about = format!("{offset} s");
-        let shell = format!("exec unshare --time --monotonic {offset} --boottime {offset} \"$@\"");
-        let mut tried = Command::new("sh");
-        tried
-            .args(["-c", &shell, "sh", "true"])
-            .stderr(Stdio::null());
-        if !tried.status().is_ok_and(|status| status.success()) {
-            eprintln!("skipped: this user cannot make a time namespace");
+        if !may_set_clocks() {
             return;
         }
+        let shell = format!("exec unshare --time --monotonic {offset} --boottime {offset} \"$@\"");
         let (place, mock) = (
             TempDir::new().unwrap(),
             Mock::logging(&["--ttft", "20ms", "--itl", "2ms"]),

@@ -10,25 +10,12 @@ use super::check::{
     How, agrees, at_once, check, no_panic, nothing_stays_behind, readable, refused,
 };
 use crate::endings::{RUNS, line};
+use crate::support::lacking::{self, may_mount};
 use crate::support::process::{
     Ended, Mock, Process, has_records, only_run, run, runner, runner_behind,
 };
 
 const SPEED: [&str; 4] = ["--ttft", "2ms", "--itl", "1ms"];
-
-/// Whether this user may mount something that only its own processes see.
-fn may_mount() -> bool {
-    let mut mount = Command::new("unshare");
-    mount.args(["-m", "sh", "-c", "mount -t tmpfs none /mnt"]);
-    let may = mount
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !may {
-        eprintln!("skipped: this user cannot mount a file system of its own");
-    }
-    may
-}
 
 /// The binary with a small file system for its runs, which are copied to another folder at its end.
 fn on_disk(options: &str, keep: &Path) -> Command {
@@ -216,7 +203,7 @@ fn thread(process: &Process, name: &str) -> String {
 #[test]
 fn a_disk_that_is_slow_delays_records_and_nothing_else() {
     let Some(freezer) = Freezer::new() else {
-        eprintln!("skipped: this user cannot stop a single thread of a process");
+        lacking::leave_out(&lacking::FREEZER);
         return;
     };
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));

@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::check::{How, at_once, check, no_panic, nothing_stays_behind};
 use crate::endings::{RUNS, line};
+use crate::support::lacking;
 use crate::support::process::{Ended, Mock, only_run, run, runner, runner_behind};
 
 const LOAD: &str = "--num-prompts 5 --random-output-len 4";
@@ -105,7 +106,7 @@ fn too_few_threads_are_told() {
         .map(|most| Group::new("runner-test", *most))
         .collect();
     let Some(groups) = groups else {
-        eprintln!("skipped: this user cannot limit the number of processes of a control group");
+        lacking::leave_out(&lacking::GROUPS);
         return;
     };
     every_limit("threads", &limits, |limit| {

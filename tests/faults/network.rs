@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::check::{After, How, at_once, check, failure};
 use crate::endings::line;
+use crate::support::lacking;
 use crate::support::process::{Mock, run, runner, runner_behind};
 use crate::support::proxy::{Network, Proxy};
 
@@ -136,12 +137,8 @@ fn the_kernels_own_emulation_gives_the_same() {
     ] {
         let mut try_it = Command::new("unshare");
         try_it.args(["-n", "sh", "-c", &apart(emulation), "sh", "true"]);
-        let works = try_it.stderr(Stdio::null()).stdout(Stdio::null()).status();
-        if !works.is_ok_and(|status| status.success()) {
-            eprintln!(
-                "skipped: this user or kernel cannot emulate `{emulation}` in a network namespace"
-            );
-            continue;
+        if !lacking::can(&mut try_it, &lacking::NETWORKS) {
+            return;
         }
         let place = TempDir::new().unwrap();
         let mock = Mock::logging_behind(

@@ -2,7 +2,7 @@
 //!
 //! Each machine has two links, as load machines often have: one for what the processes tell each other, one to the engine.
 //! What breaks is the first, so that requests are sent and answered as before. They need `ip` (iproute2) and root; where
-//! the kernel makes no namespaces, the tests print that they were skipped.
+//! the kernel makes no namespaces, the tests are left out.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,8 +11,8 @@ use std::time::Duration;
 use report::folder::RunFolder;
 use result::finding::{Id, Verdict};
 
-use super::starters::left_out;
 use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
+use crate::support::lacking;
 use crate::support::process::{Mock, Process};
 
 /// Where the engine is, and rank 0.
@@ -42,7 +42,7 @@ impl Machines {
     /// So many for load, and one for the engine; nothing where the kernel allows none.
     fn make(size: u32) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        if left_out("ip", "iproute2") {
+        if !lacking::has("ip", &lacking::IP) {
             return None;
         }
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -50,8 +50,8 @@ impl Machines {
             prefix: format!("rf{}x{number}", std::process::id()),
             made: Vec::new(),
         };
-        if let Err(why) = machines.add("hub") {
-            eprintln!("skipped: no namespace of the network can be made here: {why}");
+        if machines.add("hub").is_err() {
+            lacking::leave_out(&lacking::NETWORKS);
             return None;
         }
         let hub = machines.name("hub");

@@ -2,7 +2,7 @@
 //! rest is what an Indexed Job adds.
 //!
 //! Each has a file system in which the paths of the manifest are, and where the service's name is this machine. That takes
-//! a namespace of mounts, and so root; where the kernel makes none, the tests print that they were skipped.
+//! a namespace of mounts, and so root; where the kernel makes none, the tests are left out.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{Fleet, measured, only_run};
+use crate::support::lacking::may_mount;
 use crate::support::process::{Process, run_patiently, runner, words};
 
 #[path = "../../host/fleet/src/manifest/tests/reader.rs"]
@@ -32,18 +33,6 @@ mount --bind "$ETC" /mnt/etc
 mount --bind "$RESULTS" /mnt/results
 exec chroot /mnt "$@"
 "#;
-
-/// Whether the kernel lets us have mounts of our own.
-fn may_mount() -> bool {
-    let tried = Command::new("unshare")
-        .args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"])
-        .output();
-    let may = tried.is_ok_and(|tried| tried.status.success());
-    if !may {
-        eprintln!("skipped: no namespace of mounts can be made here");
-    }
-    may
-}
 
 /// The template of the pods, wherever the object has it.
 fn pods(document: &Value) -> Option<(&Value, &Value)> {

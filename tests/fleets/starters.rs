@@ -1,36 +1,17 @@
 //! Fleets under what really starts processes: Open MPI and Slurm; and processes whose clocks are not alike.
 //!
-//! They need their packages (`openmpi-bin`, `slurm-wlm`, `munge`) and root. `RUNNER_WITHOUT_CLUSTER=1` leaves them out.
+//! They need their packages (`openmpi-bin`, `slurm-wlm`, `munge`) and root.
 
 use std::process::Command;
 use std::time::Duration;
 
 use super::{Fleet, alone, asked, behind, due, measured, only_run};
+use crate::support::lacking::{self, may_set_clocks};
 use crate::support::process::{Process, run_patiently, runner, words};
 use crate::support::proxy::{Network, Proxy};
 
 /// What sets up Slurm for as long as a command runs.
 const SLURM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fleets/slurm.sh");
-
-/// Whether these tests are left out.
-///
-/// # Panics
-/// If the program is not installed.
-pub(super) fn left_out(program: &str, package: &str) -> bool {
-    if std::env::var_os("RUNNER_WITHOUT_CLUSTER").is_some_and(|set| set != "0") {
-        eprintln!("skipped: RUNNER_WITHOUT_CLUSTER is set");
-        return true;
-    }
-    // Slurm's programs say nothing at all where it is not configured.
-    let found = Command::new("sh")
-        .args(["-c", "command -v \"$0\"", program])
-        .output();
-    assert!(
-        found.is_ok_and(|found| found.status.success()),
-        "there is no `{program}`: install it (Debian: apt-get install {package}), or set RUNNER_WITHOUT_CLUSTER=1 to leave these tests out"
-    );
-    false
-}
 
 /// A fleet of four that something else starts: the words before the program.
 fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
@@ -56,7 +37,7 @@ fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
 
 #[test]
 fn open_mpi_starts_a_fleet() {
-    if left_out("mpirun", "openmpi-bin") {
+    if !lacking::has("mpirun", &lacking::OPEN_MPI) {
         return;
     }
     let fleet = Fleet::new(4);
@@ -73,7 +54,7 @@ fn open_mpi_starts_a_fleet() {
 
 #[test]
 fn slurm_starts_a_fleet() {
-    if left_out("srun", "slurm-wlm munge") {
+    if !lacking::has("srun", &lacking::SLURM) {
         return;
     }
     let fleet = Fleet::new(4);
@@ -86,7 +67,7 @@ fn slurm_starts_a_fleet() {
 /// The batch script that we write, as Slurm runs it.
 #[test]
 fn slurm_runs_the_batch_script() {
-    if left_out("sbatch", "slurm-wlm munge") {
+    if !lacking::has("sbatch", &lacking::SLURM) {
         return;
     }
     let fleet = Fleet::new(4);
@@ -131,7 +112,7 @@ fn slurm_runs_the_batch_script() {
 /// be on one machine, to the nanosecond.
 #[test]
 fn a_clock_that_shows_other_numbers_changes_nothing() {
-    if left_out("unshare", "util-linux") {
+    if !may_set_clocks() {
         return;
     }
     let fleet = Fleet::new(2);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::follows;
-use crate::support::process::{Ended, Process, run_patiently, runner};
+use crate::support::process::{Ended, Process, processes_with, run_patiently, runner, signal};
 
 /// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an eighth of what 8 give.
 const SCENARIO: &str = r#"
@@ -232,10 +232,11 @@ fn an_engine_that_dies_in_a_run_is_started_again() {
     let mut process = Process::start(&mut files.command(&[]));
     process.until("a run begins", |_| files.events("running") > 0);
     let holder = format!("mock --port {}", files.port);
-    let killed = std::process::Command::new("pkill")
-        .args(["-KILL", "-f", &holder])
-        .status();
-    assert!(killed.unwrap().success());
+    let engines = processes_with(&holder);
+    assert!(!engines.is_empty());
+    for engine in engines {
+        signal(engine, "KILL");
+    }
     process.end().with_code(0);
     let died = |event: &&Value| event["outcome"]["died"].is_object();
     assert_eq!(files.events("finished"), 3);

@@ -1,9 +1,10 @@
 //! The dashboard and the progress line on a terminal, made by util-linux's `script`; and what is printed if
-//! there is none. Without `script`, the tests of terminals print that they were skipped.
+//! there is none. Without `script`, the tests of terminals are left out.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::lacking;
 use crate::support::process::{Mock, Process, run, runner, runner_behind, words};
 
 const ENTER: &str = "\u{1b}[?1049h";
@@ -12,10 +13,7 @@ const LEAVE: &str = "\u{1b}[?1049l";
 /// The binary on a terminal of 100 by 30 characters; prints the terminal's settings before and after. Nothing
 /// if there is no `script`.
 pub fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<Command> {
-    let version = Command::new("script").arg("--version").output();
-    let is_known = |said: &[u8]| String::from_utf8_lossy(said).contains("util-linux");
-    if !version.is_ok_and(|version| is_known(&version.stdout)) {
-        eprintln!("skipped: there is no `script` of util-linux to make a terminal with");
+    if !lacking::has_terminals() {
         return None;
     }
     let shell = "inside=\"stty cols 100 rows 30; stty -g; env $VARIABLE '$1' $LINE; code=\\$?; stty -g; exit \\$code\"; \

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
+use super::lacking;
 use super::process::Process;
 
 /// Longer than anything here takes, however busy the machine is: it ends hanging tests, and measures nothing.
@@ -28,20 +29,11 @@ pub struct Browser {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Starts a browser; nothing if `RUNNER_WITHOUT_BROWSER` is set.
-///
-/// # Panics
-/// If none is installed, with a hint on what to do.
+/// Starts a browser; nothing if none is installed.
 pub async fn browser() -> Option<Browser> {
-    if std::env::var_os("RUNNER_WITHOUT_BROWSER").is_some_and(|set| set != "0") {
-        eprintln!("skipped: RUNNER_WITHOUT_BROWSER is set");
+    if !lacking::has("chromedriver", &lacking::BROWSER) {
         return None;
     }
-    let found = Command::new("chromedriver").arg("--version").output();
-    assert!(
-        found.is_ok_and(|found| found.status.success()),
-        "there is no `chromedriver`: install Chromium and its driver (Debian: apt-get install chromium chromium-driver), or set RUNNER_WITHOUT_BROWSER=1 to leave these tests out"
-    );
     let alone = ALONE.lock().await;
     let mut driver = Process::start(Command::new("chromedriver").arg("--port=0"));
     let port = |process: &Process| {

@@ -24,14 +24,65 @@ pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
 
 /// The binary without anything from the caller's environment that it would use.
 pub fn runner() -> Command {
-    cleaned(Command::new(env!("CARGO_BIN_EXE_runner")))
+    cleaned(heeding_signals(env!("CARGO_BIN_EXE_runner")))
 }
 
 /// The binary behind a line of shell that ends in `"$@"`.
 pub fn runner_behind(shell: &str) -> Command {
-    let mut command = Command::new("sh");
+    let mut command = heeding_signals("sh");
     command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_runner")]);
     cleaned(command)
+}
+
+/// A program that signals end, though this process ignores them: behind `nohup`, or in the background of a script, where
+/// children would inherit that.
+fn heeding_signals(program: &str) -> Command {
+    use nix::sys::signal::Signal;
+    const NEEDED: [Signal; 4] = [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGTERM,
+    ];
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    if NEEDED
+        .iter()
+        .all(|signal| ignored & (1 << (*signal as u64 - 1)) == 0)
+    {
+        return Command::new(program);
+    }
+    // By its path, because tests change the PATH. It becomes the program, so the process keeps its number.
+    let mut command = Command::new("/usr/bin/env");
+    command
+        .arg("--default-signal=HUP,INT,QUIT,TERM")
+        .arg(program);
+    command
+}
+
+/// Sends a signal to a process, by the signal's name: `INT`, `TERM`, `KILL`.
+pub fn signal(process: u32, name: &str) {
+    let signal: nix::sys::signal::Signal = format!("SIG{name}").parse().unwrap();
+    let process = nix::unistd::Pid::from_raw(process.try_into().unwrap());
+    nix::sys::signal::kill(process, signal).unwrap();
+}
+
+/// The processes whose command line has these words.
+pub fn processes_with(words: &str) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|id| {
+            let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line)
+                .replace('\0', " ")
+                .contains(words)
+        })
+        .collect()
 }
 
 fn cleaned(mut command: Command) -> Command {
@@ -114,9 +165,7 @@ impl Process {
 
     /// Sends a signal, by its name: `INT`, `TERM`, `KILL`.
     pub fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &id]).status();
-        assert!(sent.unwrap().success());
+        signal(self.child.id(), name);
     }
 
     /// Types into its stdin, which must be a pipe.

@@ -2,7 +2,7 @@
 //! not in Rust, as an author would, and runs their cases.
 //!
 //! Responsible for the tools of other languages: they go into `target/example-tools`, from the package registries
-//! that pip and npm are set up for. If a tool is not available, its example is skipped and the reason is printed.
+//! that pip and npm are set up for. If a tool is not available, its example is left out and the reason is printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,39 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 
+use crate::left_out::Lack;
+use crate::steps;
+
 /// The other target of Rust, whose components import WASI.
 const WASIP2: &str = "wasm32-wasip2";
+
+const WASIP2_LIBRARY: Lack = Lack {
+    key: "wasip2",
+    what: "Rust's library for wasm32-wasip2",
+    remedy: "rustup target add wasm32-wasip2",
+};
+
+/// The tools that compile a language.
+fn lack(language: &str) -> Lack {
+    let (key, what, remedy) = match language {
+        "python" => (
+            "python",
+            "componentize-py",
+            "apt-get install python3-venv, and a package index that pip reaches",
+        ),
+        "javascript" => (
+            "javascript",
+            "componentize-qjs",
+            "apt-get install npm, and a registry that npm reaches",
+        ),
+        _ => (
+            "clang",
+            "a clang that links WebAssembly",
+            "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32",
+        ),
+    };
+    Lack { key, what, remedy }
+}
 
 /// The path of a tool, or why it is not available.
 type Tool = std::result::Result<PathBuf, String>;
@@ -35,7 +66,9 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
             _ => Ok(&mut build),
         };
         if let Err(reason) = tool {
-            eprintln!("{name}: skipped: {reason}");
+            eprintln!("{name}: {reason}");
+            let lack = lack(&language);
+            steps::leave_out(root, &lack, &format!("example {name}"))?;
             continue;
         }
         failed += i32::from(!holds(runner, &folder, build)?);
@@ -48,7 +81,11 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
                     build.env("RUNNER_WASM_TOOLCHAIN", "rustup");
                     failed += i32::from(!holds(runner, &folder, build)?);
                 }
-                Err(reason) => eprintln!("{name} for {WASIP2}: skipped: {reason}"),
+                Err(reason) => {
+                    eprintln!("{name} for {WASIP2}: {reason}");
+                    let who = format!("example {name} for {WASIP2}");
+                    steps::leave_out(root, &WASIP2_LIBRARY, &who)?;
+                }
             }
         }
     }

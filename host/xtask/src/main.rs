@@ -9,6 +9,7 @@ mod examples;
 mod freeze;
 mod fuzz;
 mod guest;
+mod left_out;
 mod steps;
 mod toolchain;
 
@@ -35,6 +36,9 @@ cargo xtask COMMAND
 RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the toolchain for the plugins; the default is the first that works:
 the active toolchain with its wasm32-unknown-unknown target, the same after `rustup target add`, or the
 distribution's own Rust with its sources.
+
+`test` leaves out what this machine lacks (a browser, another language's tools, root's rights), and lists it at its end
+with what brings it. RUNNER_LEAVE_OUT=NAME,NAME allows only these; anything else that is missing is then an error.
 ";
 
 fn main() -> ExitCode {

@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::component::{self, Which};
+use crate::left_out::{self, Lack};
 use crate::{documents, examples};
 
 /// Builds a program of the workspace; the exit code.
@@ -30,12 +31,23 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
+const CARGO_DENY: Lack = Lack {
+    key: "cargo-deny",
+    what: "cargo-deny",
+    remedy: "cargo install cargo-deny --locked",
+};
+const ADVISORIES: Lack = Lack {
+    key: "advisories",
+    what: "a way to the database of advisories",
+    remedy: "run the step on a machine that reaches it",
+};
+
 /// How a step ended.
 enum Done {
     /// With this exit code.
     Exit(i32),
     /// Not run, because a tool is missing that the step can do without.
-    Skipped,
+    LeftOut,
 }
 
 /// Runs every step until one fails; the rest is then listed as not run.
@@ -53,13 +65,21 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         ("features", |root| features(root).map(Done::Exit)),
         ("deny", deny),
         ("clippy", |root| clippy(root).map(Done::Exit)),
+        // Before the tests, which use the tools of other languages that it installs.
+        ("examples", |root| test_examples(root).map(Done::Exit)),
         // Plugins run their unit tests and cases here too, natively.
         ("tests", |root| {
-            cargo(root, &["test", "--workspace"]).map(Done::Exit)
+            run(cargo_command(root)
+                .args(["test", "--workspace"])
+                .env(left_out::LIST, left_out_list(root)))
+            .map(Done::Exit)
         }),
         ("documents", |root| documents::test(root).map(Done::Exit)),
-        ("examples", |root| test_examples(root).map(Done::Exit)),
     ];
+    let left_out = left_out_list(root);
+    if left_out.exists() {
+        std::fs::remove_file(&left_out)?;
+    }
     let mut summary = String::new();
     let mut failed = None;
     for (name, step) in steps {
@@ -76,16 +96,30 @@ pub fn test(root: &Path) -> Result<ExitCode> {
         let (word, code) = match done {
             Done::Exit(0) => ("ok", 0),
             Done::Exit(code) => ("FAILED", code),
-            Done::Skipped => ("skipped", 0),
+            Done::LeftOut => ("left out", 0),
         };
         summary += &format!(
-            "  {name:<9} {word:<7} {:>6.1} s\n",
+            "  {name:<9} {word:<8} {:>6.1} s\n",
             started.elapsed().as_secs_f64()
         );
         failed = (code != 0).then_some(code);
     }
     eprint!("==> summary\n{summary}");
+    let left_out = left_out::summary(&left_out)?;
+    if !left_out.is_empty() {
+        eprint!("==> left out, because this machine lacks\n{left_out}");
+    }
     Ok(exit_code(failed.unwrap_or(0)))
+}
+
+/// The list of what this machine could not run.
+fn left_out_list(root: &Path) -> PathBuf {
+    root.join("target/left-out.tsv")
+}
+
+/// Notes that a part of a step is left out, if that is allowed.
+pub fn leave_out(root: &Path, lack: &Lack, who: &str) -> Result<()> {
+    left_out::leave_out(lack, who, Some(&left_out_list(root))).map_err(anyhow::Error::msg)
 }
 
 /// Builds the user guide as a site.
@@ -130,11 +164,8 @@ fn clippy(root: &Path) -> Result<i32> {
 fn deny(root: &Path) -> Result<Done> {
     let there = Command::new("cargo-deny").arg("--version").output();
     if !there.is_ok_and(|output| output.status.success()) {
-        eprintln!(
-            "cargo-deny is not installed (`cargo install cargo-deny --locked`): \
-             licences, sources and duplicate versions are not checked"
-        );
-        return Ok(Done::Skipped);
+        leave_out(root, &CARGO_DENY, "step `deny`")?;
+        return Ok(Done::LeftOut);
     }
     let deny = |arguments: &[&str]| -> Result<i32> {
         run(cargo_command(root).arg("deny").args(arguments))
@@ -145,7 +176,7 @@ fn deny(root: &Path) -> Result<Done> {
     }
     // The database of advisories is a repository of its own, and not every machine reaches it.
     if deny(&["fetch", "db"])? != 0 {
-        eprintln!("the database of advisories cannot be fetched: advisories are not checked");
+        leave_out(root, &ADVISORIES, "the check of advisories")?;
         return Ok(Done::Exit(0));
     }
     deny(&["check", "--disable-fetch", "advisories"]).map(Done::Exit)

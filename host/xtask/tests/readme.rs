@@ -164,3 +164,26 @@ fn the_two_commands_stand_first() {
         .collect();
     assert_eq!(commands[..2], ["cargo xtask demo", "cargo xtask test"]);
 }
+
+/// The pages that a file links to, as paths below the guide's sources.
+fn pages(text: &str, folder: &str) -> Vec<String> {
+    links(text)
+        .into_iter()
+        .filter_map(|link| link.strip_prefix(folder))
+        .filter(|page| page.ends_with(".md"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The table of the guide in the README has every page, in the guide's order.
+#[test]
+fn the_table_of_the_guide_is_its_summary() {
+    let readme = read("README.md");
+    let (_, guide) = readme
+        .split_once("## The guide")
+        .expect("a chapter on the guide");
+    assert_eq!(
+        pages(guide, "host/guide/src/"),
+        pages(&read("host/guide/src/SUMMARY.md"), "")
+    );
+}

@@ -1,0 +1,104 @@
+//! What is left out of `cargo xtask test` because this machine lacks something: a browser, another language's tools, a
+//! right that only root has. The tests of the whole program share this module.
+//!
+//! Everything that is left out goes to a list, which the summary prints with what brings the missing thing. Where
+//! `RUNNER_LEAVE_OUT` is set, only what it names may be left out; `.ci/run` sets it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+/// Names the file that lists what was left out.
+pub const LIST: &str = "RUNNER_TESTS_LEFT_OUT";
+
+/// Something that a machine may lack.
+#[derive(Clone, Copy, Debug)]
+pub struct Lack {
+    /// Its name in `RUNNER_LEAVE_OUT`.
+    pub key: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// What brings it: a command, or a sentence.
+    pub remedy: &'static str,
+}
+
+/// Notes in this list that something is left out.
+///
+/// # Errors
+/// If `RUNNER_LEAVE_OUT` is set and does not name this.
+pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), String> {
+    let Lack { key, what, remedy } = lack;
+    if let Ok(allowed) = std::env::var("RUNNER_LEAVE_OUT")
+        && !allowed.split(',').any(|name| name.trim() == *key)
+    {
+        return Err(format!(
+            "{who} needs {what}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT"
+        ));
+    }
+    eprintln!("{who} is left out, because this machine lacks {what}: {remedy}");
+    if let Some(list) = list {
+        let list = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(list);
+        // One write, so that lines of several processes do not mix.
+        let line = format!("{what}\t{remedy}\t{who}\n");
+        list.and_then(|mut list| list.write_all(line.as_bytes()))
+            .map_err(|cause| format!("{who}: noting what was left out: {cause}"))?;
+    }
+    Ok(())
+}
+
+/// The list in words, one paragraph for each thing that was missing; empty if nothing was.
+///
+/// # Errors
+/// If the list cannot be read.
+#[allow(dead_code, reason = "the tests only write the list")]
+pub fn summary(list: &Path) -> std::io::Result<String> {
+    let text = match std::fs::read_to_string(list) {
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        text => text?,
+    };
+    let mut lacks: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(3, '\t');
+        if let (Some(what), Some(remedy), Some(who)) = (fields.next(), fields.next(), fields.next())
+        {
+            let all = lacks.entry((what, remedy)).or_default();
+            if !all.contains(&who) {
+                all.push(who);
+            }
+        }
+    }
+    let mut words = String::new();
+    for ((what, remedy), who) in lacks {
+        let _ = writeln!(words, "  {what} ({remedy})");
+        for name in who {
+            let _ = writeln!(words, "    {name}");
+        }
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    #[test]
+    fn the_summary_names_each_lack_once_with_all_that_it_cost() {
+        let folder = std::env::temp_dir().join(format!("left-out-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let list = folder.join("list");
+        assert_eq!(summary(&list).unwrap(), "");
+        let lines = "a browser\tapt-get install chromium\tbrowser::one\nmpirun\tapt-get install openmpi-bin\tfleets::two\n\
+                     a browser\tapt-get install chromium\tbrowser::three\na browser\tapt-get install chromium\tbrowser::one\n";
+        std::fs::write(&list, lines).unwrap();
+        assert_eq!(
+            summary(&list).unwrap(),
+            "  a browser (apt-get install chromium)\n    browser::one\n    browser::three\n  \
+             mpirun (apt-get install openmpi-bin)\n    fleets::two\n"
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

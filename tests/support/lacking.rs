@@ -1,0 +1,95 @@
+//! What a machine lacks that a test needs. A test that cannot run calls one of these functions and returns;
+//! `cargo xtask test` lists it. Where `RUNNER_LEAVE_OUT` does not allow that, the test fails.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+#[path = "../../host/xtask/src/left_out.rs"]
+mod list;
+
+use list::Lack;
+
+macro_rules! lacks {
+    ($($name:ident: $key:literal, $what:literal, $remedy:literal;)*) => {
+        $(
+            #[doc = $what]
+            pub const $name: Lack = Lack { key: $key, what: $what, remedy: $remedy };
+        )*
+    };
+}
+
+lacks! {
+    BROWSER: "browser", "Chromium and chromedriver", "apt-get install chromium chromium-driver";
+    OPEN_MPI: "mpirun", "mpirun", "apt-get install openmpi-bin";
+    SLURM: "slurm", "Slurm", "apt-get install slurm-wlm munge";
+    IP: "ip", "ip", "apt-get install iproute2";
+    TERMINAL: "terminal", "util-linux's script", "apt-get install bsdutils";
+    C_COMPILER: "cc", "cc", "apt-get install build-essential";
+    CURL: "curl", "curl", "apt-get install curl";
+    PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask examples";
+    MOUNTS: "mounts", "the right to mount", "run the tests as root";
+    NETWORKS: "networks", "the right to make networks, or sch_netem in the kernel", "run the tests as root";
+    CLOCKS: "clocks", "the right to make time namespaces", "run the tests as root, on Linux 5.6 or newer";
+    GROUPS: "cgroups", "control groups that limit processes", "run the tests as root";
+    FREEZER: "freezer", "the freezer of control groups, version 1", "run the tests as root, where it is mounted";
+    FULL_QUEUES: "queues", "queues of connections that fill up", "run the tests on Linux's own network";
+    OPEN_FILES: "files", "10,200 open files", "ulimit -n 10200";
+}
+
+/// Leaves out the test that calls this, or a part of it.
+///
+/// # Panics
+/// Where `RUNNER_LEAVE_OUT` does not allow that.
+#[track_caller]
+pub fn leave_out(lack: &Lack) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let list = std::env::var_os(list::LIST).map(PathBuf::from);
+    if let Err(why) = list::leave_out(lack, test, list.as_deref()) {
+        panic!("{why}");
+    }
+}
+
+/// Returns whether this command succeeds; otherwise the test is left out.
+#[track_caller]
+pub fn can(command: &mut Command, lack: &Lack) -> bool {
+    let tried = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let may = tried.is_ok_and(|status| status.success());
+    if !may {
+        leave_out(lack);
+    }
+    may
+}
+
+/// Returns whether a program is on the path; otherwise the test is left out.
+#[track_caller]
+pub fn has(program: &str, lack: &Lack) -> bool {
+    // Not every program answers `--version`: Slurm's say nothing where it is not configured.
+    let mut found = Command::new("sh");
+    can(found.args(["-c", "command -v \"$0\"", program]), lack)
+}
+
+/// Returns whether processes may have clocks of their own; otherwise the test is left out.
+#[track_caller]
+pub fn may_set_clocks() -> bool {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--time", "--fork", "--monotonic", "100", "true"]);
+    can(&mut unshare, &CLOCKS)
+}
+
+/// Returns whether processes may have mounts of their own; otherwise the test is left out.
+#[track_caller]
+pub fn may_mount() -> bool {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
+    can(&mut unshare, &MOUNTS)
+}
+
+/// Returns whether util-linux's `script` can give a program a terminal; otherwise the test is left out. Other systems
+/// have a program of that name with other arguments.
+#[track_caller]
+pub fn has_terminals() -> bool {
+    let mut script = Command::new("sh");
+    script.args(["-c", "script --version | grep util-linux"]);
+    can(&mut script, &TERMINAL)
+}
