@@ -8,7 +8,7 @@
 //! There are no colours and no control characters in the block, whatever a server put into its
 //! messages.
 //!
-//! [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
+//! [`short`] draws what fits a screen. [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
 
 mod devices;
 mod outcomes;
@@ -16,6 +16,7 @@ mod padded;
 mod scores;
 mod sessions;
 pub mod sglang;
+mod short;
 mod steady;
 pub mod vllm;
 
@@ -25,7 +26,9 @@ use super::plain;
 use result::figure::mirrored;
 use result::metric;
 use result::summary::server::Figure;
-use result::summary::{Counted, Distribution, Loop, Summary};
+use result::summary::{Counted, Distribution, Loop, Run, Summary};
+
+pub use short::short;
 
 /// The column of the values, minus one.
 const LABELS: usize = 40;
@@ -80,14 +83,7 @@ fn load(block: &mut Block, summary: &Summary) {
         concurrency,
         ..
     } = summary;
-    block.line("Backend:", Some(&run.backend));
-    // Python prints a float with its point, as `{:?}` does.
-    let rate = run
-        .request_rate
-        .map_or("inf".to_owned(), |rate| format!("{rate:?}"));
-    block.line("Traffic request rate:", Some(rate));
-    block.line("Arrival:", Some(&run.arrival));
-    block.line("Maximum request concurrency:", run.max_in_flight);
+    offered(block, run);
     outcomes::counts(block, requests);
     block.figure("Benchmark duration (s):", throughput.duration_s);
     block.line("Total input tokens:", tokens.input.total);
@@ -129,6 +125,18 @@ fn load(block: &mut Block, summary: &Summary) {
     }
     let drain = throughput.drain_share.map(|share| share * 100.0);
     block.figure("Duration after the last request (%):", drain);
+}
+
+/// The engine and the load that it was offered.
+fn offered(block: &mut Block, run: &Run) {
+    block.line("Backend:", Some(&run.backend));
+    // Python prints a float with its point, as `{:?}` does.
+    let rate = run
+        .request_rate
+        .map_or("inf".to_owned(), |rate| format!("{rate:?}"));
+    block.line("Traffic request rate:", Some(rate));
+    block.line("Arrival:", Some(&run.arrival));
+    block.line("Maximum request concurrency:", run.max_in_flight);
 }
 
 fn latencies(block: &mut Block, summary: &Summary) {
@@ -378,8 +386,8 @@ fn thresholds(block: &mut Block, summary: &Summary) {
     }
 }
 
-fn verdict(block: &mut Block, summary: &Summary) {
-    block.section("Verdict");
+/// The metrics of every block that this run does not have.
+fn metrics_not_measured(summary: &Summary) -> Option<String> {
     let headline = [
         (metric::E2E, "E2E"),
         (metric::TTFT, "TTFT"),
@@ -391,10 +399,12 @@ fn verdict(block: &mut Block, summary: &Summary) {
         .filter(|(name, _)| summary.metric(name).is_none())
         .map(|(_, label)| *label)
         .collect();
-    block.line(
-        "Not measured:",
-        (!absent.is_empty()).then(|| absent.join(", ")),
-    );
+    (!absent.is_empty()).then(|| absent.join(", "))
+}
+
+fn verdict(block: &mut Block, summary: &Summary) {
+    block.section("Verdict");
+    block.line("Not measured:", metrics_not_measured(summary));
     block.line("Verdict:", Some(summary.verdict.name()));
     for finding in &summary.findings {
         block.prose(&format!(
@@ -422,6 +432,8 @@ struct Block {
     text: String,
     /// The title of a section that has no line yet.
     pending: Option<&'static str>,
+    /// Draws of each distribution the mean, the median and the highest percentile alone.
+    is_short: bool,
 }
 
 impl Block {
@@ -454,6 +466,12 @@ impl Block {
         };
         let Distribution { mean, median, .. } = distribution;
         let (unit, divisor) = scale;
+        let percentiles = &summary.run.percentiles;
+        let skipped = if self.is_short {
+            percentiles.len().saturating_sub(1)
+        } else {
+            0
+        };
         let mut figure = |which: &str, value: f64| {
             self.figure(&format!("{which} {label}{unit}:"), Some(value / divisor));
         };
@@ -461,7 +479,7 @@ impl Block {
             figure("Mean", *mean);
         }
         figure("Median", *median);
-        for percent in &summary.run.percentiles {
+        for percent in &percentiles[skipped..] {
             if let Some(value) = distribution.percentile(*percent) {
                 figure(&format!("P{percent}"), value);
             }

@@ -26,6 +26,18 @@ pub(super) fn counts(block: &mut Block, requests: &Requests) {
     block.line("Cancelled requests (on purpose):", cancelled);
 }
 
+/// How many requests ended how: failures by class alone.
+pub(super) fn classes(block: &mut Block, requests: &Requests) {
+    block.line("Successful requests:", Some(requests.successful));
+    block.line("Failed requests:", Some(requests.failed));
+    for (class, failures) in &requests.failures {
+        let label = format!("Failed requests ({}):", class.name());
+        block.line(&label, Some(failures.count));
+    }
+    let cancelled = Some(requests.cancelled).filter(|count| *count > 0);
+    block.line("Cancelled requests (on purpose):", cancelled);
+}
+
 /// The output tokens that totals and throughput leave out.
 pub(super) fn left_out(block: &mut Block, tokens: &Tokens) {
     let Some(left_out) = tokens.left_out else {

@@ -6,8 +6,8 @@ use result::summary::{Bounds, ScoredGroup, Summary};
 /// Characters of a name of a score or a group in a table.
 const NAME: usize = 32;
 
-/// The sections on scores, if the run has any.
-pub(super) fn scores(block: &mut Block, summary: &Summary) {
+/// The mean of each score with its interval, and how many answers it did not judge.
+pub(super) fn headline(block: &mut Block, summary: &Summary) {
     block.section("Scores");
     for (name, score) in &summary.scores {
         block.line(
@@ -20,6 +20,11 @@ pub(super) fn scores(block: &mut Block, summary: &Summary) {
     for (name, value) in &summary.run_scores {
         block.line(&format!("{name}:"), Some(decimals(*value)));
     }
+}
+
+/// The sections on scores, if the run has any.
+pub(super) fn scores(block: &mut Block, summary: &Summary) {
+    headline(block, summary);
     table(
         block,
         ("Scores by Turn", "Turn", "later"),

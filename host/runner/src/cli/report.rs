@@ -38,6 +38,9 @@ pub struct Args {
     /// Include every request in another tool's JSON: lengths, times, gaps, texts, errors
     #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
     detailed: bool,
+    /// Show every figure and the reasons of each finding in the text, instead of one screen
+    #[arg(long)]
+    details: bool,
     /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts are
     /// drawn into the folder given with --output
     #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
@@ -118,7 +121,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let mut out = Output::open(&args.output)?;
     match (args.format, args.style) {
-        (Format::Text, style) => each(&runs, &mut out, |run| block(run, style)),
+        (Format::Text, style) => each(&runs, &mut out, |run| block(run, style, args.details)),
         (Format::Markdown, style) => page(&runs, &mut out, style),
         (Format::Json, Style::Vllm) => each(&runs, &mut out, |run| {
             args.line(run, Tool::Vllm, compatible::vllm::json)
@@ -208,10 +211,17 @@ impl Args {
     }
 }
 
-/// The text block of a run.
-fn block(run: &RunFolder, style: Style) -> Result<String, Failure> {
+/// The text block of a run: of our own style all of it, or one screen.
+fn block(run: &RunFolder, style: Style, details: bool) -> Result<String, Failure> {
     let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {
-        Style::Runner => return Ok(text::text(&run.summarize(&run.facts()?)?)),
+        Style::Runner => {
+            let summary = run.summarize(&run.facts()?)?;
+            return Ok(if details {
+                text::text(&summary)
+            } else {
+                text::short(&summary)
+            });
+        }
         Style::Vllm => (Tool::Vllm, text::vllm::text),
         Style::Sglang => (Tool::Sglang, text::sglang::sglang),
         Style::Lmdeploy => (Tool::Lmdeploy, text::sglang::lmdeploy),
@@ -224,7 +234,7 @@ fn page(runs: &[RunFolder], out: &mut Output, style: Style) -> Result<(), Failur
     let shown = runs.iter().map(|run| {
         Ok(markdown::Shown {
             reported: run.reported()?,
-            block: block(run, style)?,
+            block: block(run, style, true)?,
         })
     });
     let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;

@@ -113,6 +113,9 @@ pub struct Output {
     /// Print the summary as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     pub(super) json: bool,
+    /// Print every figure and the reasons of each finding, instead of one screen
+    #[arg(long, conflicts_with = "json", help_heading = "Result")]
+    details: bool,
     /// Exit with 7 if the measurement is invalid
     #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     strict: bool,
@@ -419,12 +422,21 @@ pub(super) fn print(
         |what: &str, cause: String| Failure::new(Exit::Bug, format!("cannot {what}: {cause}"));
     let as_json =
         |summary| json::json(summary).map_err(|cause| cannot("write JSON", cause.to_string()));
-    let shown = match output.json {
-        true => as_json(summary)?,
-        false => text::text(summary),
+    let shown = if output.json {
+        as_json(summary)?
+    } else if output.details {
+        text::text(summary)
+    } else {
+        text::short(summary)
     };
     write_stdout(&shown)?;
-    tell(format_args!("records: {}", folder.path().display()));
+    let path = folder.path().display();
+    tell(format_args!("records: {path}"));
+    if !output.json && !output.details {
+        tell(format_args!(
+            "every figure, and what to do about each finding: runner report {path} --details"
+        ));
+    }
     if let Some(baseline) = &output.baseline {
         let agreed = agreed(folder.path(), baseline, &output.floor)?;
         folder.write_agreement(&agreed)?;
