@@ -5,10 +5,14 @@ make these things fail as an exception that the program could meet elsewhere, in
 to have the standard library in memory, because a component cannot load what it did not import when it was built.
 """
 
+import builtins
+import collections
 import contextlib
 import encodings
+import functools
 import importlib
 import io
+import operator
 import pkgutil
 import random
 import sys
@@ -58,8 +62,14 @@ class Sink(io.TextIOBase):
     readline = readlines = read
 
 
-def refuse(event, _arguments):
-    """For `sys.addaudithook`: no files, sockets and processes."""
+# What would let a program step over its tests, or find them in memory.
+TAMPERING = ("sys.settrace", "sys.setprofile", "sys.monitoring.", "gc.get_")
+
+
+def refuse(event, arguments):
+    """For `sys.addaudithook`: no files, sockets and processes, and no tracing of the tests."""
+    if event.startswith(TAMPERING) or (event == "object.__setattr__" and arguments[0] is refuse):
+        raise PermissionError(f"a program that is tested cannot use `{event}`")
     if event == "open" or event.startswith(("os.", "socket.", "subprocess.", "shutil.", "tempfile.", "urllib.", "ctypes.")):
         raise PermissionError(f"a program that is tested cannot use `{event}`")
 
@@ -73,6 +83,24 @@ def stand_still():
     seed = random.Random.seed
     random.Random.seed = lambda self, a=None, version=2: seed(self, 0 if a is None else a, version)
     random.seed(0)
+
+
+def _used(code):
+    """The modules that tests name, in a function too."""
+    inner = [constant for constant in code.co_consts if hasattr(constant, "co_names")]
+    names = set(code.co_names).union(*(_used(one) for one in inner))
+    return {name for name in names if name in sys.modules}
+
+
+def _steps(program, tests, names):
+    """What is called in turn: the program, what puts back that it may have replaced, and its tests.
+
+    Each step holds a function of the interpreter's own with its arguments, chosen before the program runs, so it does
+    not matter what the program makes of `exec`, of this module or of the variables of the functions that called it."""
+    spaces = [vars(builtins), *(vars(sys.modules[name]) for name in sorted(_used(tests)))]
+    put_back = [functools.partial(dict.update, space, dict(space)) for space in spaces]
+    run = functools.partial(exec, compile(program, "<answer>", "exec", dont_inherit=True), names)
+    return run, *put_back, functools.partial(exec, tests, names)
 
 
 def passes(program, tests):
@@ -92,8 +120,8 @@ def passes(program, tests):
     with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            exec(compile(program, "<answer>", "exec", dont_inherit=True), names)
-            exec(tests, names)
+            # No variable holds the steps: a program finds and changes those of the functions that called it.
+            collections.deque(map(operator.call, _steps(program, tests, names)), maxlen=0)
         except BaseException:
             # Also `exit()`: a program that ends itself has not passed.
             return False
