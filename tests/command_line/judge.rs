@@ -415,11 +415,16 @@ fn the_judge_sees_the_conversation_and_a_part_of_the_answers() {
     judged(at, &[&run_of, "--base-url", &judge.url]).with_code(7);
     let shown = prompts(&only(&at.join("judged")));
     for (shown, answer, is_referring) in [(&shown[0], "2", true), (&shown[1], "4", false)] {
-        let marked = format!("[The Start of the Assistant's Answer]\n{answer}\n[The End");
-        assert!(shown.contains(&marked), "{shown}");
+        // Each prompt has a word of its own in its marks.
+        let (_, after) = shown
+            .split_once("[The Start of the Assistant's Answer ")
+            .unwrap();
+        let (nonce, after) = after.split_once(']').unwrap();
+        let rest = format!("\n{answer}\n[The End of the Assistant's Answer {nonce}]");
+        assert_eq!(after.trim_end(), rest, "{shown}");
         assert!(shown.contains("from 1 (worst) to 10 (best)"), "{shown}");
-        let reference = "[The Start of the Reference Answer]\nrecorded\n";
-        assert_eq!(shown.contains(reference), is_referring, "{shown}");
+        let reference = format!("[The Start of the Reference Answer {nonce}]\nrecorded\n");
+        assert_eq!(shown.contains(&reference), is_referring, "{shown}");
     }
 }
 

@@ -101,7 +101,23 @@ pub struct Exchange {
     pub outcome: Outcome,
 }
 
+/// Words of servers for an answer that the limit of tokens ended.
+const CUT: [&str; 6] = [
+    "length",
+    "limit",
+    "max_tokens",
+    "model_length",
+    "max_output_tokens",
+    "model_context_window_exceeded",
+];
+
 impl Exchange {
+    /// Returns whether the server's finish reason says that the limit of tokens ended the answer.
+    pub fn is_cut(&self) -> bool {
+        let finish = self.finish.as_deref().unwrap_or_default();
+        CUT.iter().any(|word| word.eq_ignore_ascii_case(finish))
+    }
+
     /// How much memory it takes, more or less.
     pub fn memory(&self) -> usize {
         let Events {

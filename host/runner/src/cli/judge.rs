@@ -48,8 +48,9 @@ use session::{Faults, Measured, Source, Variables, resolve};
         runner judge runs/qa --base-url https://api.example --model large --sample 200 --repeat 3\n  \
         runner judge runs/qa --base-url http://judge:8000 --rubric tone.txt --scale 0-5\n\n\
         A rubric is a text with places in braces. For grades: {question}, {answer}, {reference},\n\
-        {lowest}, {highest}. For pairs: {question}, {answer_a}, {answer_b}, {reference}. It has to ask\n\
-        for the verdict as [[7]], or as [[A]], [[B]] or [[C]] for a tie.\n\n\
+        {lowest}, {highest}. For pairs: {question}, {answer_a}, {answer_b}, {reference}. {nonce} makes\n\
+        marks that no answer can close. It has to ask for the verdict as [[7]], or as [[A]], [[B]]\n\
+        or [[C]] for a tie.\n\n\
         Exit codes: 0 done, 2 command line, 3 a run or the rubric cannot be used, 4 plugin,\n  \
         5 the judge is not reachable or every request failed,\n  \
         7 no answer of the judge held a verdict, 130 interrupted (what was said is saved)")]

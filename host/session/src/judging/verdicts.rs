@@ -59,15 +59,16 @@ impl Verdicts {
             *requests.failures.entry(class).or_default() += 1;
             return;
         }
-        match scores.and_then(|scores| scores.get(exchange.index)) {
+        // What the judge had not said yet may have been another verdict.
+        let score = scores.and_then(|scores| scores.get(exchange.index));
+        match score.filter(|_| !exchange.is_cut()) {
             Some(value) => {
                 requests.with_verdict += 1;
                 self.found.insert(asking, value);
             }
             None => {
                 requests.without_verdict += 1;
-                let ended = exchange.finish.as_deref();
-                self.cut += u64::from(matches!(ended, Some("length" | "max_tokens")));
+                self.cut += u64::from(exchange.is_cut());
             }
         }
     }
@@ -138,7 +139,8 @@ mod tests {
                 "503",
             ),
         ];
-        let scores: Column<f64> = [(0, 1.0), (2, 0.5)].into_iter().collect();
+        // The third was cut after brackets, which the scorer may have taken for a verdict.
+        let scores: Column<f64> = [(0, 1.0), (2, 0.5), (3, 0.0)].into_iter().collect();
         let read = exchanges.into_iter().map(Ok::<_, Infallible>);
         let Ok(verdicts) = Verdicts::of(6, Some(&scores), read);
         let requests = &verdicts.requests;

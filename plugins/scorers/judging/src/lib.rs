@@ -23,6 +23,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// Words of servers for an answer that the limit of tokens ended.
+const CUT: [&str; 6] = [
+    "length",
+    "limit",
+    "max_tokens",
+    "model_length",
+    "max_output_tokens",
+    "model_context_window_exceeded",
+];
+
 /// Which part of a reply is judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -55,6 +65,13 @@ pub fn score(name: &str, value: f64) -> Score {
         name: name.to_owned(),
         value,
     }
+}
+
+/// Returns whether a finish reason, in the server's own word, says that the limit of tokens ended the answer.
+#[must_use]
+pub fn is_cut(finish: &str) -> bool {
+    let finish = finish.to_ascii_lowercase();
+    CUT.contains(&finish.as_str())
 }
 
 /// 1 for what is true, 0 for what is false.

@@ -11,16 +11,6 @@ const TAIL: usize = 4096;
 /// How many characters a loop takes up, and how often its piece occurs in it, at least.
 const LOOP: (usize, usize) = (64, 8);
 
-/// Words of servers for an answer that the limit of tokens ended.
-const CUT: [&str; 6] = [
-    "length",
-    "limit",
-    "max_tokens",
-    "model_length",
-    "max_output_tokens",
-    "model_context_window_exceeded",
-];
-
 /// Special tokens that do not have the form `<|name|>`: of Llama 2, Mistral, Gemma, T5, and of thinking models.
 const TOKENS: [&str; 10] = [
     "</s>",
@@ -71,12 +61,6 @@ pub fn ends_in_a_loop(text: &str) -> bool {
         }
     }
     false
-}
-
-/// Whether the finish reason, in the server's word, says that the limit of tokens ended the answer.
-pub fn is_cut(finish: &str) -> bool {
-    let finish = finish.to_ascii_lowercase();
-    CUT.contains(&finish.as_str())
 }
 
 /// Whether a text has a special token in it: one that is listed, or `<|name|>`, also with DeepSeek's wide bars.

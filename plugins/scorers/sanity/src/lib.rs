@@ -121,7 +121,7 @@ impl Scorer for Sanity {
             (
                 Check::Cut,
                 "sanity-cut",
-                exchange.finish.as_deref().map(checks::is_cut),
+                exchange.finish.as_deref().map(judging::is_cut),
             ),
             (Check::Repetitive, "sanity-repetitive", Some(repetitive)),
             (

@@ -11,11 +11,14 @@
 //! FastChat takes the first grade, and A before B before C wherever they stand. A grade outside of the scale is no
 //! verdict, and neither is moved into it.
 //!
+//! An answer that the limit of tokens cut has no verdict, wherever brackets stand in it: a judge that was cut may have
+//! repeated the form, or quoted what it judges, before it came to its own verdict.
+//!
 //! An answer without a verdict has no `grade` and no `choice`, so no mean counts it as a bad one; the score with
 //! `-unparsed` behind its name is 1. No reference is needed.
 #![deny(unsafe_code)]
 
-use judging::{Part, score, truth};
+use judging::{Part, is_cut, score, truth};
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -84,11 +87,13 @@ impl Scorer for Verdict {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
+        let is_whole = !exchange.finish.as_deref().is_some_and(is_cut);
         let text = self.config.part.of(exchange);
         let (name, found) = match self.config.form {
             Form::Grade => ("grade", self.grade(&text)),
             Form::Choice => ("choice", choice(&text)),
         };
+        let found = found.filter(|_| is_whole);
         let unparsed = truth(&format!("{name}-unparsed"), found.is_none());
         Ok(found
             .map(|value| score(name, value))

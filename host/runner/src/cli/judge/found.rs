@@ -109,7 +109,7 @@ fn cautions(
     }
     if verdicts.cut > 0 {
         cautions.push(format!(
-            "{} answers of the judge ended at their limit before a verdict; raise --output-tokens",
+            "{} answers of the judge were cut at their limit of tokens and hold no verdict; raise --output-tokens",
             verdicts.cut
         ));
     }
