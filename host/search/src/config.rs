@@ -193,6 +193,15 @@ impl Config {
                 own.requests_each
             ),
         );
+        let first = own.requests_least_at(own.start);
+        unless(
+            own.requests_in_all.is_none_or(|most| most >= first),
+            format!(
+                "`requests-in-all`: the first run alone, at {}, takes at least {first} requests, found {}",
+                own.start,
+                own.requests_in_all.unwrap_or_default()
+            ),
+        );
         unless(
             own.seconds_least >= 0.0 && own.seconds_least <= 1e6,
             format!(

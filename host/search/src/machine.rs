@@ -185,9 +185,8 @@ impl Search {
 
     /// What to do next. It stays the same until something is reported.
     pub fn next(&self) -> Step {
-        let is_spent = (self.config.requests_in_all).is_some_and(|most| self.requests() >= most);
         let first = (0..self.config.tiers.len()).find_map(|tier| match self.goal(tier) {
-            Goal::Run { at, purpose } if !is_spent => self.probe(tier, at, purpose),
+            Goal::Run { at, purpose } => self.probe(tier, at, purpose),
             _ => None,
         });
         match first {
@@ -238,8 +237,24 @@ impl Search {
         Ok(())
     }
 
-    fn requests(&self) -> u64 {
-        self.levels.iter().map(|level| level.requests).sum()
+    /// Requests that runs have taken so far, valid or not: what they were to have, where it is not known how many were
+    /// due.
+    fn spent(&self) -> u64 {
+        let of = |report: &Report| match &report.outcome {
+            Outcome::Measured(measured) => measured.requests,
+            Outcome::Stopped(alarm) => alarm.progress.due,
+            Outcome::Invalid { .. } => report.probe.requests,
+        };
+        self.reports.iter().map(of).sum()
+    }
+
+    /// How many requests of a run the whole search can still afford; `None` if they are too few for any run.
+    fn affordable(&self, at: f64, requests: u64) -> Option<u64> {
+        let Some(most) = self.config.requests_in_all else {
+            return Some(requests);
+        };
+        let left = most.saturating_sub(self.spent());
+        (left >= self.config.requests_least_at(at)).then_some(requests.min(left))
     }
 
     fn place(&self, at: f64, confirms: bool) -> Option<usize> {
@@ -247,7 +262,8 @@ impl Search {
         self.levels.iter().position(same)
     }
 
-    /// The run that a tier needs; `None` if it takes a new load and there may be no more of them.
+    /// The run that a tier needs; `None` if it takes a new load and there may be no more of them, or more requests than
+    /// the search has left.
     fn probe(&self, tier: usize, at: f64, purpose: Purpose) -> Option<Probe> {
         let known = self
             .place(at, purpose == Purpose::Confirm)
@@ -266,6 +282,7 @@ impl Search {
         if known.is_none() && self.levels.len() >= self.config.loads as usize {
             return None;
         }
+        let requests = self.affordable(at, requests)?;
         let number = self.reports.len() as u32 + 1;
         Some(Probe {
             number,

@@ -17,7 +17,7 @@ impl Search {
             tiers: (0..self.config.tiers.len()).map(found).collect(),
             levels,
             probes: self.reports.len() as u32,
-            requests: self.requests(),
+            requests: self.spent(),
         };
         self.mark_contradictions(&mut answer.levels);
         answer

@@ -347,12 +347,32 @@ fn a_search_ends_when_its_budget_does() {
     assert_eq!(answer.levels.len(), 5);
     assert_eq!(answer.tiers[0].ended, Ended::Budget);
     assert_eq!(answer.tiers[0].passed, Some(64.0));
-    let short = Config {
-        requests_in_all: Some(3000),
-        ..config(Load::Rate, 4.0)
-    };
-    let answer = drive(&mut Search::new(short).unwrap(), step(100.0));
-    assert!((3000..6000).contains(&answer.requests) && answer.tiers[0].ended == Ended::Budget);
+}
+
+/// Runs whose outcome shows nothing are paid for too, so what is counted is what the runs were to send.
+#[test]
+fn a_search_never_takes_more_requests_than_it_may() {
+    for most in [100, 600, 791, 2500, 3000] {
+        for wrong in [0, 3] {
+            let short = Config {
+                requests_in_all: Some(most),
+                ..config(Load::Rate, 4.0)
+            };
+            let mut sent = 0;
+            let shares = step(100.0);
+            let answer = drive(&mut Search::new(short).unwrap(), |probe| {
+                sent += probe.requests;
+                match wrong > 0 && probe.number % wrong == 0 {
+                    true => Outcome::Invalid {
+                        why: "the client was busy".into(),
+                    },
+                    false => shares(probe),
+                }
+            });
+            assert!(0 < sent && sent <= most, "{most}: {sent}");
+            assert_eq!(answer.tiers[0].ended, Ended::Budget, "{most}");
+        }
+    }
 }
 
 #[test]
