@@ -24,6 +24,7 @@ pub mod private;
 pub mod random;
 pub mod redact;
 pub mod session;
+pub mod share;
 pub mod target;
 pub mod temperature;
 pub mod timings;

@@ -282,20 +282,12 @@ fn limit_of(figure: &Figure, text: &str) -> Result<f64, String> {
         Some(scale) => duration::parse(text)
             .map(|span| span.as_secs_f64() * scale)
             .map_err(|error| error.to_string()),
-        None => match text.strip_suffix('%').and_then(hundredths) {
+        None => match text.strip_suffix('%').and_then(model::share::hundredths) {
             Some(share) if unit.is_empty() => Ok(share),
             _ if unit.is_empty() => Err(format!("expected a number or percent, found `{text}`")),
             _ => Err(format!("expected a number of {unit}, found `{text}`")),
         },
     }
-}
-
-/// A percentage as a share, to the nearest number: 99.9 % is 0.999, and not 0.9990000000000001.
-fn hundredths(percent: &str) -> Option<f64> {
-    let percent = percent.trim();
-    let shifted = format!("{percent}e-2").parse::<f64>();
-    let share = shifted.or_else(|_| percent.parse::<f64>().map(|percent| percent / 100.0));
-    share.ok().filter(|share| share.is_finite())
 }
 
 impl From<Threshold> for String {

@@ -76,14 +76,23 @@ impl Flag {
         format!("RUNNER_{name}")
     }
 
-    /// A value as it was written, with its unit.
+    /// A value as it was written, with its unit; a percentage of a share as a number.
     pub fn spelled(&self, text: &str) -> String {
+        if SHARES.contains(&self.value_name)
+            && text.trim_end().ends_with('%')
+            && let Ok(share) = model::share::parse(text)
+        {
+            return share.to_string();
+        }
         match self.unit {
             Some(unit) if text.parse::<f64>().is_ok() => format!("{text}{unit}"),
             _ => text.to_owned(),
         }
     }
 }
+
+/// What flags call their values that are shares of a whole.
+const SHARES: [&str; 2] = ["SHARE", "PROBABILITY"];
 
 /// Headings of help.
 pub mod heading {

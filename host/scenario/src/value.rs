@@ -70,8 +70,14 @@ impl Value for u64 {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|error: std::num::ParseIntError| error.to_string())
+        match text.strip_prefix('-') {
+            Some(number) if number.parse::<f64>().is_ok() => {
+                Err(format!("expected {}", Self::expected()))
+            }
+            _ => text
+                .parse()
+                .map_err(|error: std::num::ParseIntError| error.to_string()),
+        }
     }
 
     fn toml(&self) -> String {

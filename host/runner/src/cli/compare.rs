@@ -166,7 +166,9 @@ fn warn(found: &Compared) {
 }
 
 fn a_share(text: &str) -> Result<f64, String> {
-    sides::share(text).ok_or_else(|| "expected a share from 0% to 100%, such as 2%".to_owned())
+    let share = model::share::parse(text).ok();
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a share from 0% to 100%, such as 2% or 0.02".to_owned())
 }
 
 fn conclude(found: &Compared) -> Result<ExitCode, Failure> {

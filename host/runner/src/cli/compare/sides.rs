@@ -221,8 +221,8 @@ fn is_repeat(run: &Reported, other: &Reported) -> bool {
 
 /// A share such as `2%`, up to all of it.
 pub(super) fn share(text: &str) -> Option<f64> {
-    let percent: f64 = text.trim().strip_suffix('%')?.trim().parse().ok()?;
-    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
+    let share = model::share::hundredths(text.trim().strip_suffix('%')?)?;
+    (0.0..=1.0).contains(&share).then_some(share)
 }
 
 /// What a name stands for: runs that are one side, or a claim.
