@@ -52,6 +52,7 @@ fn strict_fails_on_invalid_results_only() {
     audit("gpustack-page", &["input.md"], 0);
 }
 
+/// They do not keep the others from being audited.
 #[test]
 fn all_files_that_cannot_be_read_are_told_at_once() {
     let files = [
@@ -61,7 +62,9 @@ fn all_files_that_cannot_be_read_are_told_at_once() {
         "missing.json",
     ];
     let ended = audit(".", &files, 3);
-    assert_eq!(ended.stdout, "");
+    let alone = audit(".", &files[2..3], 0);
+    assert_eq!(ended.stdout, alone.stdout);
+    assert_eq!(audit(".", &files[..2], 3).stdout, "");
     transcript("wrong-audit-files", &ended.stderr);
 }
 

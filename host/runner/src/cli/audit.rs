@@ -52,19 +52,26 @@ enum Format {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If a file cannot be read or holds no result; all such files are reported at once.
+/// If a file cannot be read or holds no result; all such files are reported at once, after the audit of the others.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let report = audit::documents(&documents(&args.files)?);
+    let (documents, wrong) = read(&args.files);
+    let unreadable = match (wrong.is_empty(), documents.is_empty()) {
+        (true, _) => None,
+        (false, true) => return Err(Failure::several(Exit::Input, wrong)),
+        (false, false) => Some(Failure::several(Exit::Input, wrong)),
+    };
+    let report = audit::documents(&documents);
     let shown = match args.format {
         Format::Text => text::text(&report),
         Format::Json => json(&report)?,
         Format::Github => github::github(&report),
     };
     write_stdout(&shown)?;
-    Ok(match args.strict && report.totals.invalid > 0 {
-        true => ExitCode::from(Exit::Invalid as u8),
-        false => ExitCode::SUCCESS,
-    })
+    match unreadable {
+        Some(unreadable) => Err(unreadable),
+        None if args.strict && report.totals.invalid > 0 => Ok(ExitCode::from(Exit::Invalid as u8)),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// What the files hold.
@@ -72,6 +79,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// # Errors
 /// Everything that is wrong with any of them.
 pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
+    match read(files) {
+        (documents, wrong) if wrong.is_empty() => Ok(documents),
+        (_, wrong) => Err(Failure::several(Exit::Input, wrong)),
+    }
+}
+
+/// What the files hold, and what is wrong with those that cannot be read.
+fn read(files: &[String]) -> (Vec<Document>, Vec<String>) {
     let mut documents = Vec::new();
     let mut wrong = Vec::new();
     for file in files {
@@ -98,10 +113,7 @@ pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
             Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
         }
     }
-    match wrong.is_empty() {
-        true => Ok(documents),
-        false => Err(Failure::several(Exit::Input, wrong)),
-    }
+    (documents, wrong)
 }
 
 /// A file's content, up to a byte more than the reader takes: that is how it knows of more.
