@@ -52,6 +52,23 @@ const LOG: &str = "plugins.log";
 /// The format of the start time in a folder's name.
 const STAMP: &str = "%Y%m%d-%H%M%S";
 
+/// Characters of a name that a path takes, at most: file systems allow 255 bytes, times and numbers included.
+const LONGEST_SLUG: usize = 100;
+
+/// A name as part of a path: lower case, digits and single hyphens, of a bounded length.
+pub fn slug(name: &str) -> String {
+    let plain = |c: char| match c.is_ascii_alphanumeric() {
+        true => c.to_ascii_lowercase(),
+        false => '-',
+    };
+    let text: String = name.chars().map(plain).collect();
+    let parts = text.split('-').filter(|part| !part.is_empty());
+    let mut slug = parts.collect::<Vec<_>>().join("-");
+    slug.truncate(LONGEST_SLUG);
+    slug.truncate(slug.trim_end_matches('-').len());
+    slug
+}
+
 /// The folder of one run.
 #[derive(Clone, Debug)]
 pub struct RunFolder(PathBuf);
@@ -149,20 +166,11 @@ impl RunFolder {
         started: &jiff::Timestamp,
     ) -> Result<Self, FolderError> {
         let stamp = started.strftime(STAMP).to_string();
-        let slug: String = name
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() {
-                    c.to_ascii_lowercase()
-                } else {
-                    '-'
-                }
-            })
-            .collect::<String>()
-            .split('-')
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("-");
+        let slug = slug(name);
+        let named = match slug.is_empty() {
+            true => stamp,
+            false => format!("{stamp}-{slug}"),
+        };
         let write = |path: &Path, cause| FolderError::Write {
             path: path.to_owned(),
             cause,
@@ -173,7 +181,7 @@ impl RunFolder {
                 1 => String::new(),
                 more => format!("-{more}"),
             };
-            let path = parent.join(format!("{stamp}-{slug}{again}"));
+            let path = parent.join(format!("{named}{again}"));
             match private::create_folder(&path) {
                 Ok(()) => return Ok(RunFolder(path)),
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}

@@ -384,11 +384,12 @@ impl Plan {
             .is_none_or(|slice| index % u64::from(slice.of) == u64::from(slice.index))
     }
 
-    /// The plan but for what may differ between machines that share it: which part is whose, and under which names they
-    /// have the same files. Two machines make parts of one run if these are equal.
+    /// The plan but for what may differ between machines that share it: what it is called, which part is whose, and under
+    /// which names they have the same files. Two machines make parts of one run if these are equal.
     #[must_use]
     pub fn shared(&self) -> Plan {
         let mut plan = self.clone();
+        plan.name.clear();
         plan.slice = None;
         plan.load.salt = None;
         let dataset = &mut plan.dataset;

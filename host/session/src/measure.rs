@@ -150,7 +150,9 @@ impl Checked {
             true => telemetry::open(&self.plan)?,
             false => None,
         };
-        let folder = RunFolder::create(&record.output, &self.plan.name, &record.started)
+        let title = self.plan.name.clone();
+        let title = (self.source).folder_title(title, self.plan.target.model());
+        let folder = RunFolder::create(&record.output, &title, &record.started)
             .map_err(BeginError::Create)?;
         let written = folder.begin(&self.plan, &record.environment);
         let written = written.and_then(|()| match &record.repeat {

@@ -11,6 +11,8 @@ pub mod extent;
 pub(crate) mod inputs;
 mod judges;
 mod kept;
+mod name;
+mod named;
 mod options;
 mod remarks;
 mod source;
@@ -34,7 +36,8 @@ use defaults::{
 pub(crate) use again::again;
 pub(crate) use alone::{Alone, alone};
 pub use judges::{Judges, judges};
-pub use source::{Shipped, Source, Variables};
+pub use named::plugins_of;
+pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 
 use crate::draft::{Draft, DraftTarget};
 use crate::run::Parts;
@@ -240,10 +243,7 @@ impl<'s> Resolution<'s> {
         let sent = remarks::sent(&api_key, &header_names, &targets);
         self.remarks.extend(sent);
         let draft = Draft {
-            name: scenario
-                .name
-                .as_ref()
-                .map_or_else(|| self.source.name.clone(), |name| name.value.clone()),
+            name: self.source.title(),
             about: redact::about(scenario.about.said(), &secrets),
             target: DraftTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),

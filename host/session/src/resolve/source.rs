@@ -8,12 +8,15 @@ use reader::Located;
 use scenario::Scenario;
 use scenario::plan::Slice;
 
+/// What is said to name a plugin that nobody named.
+pub const BY_DEFAULT: &str = "default";
+
 /// A scenario and where it comes from.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// The scenario, with flags laid over it.
     pub scenario: Scenario,
-    /// Its name if it does not set one.
+    /// Its name if it does not set one: that of its file. Empty if there is none.
     pub name: String,
     /// The folder that its relative paths start from, if it came from a file.
     pub folder: Option<PathBuf>,

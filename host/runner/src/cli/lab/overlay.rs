@@ -49,8 +49,13 @@ impl Scenarios {
             home: home.folder().map(Path::to_owned),
         };
         for source in sources {
-            let name = name_of(&source);
-            if scenarios.all.iter().any(|other| other.name == name) {
+            let mut name = scenarios.title(&source, lab);
+            let is_taken = |name: &str| scenarios.all.iter().any(|other| other.name == name);
+            // Files that a lab makes alike are still told apart.
+            if is_taken(&name) && name != source.name {
+                name = format!("{name} ({})", source.name);
+            }
+            if is_taken(&name) {
                 return Err(Failure::new(
                     Exit::Input,
                     format!(
@@ -94,12 +99,22 @@ impl Scenarios {
 
     /// A scenario's load, as the first engine gets it.
     fn load(&self, lab: &Lab, place: usize) -> Option<OfLoad> {
+        of_load(self.first(&self.sources[place], lab)?)
+    }
+
+    /// What a scenario is called, as the first engine gets it.
+    fn title(&self, source: &Source, lab: &Lab) -> String {
+        let laid = self.first(source, lab);
+        laid.as_ref().unwrap_or(source).title()
+    }
+
+    /// A scenario as the first engine gets it, if the lab sets its keys rightly.
+    fn first(&self, source: &Source, lab: &Lab) -> Option<Source> {
         let mut baselines = (0..lab.engines.len()).filter_map(|engine| {
             let model = lab.engines[engine].models.first().copied().unwrap_or(0);
             lab.baseline(engine, model)
         });
-        let laid = self.laid(&self.sources[place], lab, &baselines.next()?);
-        of_load(laid.ok()?)
+        self.laid(source, lab, &baselines.next()?).ok()
     }
 
     /// What the lab knows of them.
@@ -256,11 +271,6 @@ impl Home {
             }
         }
     }
-}
-
-fn name_of(source: &Source) -> String {
-    let named = source.scenario.name.as_ref();
-    named.map_or_else(|| source.name.clone(), |name| name.value.clone())
 }
 
 /// The load of a scenario, if it is one number, and a digest of all else.

@@ -31,8 +31,13 @@ pub fn exec(named: &[String], flags: &Flags) -> Result<ExitCode, Failure> {
 
 /// A scenario with its name and its plugins.
 pub(in crate::cli) fn shown(source: Source) -> String {
+    let title = source.title();
+    let mut text = format!("# {title}\n");
     let mut scenario = source.scenario;
-    let mut text = format!("# {}\n", source.name);
+    // A name that is no longer true is not handed on.
+    if let Some(name) = &mut scenario.name {
+        name.value = title;
+    }
     for named in source.plugins {
         let folder = named.value.split('/').next().unwrap_or_default();
         let kind = Kind::ALL.iter().find(|kind| kind.folder() == folder);

@@ -1,0 +1,295 @@
+//! What people call a run: the name that its author gave it, or, where that would not be true of it, its dataset with
+//! the lengths, and its load.
+//!
+//! A name in a scenario's file says what the file describes, as "Random 1k/1k" does. Once flags, a lab or a sweep have
+//! set other lengths, another dataset or another load, it is untrue, and the run is called after what it is.
+
+use std::path::Path;
+
+use super::Source;
+use super::source::BY_DEFAULT;
+use model::session::Users;
+use reader::{Config, Located, Place};
+use scenario::{Arrival, Entry, Load};
+
+/// Characters of a part of a description, at most: a name of a model, a dataset or a file.
+const PART: usize = 48;
+
+/// Keys of `[load]` that say how much load there is, and when; how long it lasts and from which seed makes it no other.
+const OF_LOAD: [&str; 11] = [
+    "load.arrival",
+    "load.rate",
+    "load.burstiness",
+    "load.ramp",
+    "load.stages",
+    "load.trace",
+    "load.concurrency",
+    "load.users",
+    "load.think-time",
+    "load.think-spread",
+    "load.max-in-flight",
+];
+/// Keys beside `[dataset]` that say what is asked for.
+const OF_REQUESTS: [&str; 2] = ["request.output-tokens", "request.min-output-tokens"];
+
+impl Source {
+    /// What people call its run.
+    pub fn title(&self) -> String {
+        match self.said_name() {
+            Some(name) => name.to_owned(),
+            None => self.described(&load(&self.scenario.load)),
+        }
+    }
+
+    /// What people call it where its load is varied from run to run: the load has no part in the name.
+    pub fn title_but_for_load(&self) -> String {
+        match self.said_name() {
+            Some(name) => name.to_owned(),
+            None => self.described(""),
+        }
+    }
+
+    /// What its folder is called: a description is of a model too, if that is known.
+    pub fn folder_title(&self, title: String, model: Option<&str>) -> String {
+        let model = model.filter(|model| !model.is_empty());
+        match (self.said_name(), model) {
+            (None, Some(model)) => format!("{} {title}", last(model)),
+            _ => title,
+        }
+    }
+
+    /// The name that somebody gave it, unless its file did and something else was set since.
+    fn said_name(&self) -> Option<&str> {
+        match &self.scenario.name {
+            // Whoever names it on the command line knows what else stands there.
+            Some(Located {
+                value,
+                place: Place::Flag(_),
+            }) => Some(value),
+            _ if self.name.is_empty() || self.is_changed() => None,
+            Some(name) => Some(&name.value),
+            None => Some(&self.name),
+        }
+    }
+
+    /// Whether flags, or what stands for them, set another dataset, other lengths or another load than the file.
+    fn is_changed(&self) -> bool {
+        let entries = self.scenario.entries();
+        let plugins = self.plugins.iter();
+        let another = plugins.filter(|named| named.value.starts_with("datasets/"));
+        // Where nothing names a dataset, the usual one changes nothing.
+        let mut another = another
+            .filter(|named| !matches!(&named.place, Place::Flag(flag) if flag == BY_DEFAULT));
+        another.next().is_some() || entries.iter().any(changes)
+    }
+
+    fn described(&self, load: &str) -> String {
+        let mut parts = vec![self.dataset()];
+        parts.extend((!load.is_empty()).then(|| load.to_owned()));
+        parts.join(", ")
+    }
+
+    /// The dataset and its lengths.
+    fn dataset(&self) -> String {
+        let dataset = &self.scenario.dataset;
+        let of_kind = |named: &&Located<String>| {
+            let mut folders = named.value.rsplit('/').skip(1);
+            !matches!(folders.next(), Some("backends" | "scorers"))
+        };
+        let named = self.plugins.iter().rev().find(of_kind);
+        let plugin = named.or(dataset.plugin.as_ref());
+        let mut text = plugin.map_or_else(
+            || "no dataset".to_owned(),
+            |plugin| {
+                let name = plugin.value.split('@').next().unwrap_or_default();
+                stem(Path::new(name))
+            },
+        );
+        // Of a file that is called as its format is, the format says enough.
+        let file = dataset.files.get("data").map(|file| stem(&file.value));
+        let adds = |file: &String| !file.to_lowercase().starts_with(&text.to_lowercase());
+        if let Some(file) = file.filter(adds) {
+            text = format!("{text} {file}");
+        }
+        let number = |key: &str| match dataset.config.get(key).map(|entry| &entry.value.value) {
+            Some(Config::Scalar(value)) => value.as_u64(),
+            _ => None,
+        };
+        let asked = &self.scenario.request.output_tokens;
+        let output = number("output-len").or(asked.as_ref().map(|said| said.value));
+        match (number("input-len"), output) {
+            (Some(input), Some(output)) => format!("{text} {input}/{output}"),
+            (Some(input), None) => format!("{text} {input} in"),
+            (None, Some(output)) => format!("{text} {output} out"),
+            (None, None) => text,
+        }
+    }
+}
+
+/// Whether something that the file does not say makes it another workload.
+fn changes(entry: &Entry) -> bool {
+    let of = |key: &str| {
+        let rest = entry.path.strip_prefix(key);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    // A file may leave open which data it is for.
+    let is_of_dataset = of("dataset") && !of("dataset.files");
+    let keys = OF_LOAD.iter().chain(&OF_REQUESTS);
+    matches!(entry.place, Place::Flag(_)) && (is_of_dataset || keys.copied().any(of))
+}
+
+/// How much load there is, in words.
+fn load(load: &Load) -> String {
+    let users = |count: u64| {
+        let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
+        match sessions {
+            true => format!("{count} sessions"),
+            false => format!("concurrency {count}"),
+        }
+    };
+    let capped = |words: String| match &load.max_in_flight {
+        Some(most) => format!("{words}, at most {} in flight", most.value),
+        None => words,
+    };
+    if load.stages.is_some() {
+        return capped("rates in stages".to_owned());
+    }
+    if let (Some(from), Some(to)) = (&load.ramp.from, &load.ramp.to) {
+        return capped(format!("{} to {} req/s", from.value, to.value));
+    }
+    match (load.meant_arrival(), &load.concurrency, &load.rate) {
+        (Some(Arrival::Closed), Some(count), _) => users(count.value),
+        (Some(Arrival::Trace), ..) => match &load.trace.file {
+            Some(file) => capped(format!("at the times of {}", stem(&file.value))),
+            None => capped("at the times of a trace".to_owned()),
+        },
+        (Some(Arrival::Dataset), ..) => capped("at the dataset's times".to_owned()),
+        (_, _, Some(rate)) if rate.value.is_finite() => capped(format!("{} req/s", rate.value)),
+        _ => match &load.max_in_flight {
+            Some(most) => format!("at most {} in flight", most.value),
+            None => "all at once".to_owned(),
+        },
+    }
+}
+
+/// A path's last part without its ending.
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    short(&stem.to_string_lossy())
+}
+
+/// The last part of a model's name: `Llama-3.1-8B` of `meta-llama/Llama-3.1-8B`.
+fn last(model: &str) -> String {
+    let mut parts = model.rsplit('/').filter(|part| !part.is_empty());
+    short(parts.next().unwrap_or(model))
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(PART) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use scenario::Scenario;
+
+    const RANDOM: &str = "name = \"Random 1k/1k\"\n[dataset]\nplugin = \"datasets/random.wasm\"\nconfig = { input-len = 1024, output-len = 1024 }\n[load]\nrate = inf\n";
+
+    fn source(file: &str, set: &[&str]) -> Source {
+        let set: Vec<String> = set.iter().map(|&set| set.to_owned()).collect();
+        let (over, problems) = Scenario::assigned(&set);
+        assert!(problems.is_empty(), "{problems:?}");
+        let name = if file.is_empty() { "" } else { "random-1k-1k" };
+        Source {
+            scenario: Scenario::parse("random-1k-1k.toml", file)
+                .unwrap()
+                .overlay(over),
+            name: name.to_owned(),
+            ..Source::default()
+        }
+    }
+
+    #[test]
+    fn a_files_name_is_kept_only_while_it_is_true() {
+        for (set, expected) in [
+            (&[][..], "Random 1k/1k"),
+            // None of these makes the name untrue.
+            (
+                &["load.requests=7", "load.seed=3", "load.warmup=0"],
+                "Random 1k/1k",
+            ),
+            (
+                &["target.model=org/model", "dataset.files.data=a.json"],
+                "Random 1k/1k",
+            ),
+            (
+                &["dataset.config.input-len=128"],
+                "random 128/1024, all at once",
+            ),
+            (&["load.rate=2.5"], "random 1024/1024, 2.5 req/s"),
+            (&["load.concurrency=8"], "random 1024/1024, concurrency 8"),
+            (
+                &["load.concurrency=8", "load.users=sessions"],
+                "random 1024/1024, 8 sessions",
+            ),
+            (
+                &["load.rate=5", "load.max-in-flight=9"],
+                "random 1024/1024, 5 req/s, at most 9 in flight",
+            ),
+            (
+                &["load.max-in-flight=9"],
+                "random 1024/1024, at most 9 in flight",
+            ),
+            (
+                &["load.ramp.from=1", "load.ramp.to=9"],
+                "random 1024/1024, 1 to 9 req/s",
+            ),
+            (
+                &[
+                    "dataset.plugin=datasets/custom.wasm",
+                    "dataset.files.data=/data/questions.jsonl",
+                ],
+                "custom questions 1024/1024, all at once",
+            ),
+            // Whoever renames it means it.
+            (&["name=mine", "load.rate=2"], "mine"),
+        ] {
+            assert_eq!(source(RANDOM, set).title(), expected, "{set:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_flags_alone_is_called_after_what_it_is() {
+        let with = |set: &[&str]| {
+            let mut source = source("", set);
+            let dataset = "datasets/sharegpt.wasm".to_owned();
+            source.plugins = vec![Located::flag("--dataset-name", dataset)];
+            source
+        };
+        assert_eq!(with(&[]).title(), "sharegpt, all at once");
+        assert_eq!(with(&[]).title_but_for_load(), "sharegpt");
+        let asked = with(&[
+            "request.output-tokens=60",
+            "dataset.files.data=ShareGPT_V3.json",
+        ]);
+        assert_eq!(asked.title(), "sharegpt 60 out, all at once");
+        let folder = asked.folder_title(asked.title(), Some("meta-llama/Llama-3.1-8B/"));
+        assert_eq!(folder, "Llama-3.1-8B sharegpt 60 out, all at once");
+        let named = source(RANDOM, &[]);
+        assert_eq!(named.folder_title(named.title(), Some("m")), "Random 1k/1k");
+    }
+
+    #[test]
+    fn names_of_files_have_a_bound() {
+        let mut long = source("", &[]);
+        let file = PathBuf::from(format!("{}.jsonl", "ä".repeat(5000)));
+        let files = &mut long.scenario.dataset.files;
+        files.insert("data".to_owned(), Located::flag("--dataset-path", file));
+        assert!(long.title().chars().count() < 100, "{}", long.title());
+    }
+}
