@@ -303,6 +303,18 @@ fn flags_of_theirs_become_keys() {
             "--backend openai --dataset-name random --set backend.config.route=chat",
             &["config.route = \"chat\""],
         ),
+        (
+            "--backend vllm --dataset-name conversation --dataset-path c.json",
+            &["config.route = \"chat\""],
+        ),
+        (
+            "--backend vllm --dataset-name conversation --dataset-path c.json --endpoint /v1/responses",
+            &["config.route = \"responses\""],
+        ),
+        (
+            "--backend vllm --seed 1 --seed 2 --stop a --stop b --cancel-share 20% --cancel-after 1s",
+            &["seed = 2", "stop = [\"a\", \"b\"]", "share = 0.2"],
+        ),
     ] {
         let (scenario, stderr) = shown(flags);
         for line in expected {
@@ -351,6 +363,12 @@ fn their_command_lines_run() {
              --result-dir native",
             "/generate",
         ),
+        // Its backend is the usual one of `vllm bench serve`.
+        (
+            "--model mock --dataset-name random --num-prompts 4 --random-input-len 16 --random-output-len 3 \
+             --save-result --result-dir serve",
+            "/v1/completions",
+        ),
     ] {
         let mut command = runner();
         command.args(words(flags)).args(["--base-url", address]);
@@ -369,4 +387,34 @@ fn their_command_lines_run() {
         let route = plan["backend"]["config"]["route"].as_str().unwrap();
         assert!(path.ends_with(route) || path.contains(route), "{plan}");
     }
+    // Appended to, as scripts that loop over rates expect.
+    for rate in ["inf", "1 --request-rate 200"] {
+        let line = format!(
+            "--model mock --num-prompts 4 --random-input-len 16 --random-output-len 3 --result-filename all.jsonl \
+             --append-result --result-dir serve --request-rate {rate}"
+        );
+        let mut command = runner();
+        command.args(words(&line)).args(["--base-url", address]);
+        run(command.current_dir(folder.path())).with_code(0);
+    }
+    let kept = std::fs::read_to_string(folder.path().join("serve/all.jsonl")).unwrap();
+    let kept: Vec<Value> = (kept.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(kept.len(), 2);
+    for (result, rate) in kept.iter().zip([Value::from("inf"), Value::from(200.0)]) {
+        assert_eq!(result["completed"], 4, "{result}");
+        // Of a flag that is given twice, the later one counts.
+        assert_eq!(result["request_rate"], rate, "{result}");
+    }
+    let mut folders: Vec<String> = (std::fs::read_dir(folder.path().join("serve")).unwrap())
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter_map(|name| Some(name.splitn(3, '-').nth(2)?.to_owned()))
+        .collect();
+    folders.sort();
+    folders.dedup_by(|a, b| a.starts_with(&**b));
+    assert_eq!(
+        folders,
+        ["mock-random-16-3-200-req-s", "mock-random-16-3-all-at-once"]
+    );
 }

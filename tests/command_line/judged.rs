@@ -1,4 +1,4 @@
-//! Thresholds and `--strict`: their effect on the result and the exit code.
+//! Thresholds and the verdict: their effect on the result and the exit code.
 
 use std::path::Path;
 
@@ -81,8 +81,28 @@ fn failed_requests_are_slower_than_any_threshold() {
 }
 
 #[test]
-fn strict_is_what_makes_an_invalid_run_fail() {
+fn an_invalid_run_fails_unless_that_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
+    // The fault hits the requests of these numbers alone, so one engine serves one run.
+    for (mock, flags, code) in [
+        (&BROKEN[..], "", 7),
+        (&BROKEN, "--allow-invalid", 0),
+        (&BROKEN, "--allow-invalid --strict", 7),
+    ] {
+        let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], mock].concat());
+        let mut command = runner();
+        // As a user's shell has it: without what other tests set.
+        command.env_remove("RUNNER_ALLOW_INVALID");
+        let line = "--backend vllm --dataset-name random --num-prompts 6 --random-output-len 4";
+        command.args(words(line)).args(words(flags));
+        let ended = run(command
+            .args(["--base-url", &mock.url])
+            .current_dir(folder.path()))
+        .with_code(code);
+        let said = "error: the measurement is invalid: 4 of 6 requests failed";
+        assert_eq!(ended.stderr.contains(said), code == 7, "{ended:#?}");
+    }
+    // The variable says it for every run, and a flag overrides it.
     held_to(folder.path(), &BROKEN, "", &[]).with_code(0);
     held_to(folder.path(), &BROKEN, "--strict", &[]).with_code(7);
     held_to(folder.path(), &[], "--strict", &[]).with_code(0);

@@ -95,7 +95,7 @@ fn scenarios_are_checked() {
     let fine = run(runner().args(["scenario", "check", "scenarios/lmdeploy"])).with_code(0);
     assert_eq!(fine.stdout.lines().count(), 4);
     let folder = Path::new(INPUTS);
-    let line = "scenario check three-mistakes.toml - scenarios/quickstart.toml";
+    let line = "scenario check three-mistakes.toml - scenarios/quickstart.toml unknown-plugin-key.toml missing-plugin.toml";
     let wrong = run_with("[load]\nconcurency = 1\n", folder, line).with_code(3);
     assert_eq!(wrong.stdout, "");
     transcript("scenario-check", &wrong.stderr);

@@ -58,7 +58,7 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
     );
 }
 
-const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 0.9 --run-for 1s --requests-each 1500 --loads 4 --no-confirm --json";
+const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 90% --run-for 1s --requests-each 1500 --loads 4 --no-confirm --json";
 
 #[test]
 fn the_highest_rate_lies_below_what_the_engine_can_do() {
@@ -143,6 +143,74 @@ fn a_sweep_that_is_interrupted_goes_on() {
     let ended = run_patiently(&mut command("sweep", &mock, &folder, &flags)).with_code(0);
     assert!(!ended.stderr.contains("== run 1 of 4"), "{ended:#?}");
     assert!(ended.stdout.contains("Pareto front"), "{ended:#?}");
+}
+
+/// The folder has the scenario and the flags, those of the environment too; only what may be secret is given again.
+#[test]
+fn a_folder_is_all_that_is_needed_to_go_on() {
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
+    let elsewhere = TempDir::new().unwrap();
+    let text = "[dataset]\nplugin = \"datasets/custom.wasm\"\nfiles.data = \"rows.jsonl\"\n\
+                config = { repeat = true }\n";
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/chat.toml"), text).unwrap();
+    std::fs::write(
+        folder.path().join("mine/rows.jsonl"),
+        "{\"prompt\": \"hello\"}\n",
+    )
+    .unwrap();
+    let url = mock.url.clone();
+    let asked = format!("--output-tokens 4 --backend vllm --base-url {url} --no-progress");
+    for (what, flags, header) in [
+        ("sweep", "--concurrencies 1..8x2 --num-prompts 40", ""),
+        ("search", SEARCH, "--header 'x-key: sesame'"),
+    ] {
+        let mut begun = runner();
+        begun
+            .args([what, "mine/chat.toml"])
+            .args(words(&asked))
+            .args(words(flags))
+            .env("RUNNER_SEED", "7")
+            .current_dir(folder.path());
+        if !header.is_empty() {
+            begun.args(["--header", "x-key: sesame"]);
+        }
+        let mut process = Process::start(&mut begun);
+        process.until("a load is measured", |process| {
+            process.stderr().contains("== run 2")
+        });
+        process.signal("INT");
+        let ended = process.end().with_code(130);
+        let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
+        let kept = folder.path().join(kept.lines().next().unwrap_or_default());
+        let command = std::fs::read_to_string(kept.join("command.json")).unwrap();
+        assert!(!command.contains("sesame"), "{command}");
+        // The text was kept.
+        std::fs::rename(
+            folder.path().join("mine/chat.toml"),
+            folder.path().join("mine/gone.toml"),
+        )
+        .unwrap();
+        let mut again = runner();
+        again.arg(what).arg("--resume").arg(&kept);
+        again.current_dir(elsewhere.path());
+        if !header.is_empty() {
+            let refused = run_patiently(&mut again).with_code(2);
+            assert!(
+                refused.stderr.contains("began with --header"),
+                "{refused:#?}"
+            );
+            again.args(["--header", "x-key: sesame"]);
+        }
+        let ended = run_patiently(&mut again).with_code(0);
+        assert!(!ended.stderr.contains("== run 1 "), "{ended:#?}");
+        assert!(!ended.stderr.contains("== run 1:"), "{ended:#?}");
+        std::fs::rename(
+            folder.path().join("mine/gone.toml"),
+            folder.path().join("mine/chat.toml"),
+        )
+        .unwrap();
+    }
 }
 
 #[test]

@@ -102,6 +102,8 @@ fn cleaned(mut command: Command) -> Command {
         "XDG_CACHE_HOME",
         concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
     );
+    // Whether a run is valid depends on how busy the machine is too; tests of the exit code remove this.
+    command.env("RUNNER_ALLOW_INVALID", "1");
     command.stdin(Stdio::null());
     command
 }

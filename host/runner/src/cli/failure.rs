@@ -33,7 +33,7 @@ pub enum Exit {
     Target = 5,
     /// The run is valid, but a threshold did not hold.
     Threshold = 6,
-    /// The measurement itself is invalid, and this was to count as a failure.
+    /// The measurement itself is invalid, or more than half of the requests failed.
     Invalid = 7,
     /// Interrupted; what was measured is saved.
     Interrupted = 130,
@@ -248,11 +248,22 @@ impl From<NotMeasured> for Failure {
     }
 }
 
+/// A backend's complaint about its route, with the flags that choose one: plugins know keys alone.
+pub(super) fn with_flag(words: &str) -> String {
+    let route = words.split_once("set route = \"");
+    match route.and_then(|(_, rest)| rest.split_once('"')) {
+        Some((route, _)) => format!(
+            "{words}; on the command line that is --set backend.config.route={route}, or the route's path as --endpoint"
+        ),
+        None => words.to_owned(),
+    }
+}
+
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Plugin(error) => error.into(),
-            RunError::Aborted(_) => Failure::new(Exit::Plugin, error.to_string()),
+            RunError::Aborted(_) => Failure::new(Exit::Plugin, with_flag(&error.to_string())),
             RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {
                 Failure::new(Exit::Target, error.to_string())
             }

@@ -26,6 +26,17 @@ pub use keys::{JudgeKeys, TargetKeys};
 
 use keys::Keys;
 
+/// Flags that describe a run by themselves: the backend and the dataset are the usual ones then.
+const DESCRIBING: [&str; 7] = [
+    "--base-url",
+    "--host",
+    "--port",
+    "--endpoint",
+    "--model",
+    "--random-input-len",
+    "--random-output-len",
+];
+
 /// Flags that describe the run. Each overrides the scenario file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Flags {
@@ -50,7 +61,7 @@ pub struct Flags {
         help_heading = "Plugins"
     )]
     plugin_path: Option<std::ffi::OsString>,
-    /// Short for --plugin backends/NAME.wasm
+    /// Short for --plugin backends/NAME.wasm [default: vllm, where flags alone describe the run]
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as openai-chat and
     /// sglang-oai-chat; `runner plugin list` lists them.
@@ -163,9 +174,18 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Whether they name a plugin, or say anything by its key.
+    /// Whether they name a plugin, or say anything by its key, or the command line itself says whom to measure or with
+    /// which lengths. A variable of the environment alone begins no run.
     pub(crate) fn describe_a_run(&self) -> bool {
-        !self.named_plugins().is_empty() || !self.set.is_empty() || !self.familiar.is_empty()
+        let says = |word: std::ffi::OsString| {
+            let word = word.to_string_lossy().into_owned();
+            let flag = word.split('=').next().unwrap_or_default();
+            DESCRIBING.contains(&flag)
+        };
+        !self.named_plugins().is_empty()
+            || !self.set.is_empty()
+            || !self.familiar.is_empty()
+            || std::env::args_os().any(says)
     }
 
     /// The plugins that the flags name.
@@ -291,6 +311,12 @@ impl Flags {
                 continue;
             }
             if known || ships(&file) {
+                continue;
+            }
+            if name.starts_with("kind=") {
+                wrong.push(format!(
+                    "{flag} {name} is guidellm's: here it is --backend openai --base-url URL --model NAME"
+                ));
                 continue;
             }
             // Slips of plugins' own names are found where plugins are looked for, in folders too.

@@ -182,7 +182,7 @@ impl Run {
 
     /// The folder for what is only needed while the fleet works.
     fn scratch(&self) -> PathBuf {
-        self.output.output_dir.join(".fleet")
+        self.output.within.output_dir.join(".fleet")
     }
 }
 

@@ -20,6 +20,7 @@ use super::flags::{JudgeKeys, backends};
 use super::print::{json, tell, write_stdout};
 use super::run::conclude::answered;
 use super::run::{Place, listen, measured};
+use super::saved::Within;
 use super::watch::Watch;
 use reader::Located;
 use report::folder::RunFolder;
@@ -125,17 +126,8 @@ pub struct Args {
         help_heading = "Scenario"
     )]
     set: Vec<String>,
-    /// Folder in which a folder is created for the judging
-    #[arg(
-        short = 'o',
-        long,
-        alias = "output",
-        value_name = "FOLDER",
-        env = "RUNNER_OUTPUT_DIR",
-        default_value = "runs",
-        help_heading = "Result"
-    )]
-    output_dir: PathBuf,
+    #[command(flatten)]
+    within: Within,
     /// Print JSON that follows `runner schema judgement` instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     json: bool,
@@ -157,8 +149,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let watching = args.watch.begin()?;
     let bench = Bench::set_up(args, &before)?;
     let source = Source {
-        scenario: bench.scenario.clone().overlay(over),
-        name: "judge".to_owned(),
+        scenario: Scenario {
+            name: Some(Located::flag("runner judge", "judge".to_owned())),
+            ..bench.scenario.clone().overlay(over)
+        },
         variables: Variables::Process,
         ..args.source()
     };

@@ -19,14 +19,17 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::print::{json, tell, write_stdout};
+use super::resume;
 use super::run::listen;
-use super::saved::{html, replace};
+use super::saved::{Within, html, replace};
 use super::watch::Watch;
 use lab::estimate::in_words;
 use lab::findings::LabReport;
 use lab::walk::Kept;
 use lab::{Lab, Next, Results};
 use model::clean;
+use report::folder::slug;
+use result::finding::Verdict;
 
 /// The page, as one HTML file.
 const PAGE: &str = "lab.html";
@@ -48,27 +51,36 @@ const REPORT: &str = "lab-report.json";
 #[command(after_help = "Examples:\n  \
         runner lab labs/qwen.toml --dry-run     what would be started and measured, and for how long\n  \
         runner lab labs/qwen.toml               make it, or go on with it\n  \
+        runner lab --resume runs/qwen-lab       go on with what that folder holds\n  \
         runner lab labs/qwen.toml --page-only   write the page again from the journal\n\n\
         Exit codes: 0 done, 2 command line, 3 wrong lab file, scenario or input, 4 plugin, 5 no trial could be measured, \
-        130 interrupted (run it again to go on)")]
+        7 every run is invalid, 130 interrupted (--resume goes on)")]
 pub struct Args {
     /// The lab file, or a built-in one such as scenarios/labs/gpustack.toml
-    #[arg(value_name = "LAB")]
-    lab: String,
+    #[arg(
+        value_name = "LAB",
+        required_unless_present_any = ["resume", "page_only"]
+    )]
+    lab: Option<String>,
     /// Show what would be started and measured first, with an estimate of the time, and do nothing
     #[arg(long, env = "RUNNER_DRY_RUN", value_parser = FalseyValueParser::new(), help_heading = "Lab")]
     dry_run: bool,
     /// Write the page again from the journal, and do nothing else
     #[arg(long, env = "RUNNER_PAGE_ONLY", value_parser = FalseyValueParser::new(), conflicts_with = "dry_run", help_heading = "Lab")]
     page_only: bool,
-    /// The lab's folder [default: a folder named after the lab, in runs]
+    /// Go on with the lab in this folder, which holds the name of the lab file and the flags that it began with
+    ///
+    /// Secrets are not kept: keys are read from the environment again, and headers have to be given again.
     #[arg(
         long,
+        alias = "folder",
         value_name = "FOLDER",
-        env = "RUNNER_LAB_FOLDER",
-        help_heading = "Lab"
+        env = "RUNNER_RESUME",
+        help_heading = "Result"
     )]
-    folder: Option<PathBuf>,
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    within: Within,
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
@@ -83,12 +95,20 @@ pub struct Args {
 /// If the lab file or a scenario is wrong, or the lab's folder cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let (text, home) = read(&args.lab)?;
-    let lab = parsed(&args.lab, &text)?;
-    let folder = args
-        .folder
-        .clone()
-        .unwrap_or_else(|| Path::new("runs").join(format!("{}-lab", slug(&lab.name))));
+    let Some(path) = &args.lab else {
+        return match (&args.resume, args.page_only) {
+            (Some(folder), true) => draw_again(folder),
+            _ => Err(Failure::new(
+                Exit::CommandLine,
+                "name a lab file, or a lab's folder with --resume",
+            )),
+        };
+    };
+    let (text, home) = read(path)?;
+    let lab = parsed(path, &text)?;
+    let within = &args.within.output_dir;
+    let named = || within.join(format!("{}-lab", slug(&lab.name)));
+    let folder = args.resume.clone().unwrap_or_else(named);
     if args.dry_run {
         let scenarios = Scenarios::of(&lab, &home, &args.flags, true)?;
         previous::read(&lab, &home, &scenarios)?;
@@ -101,7 +121,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let scenarios = Scenarios::of(&lab, &home, &args.flags, false)?;
     let kept = Kept {
         version: lab::journal::VERSION,
-        path: args.lab.clone(),
+        path: path.clone(),
         text: text.clone(),
         scenarios: scenarios.all().to_vec(),
         previous: previous::read(&lab, &home, &scenarios)?,
@@ -118,6 +138,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         watching: &watching,
         interrupt: &interrupt,
     };
+    resume::keep(&folder, None)?;
     // The lab's folder tells what it is of wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
     let bench = Bench::new(&lab, &scenarios, room)?;
@@ -141,7 +162,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match ended {
         None => {
             tell(format_args!(
-                "interrupted; run the same command to go on. The page so far: {}",
+                "interrupted; go on with: runner lab --resume {}. The page so far: {}",
+                folder.display(),
                 folder.join(PAGE).display()
             ));
             Ok(ExitCode::from(Exit::Interrupted as u8))
@@ -149,22 +171,32 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Some(ended) => {
             if ended == lab::Ended::Budget {
                 tell(
-                    "the budget is spent, so the lab is not complete; raise [budget] and run the same command to go on",
+                    "the budget is spent, so the lab is not complete; raise [budget] and go on with --resume",
                 );
             }
             let report = found(&lab, &kept, &results);
             let conclusions = report.studies.iter().map(|study| &*study.conclusion.words);
             write_stdout(&format!("{}\n", conclusions.collect::<Vec<_>>().join("\n")))?;
             tell(format_args!("page: {}", folder.join(PAGE).display()));
-            let any = results
-                .runs
-                .values()
-                .any(|run| matches!(&run.outcome, lab::journal::Outcome::Measured(_)));
-            Ok(match any {
-                true => ExitCode::SUCCESS,
-                false => ExitCode::from(Exit::Target as u8),
+            let measured = results.runs.values().filter_map(|run| match &run.outcome {
+                lab::journal::Outcome::Measured(measured) => Some(measured.verdict),
+                _ => None,
+            });
+            // The best of them: verdicts are in order, and an invalid one is the worst.
+            Ok(match measured.min() {
+                None => ExitCode::from(Exit::Target as u8),
+                Some(Verdict::Invalid) => ExitCode::from(Exit::Invalid as u8),
+                Some(_) => ExitCode::SUCCESS,
             })
         }
+    }
+}
+
+impl Args {
+    /// What is gone on with, if its folder says everything.
+    pub(super) fn resumes(&self) -> Option<&Path> {
+        let by_folder = self.lab.is_none() && !self.page_only;
+        self.resume.as_deref().filter(|_| by_folder)
     }
 }
 
@@ -191,17 +223,6 @@ fn read(name: &str) -> Result<(String, Home), Failure> {
             format!("cannot read the lab `{name}`: {cause}"),
         )),
     }
-}
-
-/// A name as part of a path.
-fn slug(name: &str) -> String {
-    let plain = |c: char| match c.is_ascii_alphanumeric() {
-        true => c.to_ascii_lowercase(),
-        false => '-',
-    };
-    let text: String = name.chars().map(plain).collect();
-    let parts = text.split('-').filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join("-")
 }
 
 /// What comes next, for `--dry-run`.
@@ -261,7 +282,7 @@ fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Failure> {
     let path = folder.join(KEPT);
     let wrong = |cause: String| {
         let words = format!(
-            "cannot read `{}`: {cause}; run the lab first, or name its --folder",
+            "cannot read `{}`: {cause}; run the lab first, or name its folder with --resume",
             path.display()
         );
         Failure::new(Exit::Input, words)

@@ -7,8 +7,6 @@ use search::Load;
 use search::sweep::At;
 use session::Source;
 
-use super::failure::{Exit, Failure};
-
 /// What messages and records say that set these values.
 const SETTER: &str = "the load that is varied";
 
@@ -100,22 +98,5 @@ pub fn of(load: &scenario::Load) -> Option<(Load, At)> {
         (None, Some(rate)) if rate.value.is_finite() => Some((Load::Rate, At::Load(rate.value))),
         (None, Some(_)) => Some((Load::Rate, At::Unlimited)),
         (None, None) => None,
-    }
-}
-
-/// The one scenario that a load is varied of.
-///
-/// # Errors
-/// If there are several.
-pub fn only(mut sources: Vec<Source>) -> Result<Source, Failure> {
-    match (sources.pop(), sources.len()) {
-        (Some(only), 0) => Ok(only),
-        (_, more) => Err(Failure::new(
-            Exit::CommandLine,
-            format!(
-                "the load of one scenario can be varied at a time, and these are {}; name one of them",
-                more + 1
-            ),
-        )),
     }
 }

@@ -17,6 +17,7 @@ pub mod interrupt;
 pub mod judge;
 pub mod lab;
 mod loads;
+mod mistyped;
 pub mod mock;
 mod needs;
 pub mod panics;
@@ -28,6 +29,7 @@ pub mod progress;
 pub mod published;
 pub mod repeat;
 pub mod report;
+mod resume;
 mod rules;
 pub mod run;
 mod saved;
@@ -40,12 +42,13 @@ pub mod sweep;
 pub mod watch;
 mod words;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
-use failure::Failure;
+use failure::{Exit, Failure};
 use model::clean;
 use print::tell;
 
@@ -71,7 +74,7 @@ use print::tell;
         Command lines of vllm bench serve and SGLang's bench_serving work too: runner guide coming-from\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
         5 target not reachable or every request failed, 6 a threshold does not hold,\n  \
-        7 invalid measurement (--strict, thresholds), 130 interrupted (what was measured is saved)"
+        7 invalid measurement (0 with --allow-invalid), 130 interrupted (what was measured is saved)"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -111,7 +114,17 @@ impl Cli {
     /// and exits if that is asked for or needed.
     pub fn read() -> Self {
         let words = flags::familiar::spread(std::env::args_os());
-        Cli::try_parse_from(words).unwrap_or_else(|error| {
+        let first = words.get(1).cloned().unwrap_or_default();
+        let read = Cli::of(words);
+        // What is no command is a scenario, so a slip of a command's name is only found where no scenario is called so.
+        let is_help = |error: &clap::Error| !error.use_stderr();
+        if !read.as_ref().err().is_some_and(is_help)
+            && let Some(failure) = mistyped::command(&first)
+        {
+            failure.report();
+            std::process::exit(i32::from(failure.number()));
+        }
+        read.unwrap_or_else(|error| {
             let refused = error.get(ContextKind::InvalidArg).map(ToString::to_string);
             if let (ErrorKind::ValueValidation, Some(refused)) = (error.kind(), refused)
                 && let Some(variable) = variable_for(&refused)
@@ -130,11 +143,49 @@ impl Cli {
         })
     }
 
+    /// Reads a command line. Of a flag with one value that is given twice, the later one counts, as scripts that append
+    /// their own flags expect; and a negative number is a value, which the flag refuses in its own words.
+    fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut command = command();
+        let matches = command.try_get_matches_from_mut(words)?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+
     /// Runs the chosen subcommand.
     ///
     /// # Errors
     /// What went wrong, with its exit code.
     pub fn exec(self) -> Result<ExitCode, Failure> {
+        let this = self.gone_on_with()?;
+        this.made()
+    }
+
+    /// The command that began what is gone on with, where `--resume` alone says what to do.
+    fn gone_on_with(self) -> Result<Self, Failure> {
+        let resumes = match &self.command {
+            Some(Command::Sweep(args)) => args.resumes().map(|folder| ("sweep", folder)),
+            Some(Command::Search(args)) => args.resumes().map(|folder| ("search", folder)),
+            Some(Command::Lab(args)) => args.resumes().map(|folder| ("lab", folder)),
+            _ => None,
+        };
+        let Some((name, folder)) = resumes else {
+            return Ok(self);
+        };
+        let resume::Resumed { words, scenario } = resume::resumed(name, folder)?;
+        let mut this = Cli::of(words).map_err(|error| {
+            let words = error.to_string();
+            let words = words.trim_start_matches("error: ").trim_end();
+            Failure::new(Exit::CommandLine, words)
+        })?;
+        match &mut this.command {
+            Some(Command::Sweep(args)) => args.keep.scenario = scenario,
+            Some(Command::Search(args)) => args.keep.scenario = scenario,
+            _ => {}
+        }
+        Ok(this)
+    }
+
+    fn made(self) -> Result<ExitCode, Failure> {
         if let None
         | Some(
             Command::Run(_)
@@ -179,6 +230,20 @@ impl Cli {
             Some(Command::Completions(args)) => completions::exec(&args),
         }
     }
+}
+
+/// The whole command line, as it is read.
+fn command() -> clap::Command {
+    lenient(Cli::command().args_override_self(true))
+}
+
+/// A command whose flags take negative numbers as values, and so with those below it.
+fn lenient(command: clap::Command) -> clap::Command {
+    let negative = |arg: clap::Arg| match arg.is_positional() {
+        true => arg,
+        false => arg.allow_negative_numbers(true),
+    };
+    command.mut_args(negative).mut_subcommands(lenient)
 }
 
 /// The environment variable that set a flag (`--seed <SEED>`), if the command line itself does not set it.

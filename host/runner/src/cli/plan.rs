@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use super::artifacts::Artifacts;
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, with_flag};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::print::{json, tell};
@@ -21,6 +21,7 @@ use report::outlook::{self, End, Outlook};
 use session::outlook::export::{Exporter, Format as ExportFormat};
 use session::outlook::{OutlookError, Question};
 use session::resolve;
+use session::run::RunError;
 
 /// Characters of a message that are shown unless all are asked for.
 const CUT: usize = 400;
@@ -274,6 +275,10 @@ impl From<OutlookError> for Failure {
     fn from(error: OutlookError) -> Self {
         match error {
             OutlookError::Plugin(error) => error.into(),
+            OutlookError::Ended(RunError::Aborted(why)) => {
+                let words = with_flag(&format!("no request can be planned: {why}"));
+                Failure::new(Exit::Plugin, words)
+            }
             OutlookError::Ended(error) => error.into(),
         }
     }

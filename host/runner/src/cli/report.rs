@@ -211,6 +211,15 @@ impl Args {
     }
 }
 
+/// A run's result as `vllm bench serve --save-result` writes it, in one line.
+///
+/// # Errors
+/// If the run cannot be read.
+pub(super) fn vllm_result(run: &RunFolder) -> Result<String, Failure> {
+    let line = seen_by(run, Tool::Vllm, Keep::Times, compatible::vllm::json)?;
+    Ok(clean::json(&line).into_owned() + "\n")
+}
+
 /// The text block of a run: of our own style all of it, or one screen.
 fn block(run: &RunFolder, style: Style, details: bool) -> Result<String, Failure> {
     let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {

@@ -23,6 +23,8 @@ use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::print::{tell, write_stdout};
 use super::repeat;
+use super::report::vllm_result;
+use super::saved::Within;
 use super::sources::sources;
 use super::watch::{Watch, Watching};
 use load::transport::Dial;
@@ -74,16 +76,19 @@ pub struct Args {
 /// Where results go.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Output {
-    /// Folder in which each run creates its own folder
+    #[command(flatten)]
+    pub(super) within: Within,
+    /// Write the result as `vllm bench serve --save-result` does too, to this file in the output folder
     #[arg(
         long,
-        alias = "result-dir",
-        value_name = "FOLDER",
-        env = "RUNNER_OUTPUT_DIR",
-        default_value = "runs",
+        value_name = "FILE",
+        env = "RUNNER_RESULT_FILENAME",
         help_heading = "Result"
     )]
-    pub(super) output_dir: PathBuf,
+    result_filename: Option<PathBuf>,
+    /// Append to that file, a line for each run, instead of replacing it
+    #[arg(long, env = "RUNNER_APPEND_RESULT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    append_result: bool,
     /// Append each summary to this file, one line of JSON each
     #[arg(
         long,
@@ -116,9 +121,22 @@ pub struct Output {
     /// Print every figure and the reasons of each finding, instead of one screen
     #[arg(long, conflicts_with = "json", help_heading = "Result")]
     details: bool,
-    /// Exit with 7 if the measurement is invalid
+    /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
+    ///
+    /// Without it such a run exits with 7. A run in which no request was answered exits with 5 in any case, and no
+    /// threshold holds for an invalid run.
+    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    allow_invalid: bool,
+    /// Exit with 7 if the measurement is invalid: the default, and stronger than --allow-invalid and its variable
     #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     strict: bool,
+}
+
+impl Output {
+    /// Whether an invalid measurement counts as a success.
+    pub(super) fn allows_invalid(&self) -> bool {
+        self.allow_invalid && !self.strict
+    }
 }
 
 /// Runs the subcommand.
@@ -224,7 +242,7 @@ pub(super) fn measure(
 ) -> Result<u8, Failure> {
     let lines = output.lines()?;
     let place = Place {
-        within: &output.output_dir,
+        within: &output.within.output_dir,
         repeat: round.repeat.clone(),
         overseer: None,
     };
@@ -371,6 +389,32 @@ pub(super) fn teller() -> impl FnMut(Note) {
 }
 
 impl Output {
+    /// Writes a run's result as `vllm bench serve` does, if that is asked for.
+    fn write_result(&self, folder: &RunFolder) -> Result<(), Failure> {
+        let Some(name) = &self.result_filename else {
+            return Ok(());
+        };
+        let path = self.within.output_dir.join(name);
+        let line = vllm_result(folder)?;
+        let opened = File::options()
+            .write(true)
+            .create(true)
+            .append(self.append_result)
+            .truncate(!self.append_result)
+            .open(&path);
+        let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
+        written.map_err(|cause| {
+            Failure::new(
+                Exit::Input,
+                format!(
+                    "cannot write `{}`: {cause}; give a writable file with --result-filename. The result is in {}",
+                    path.display(),
+                    folder.path().display()
+                ),
+            )
+        })
+    }
+
     /// Opens the file that summaries are appended to, and looks whether the runs to compare with are there, before
     /// anything is measured in vain.
     pub(super) fn lines(&self) -> Result<Option<File>, Failure> {
@@ -444,6 +488,7 @@ pub(super) fn print(
             write_stdout(&agreed.text())?;
         }
     }
+    output.write_result(folder)?;
     if let Some(mut lines) = lines {
         let line = serde_json::to_string(summary)
             .map_err(|cause| cannot("write JSON", cause.to_string()))?;

@@ -10,8 +10,11 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use super::failure::{Exit, Failure};
+use super::flags::Flags;
 use super::print::{json, tell};
+use super::resume;
 use super::scenario::show;
+use super::sources::{Text, source_of, text};
 use model::{hex, private};
 use report::document::Document;
 use report::folder::RunFolder;
@@ -22,7 +25,10 @@ use session::Source;
 /// Where it is kept, and how it is printed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Keep {
-    /// Go on with what is saved in this folder; scenario and flags must be those it began with
+    /// Go on with what is saved in this folder, which holds the scenario and the flags that it began with
+    ///
+    /// Flags given beside it override those. Secrets are not kept: keys are read from the environment again, and
+    /// headers have to be given again.
     #[arg(
         long,
         value_name = "FOLDER",
@@ -30,7 +36,20 @@ pub(super) struct Keep {
         help_heading = "Result"
     )]
     resume: Option<PathBuf>,
-    /// Folder in which a folder is created for all runs together, with a folder for each run
+    #[command(flatten)]
+    within: Within,
+    /// The scenario that the folder holds.
+    #[arg(skip)]
+    pub(super) scenario: Option<Text>,
+    /// Print the result as JSON instead of text
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    pub(super) json: bool,
+}
+
+/// Where results go, by the same name in every command.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Within {
+    /// Folder in which each result gets a folder of its own
     #[arg(
         long,
         alias = "result-dir",
@@ -39,13 +58,36 @@ pub(super) struct Keep {
         default_value = "runs",
         help_heading = "Result"
     )]
-    output_dir: PathBuf,
-    /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
-    pub(super) json: bool,
+    pub(super) output_dir: PathBuf,
 }
 
 impl Keep {
+    /// What is resumed, if it is by its folder.
+    pub(super) fn resumes(&self) -> Option<&Path> {
+        self.resume.as_deref()
+    }
+
+    /// The one scenario whose load is varied, or the flags alone, with the scenario's text. Tells what is to be said of
+    /// the flags.
+    ///
+    /// # Errors
+    /// What cannot be found or read, and every mistake.
+    pub(super) fn source(
+        &self,
+        named: &[String],
+        flags: &Flags,
+    ) -> Result<(Source, Option<Text>), Failure> {
+        let text = match &self.scenario {
+            Some(kept) => Some(kept.clone()),
+            None => text(named)?,
+        };
+        let (source, notes) = source_of(text.clone(), flags)?;
+        for note in notes {
+            tell(format_args!("note: {note}"));
+        }
+        Ok((source, text))
+    }
+
     /// The folder of what is resumed, with what is saved there, or a new one for `what` of that scenario.
     ///
     /// # Errors
@@ -54,14 +96,19 @@ impl Keep {
         &self,
         what: &'static str,
         source: &Source,
+        text: Option<&Text>,
     ) -> Result<(Saved, Option<T>), Failure> {
         if let Some(folder) = &self.resume {
             let saved = Saved::new(folder, what, source);
             let state = saved.read()?;
             return Ok((saved, Some(state)));
         }
-        let name = format!("{} {what}", source.name);
-        let folder = RunFolder::create(&self.output_dir, &name, &jiff::Timestamp::now())?;
+        let model = source.scenario.target.model.as_ref();
+        let model = model.map(|model| model.value.as_str());
+        let title = source.folder_title(source.title_but_for_load(), model);
+        let name = format!("{title} {what}");
+        let folder = RunFolder::create(&self.within.output_dir, &name, &jiff::Timestamp::now())?;
+        resume::keep(folder.path(), text)?;
         Ok((Saved::new(folder.path(), what, source), None))
     }
 }
@@ -99,7 +146,8 @@ impl Saved {
     /// Says how to go on after an interrupt.
     pub(super) fn interrupted(&self) -> ExitCode {
         tell(format_args!(
-            "interrupted; go on with --resume {}",
+            "interrupted; go on with: runner {} --resume {}",
+            self.what,
             self.folder.display()
         ));
         ExitCode::from(Exit::Interrupted as u8)

@@ -3,8 +3,10 @@
 mod keys;
 pub(super) mod show;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use super::artifacts::Artifacts;
 use super::failure::Failure;
 use super::flags::Flags;
 use super::print::write_stdout;
@@ -33,15 +35,21 @@ enum Command {
 
 /// Check scenarios: every mistake in every file at once
 ///
-/// This checks each scenario by itself, without flags and without plugins: it does not look at the configurations of
-/// plugins, nor at the files that a scenario names. A run checks these too before it begins.
+/// This checks each scenario by itself, without flags. It loads the plugins that a scenario names and compares their
+/// configurations with what they take. It does not look at the files that a scenario names; a run checks these too
+/// before it begins.
 ///
-/// Exit codes: 0 all are fine, 3 one of them has a mistake
+/// Exit codes: 0 all are fine, 3 one of them has a mistake, 4 a plugin does not load
 #[derive(Clone, Debug, clap::Args)]
 struct CheckArgs {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
+    /// Folders to search for plugins, separated as in PATH
+    #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH")]
+    plugin_path: Option<OsString>,
+    #[command(flatten)]
+    artifacts: Artifacts,
 }
 
 /// Show a scenario as a run would use it: with flags laid over it and defaults filled in
@@ -71,7 +79,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let names = sources::check(&args.files)?;
+    args.artifacts.apply();
+    let paths = args.plugin_path.as_ref();
+    let folders = paths.map(|paths| std::env::split_paths(paths).collect::<Vec<_>>());
+    let names = sources::check(&args.files, &folders.unwrap_or_default())?;
     let lines: Vec<String> = names.iter().map(|name| format!("{name}: ok\n")).collect();
     write_stdout(&lines.concat())?;
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 mod probes;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
@@ -10,13 +11,12 @@ use self::probes::Probes;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
-use super::loads;
 use super::print::{json, tell, write_stdout};
 use super::rules;
 use super::run::listen;
 use super::saved::Keep;
-use super::sources::sources;
 use super::watch::Watch;
+use model::share::parse as share;
 use report::saved::Searched;
 use report::search::{page, progress, text};
 use search::slo::tiers;
@@ -44,7 +44,7 @@ const MOST: u64 = 100_000_000;
             --backend vllm --base-url http://127.0.0.1:8000 --random-input-len 512\n  \
         runner search chat.toml --slo 'chat: ttft.p99<1s; tpot.p99<50ms' --slo 'batch: e2e.p95<60s'\n  \
         runner search chat.toml --load concurrency --slo 'tpot.p99<30ms'\n  \
-        runner search --resume runs/20260102-030405-chat-search chat.toml --slo 'ttft.p99<1s'\n\n\
+        runner search --resume runs/20260102-030405-chat-search\n\n\
         The scenario's own arrival keeps its shape (poisson, unless it says constant or gamma); its rate, concurrency, \
         number of requests and seed are the search's.\n\n\
         Exit codes: 0 a load holds for every tier, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not \
@@ -61,7 +61,7 @@ pub struct Args {
         long,
         value_name = "SLO",
         env = "RUNNER_SLO",
-        required_unless_present = "preset",
+        required_unless_present_any = ["preset", "resume"],
         help_heading = "Search"
     )]
     slo: Vec<String>,
@@ -107,7 +107,8 @@ pub struct Args {
         long,
         value_name = "SHARE",
         env = "RUNNER_WIDTH",
-        default_value_t = 0.05,
+        default_value = "5%",
+        value_parser = share,
         help_heading = "Search"
     )]
     width: f64,
@@ -116,7 +117,8 @@ pub struct Args {
         long,
         value_name = "SHARE",
         env = "RUNNER_ALPHA",
-        default_value_t = 0.05,
+        default_value = "5%",
+        value_parser = share,
         help_heading = "Search"
     )]
     alpha: f64,
@@ -164,7 +166,7 @@ pub struct Args {
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
-    keep: Keep,
+    pub(super) keep: Keep,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -178,9 +180,12 @@ pub struct Args {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let interrupt = listen()?;
-    let source = args.ruled(loads::only(sources(&args.scenarios, &args.flags)?)?)?;
+    let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
+    let source = args.ruled(source)?;
     let begun = Search::new(args.config(&source)?).map_err(wrong)?;
-    let (saved, kept) = args.keep.open::<Searched>("search", &source)?;
+    let (saved, kept) = args
+        .keep
+        .open::<Searched>("search", &source, named.as_ref())?;
     let mut state = kept.unwrap_or_else(|| Searched {
         runs: Vec::new(),
         search: begun.clone(),
@@ -241,6 +246,12 @@ fn wrong(words: String) -> Failure {
 }
 
 impl Args {
+    /// What is gone on with, if its folder says everything.
+    pub(super) fn resumes(&self) -> Option<&Path> {
+        let said = !self.scenarios.is_empty() || !self.slo.is_empty() || self.preset.is_some();
+        self.keep.resumes().filter(|_| !said)
+    }
+
     /// The scenario, under the rules of the benchmark if one is named.
     fn ruled(&self, source: Source) -> Result<Source, Failure> {
         match &self.preset {

@@ -9,6 +9,7 @@ use super::print::tell;
 use reader::{Problem, ScenarioError};
 use scenario::Scenario;
 use serde::{Deserialize, Serialize};
+use session::resolve::plugins_of;
 use session::{Faults, Source, Variables};
 
 /// What messages call a scenario that comes from stdin.
@@ -25,6 +26,16 @@ pub(super) struct Text {
     pub text: String,
 }
 
+impl Text {
+    /// Whether it sets headers, whose values may be secret.
+    pub(super) fn has_headers(&self) -> bool {
+        let scenario = Scenario::parse(&self.name, &self.text);
+        let entries = scenario.map(|scenario| scenario.entries());
+        // What cannot be read may hold anything.
+        entries.map_or(true, |entries| entries.iter().any(|entry| entry.secret))
+    }
+}
+
 /// Reads every named scenario, or builds one from the flags alone.
 ///
 /// # Errors
@@ -34,7 +45,7 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
     let mut sources = Vec::new();
     let mut faults = Faults::default();
     if named.is_empty() {
-        sources.push(laid.over(Scenario::default(), "flags".to_owned(), None));
+        sources.push(laid.over(Scenario::default(), String::new(), None));
     }
     for name in once(named)? {
         let mut group = Vec::new();
@@ -84,7 +95,8 @@ impl<'f> Laid<'f> {
     /// The run of a scenario, with the flags over it.
     fn over(&mut self, scenario: Scenario, name: String, folder: Option<PathBuf>) -> Source {
         let scenario = scenario.overlay(self.over.clone());
-        let settled = self.flags.settle(scenario.overlay(self.assigned.clone()));
+        let scenario = scenario.overlay(self.assigned.clone());
+        let settled = self.flags.settle(scenario, name.is_empty());
         self.notes.extend(settled.notes);
         self.problems.extend(settled.problems);
         Source {
@@ -140,7 +152,7 @@ pub(super) fn source_of(
 ) -> Result<(Source, BTreeSet<String>), Failure> {
     let mut laid = Laid::of(flags)?;
     let source = match text {
-        None => laid.over(Scenario::default(), "flags".to_owned(), None),
+        None => laid.over(Scenario::default(), String::new(), None),
         Some(Text { name, folder, text }) => {
             let scenario = Scenario::parse(&name, &text).map_err(|error| Faults::of(&error))?;
             laid.over(scenario, stem(&name), folder)
@@ -170,18 +182,33 @@ fn once(named: &[String]) -> Result<&[String], Failure> {
     }
 }
 
-/// Reads every named scenario and reports every mistake in it, without flags. Gives the names of the scenarios.
+/// Reads every named scenario and reports every mistake in it and in the configurations of its plugins, without flags.
+/// Gives the names of the scenarios.
 ///
 /// # Errors
 /// What cannot be found or read, and every mistake in every scenario.
-pub fn check(named: &[String]) -> Result<Vec<String>, Failure> {
+pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     let mut faults = Faults::default();
     for name in once(named)? {
-        for Text { name, text, .. } in texts(name)? {
-            let checked = Scenario::parse(&name, &text).and_then(|scenario| scenario.validate());
-            if let Err(error) = checked {
-                faults.scenario.extend(problems(&error));
+        for Text { name, folder, text } in texts(name)? {
+            let checked = Scenario::parse(&name, &text)
+                .and_then(|scenario| scenario.validate().map(|()| scenario));
+            match checked {
+                Err(error) => faults.scenario.extend(problems(&error)),
+                Ok(scenario) => {
+                    let source = Source {
+                        scenario,
+                        folder,
+                        plugin_path: plugin_path.to_owned(),
+                        shipped: shipped::PLUGINS,
+                        ..Source::default()
+                    };
+                    if let Err(wrong) = plugins_of(&source) {
+                        faults.scenario.extend(wrong.scenario);
+                        faults.plugins.extend(wrong.plugins);
+                    }
+                }
             }
             names.push(name);
         }

@@ -1,5 +1,6 @@
 //! `runner sweep`: one scenario at a list of loads.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
@@ -10,7 +11,6 @@ use super::print::{json, tell, write_stdout};
 use super::rules;
 use super::run::{Place, listen, measured};
 use super::saved::Keep;
-use super::sources::sources;
 use super::watch::Watch;
 use report::sweep::{Sweep, SweptRun, page, text};
 use result::figure::Figure;
@@ -29,10 +29,11 @@ use session::{Source, resolve};
 #[command(after_help = "Examples:\n  \
         runner sweep chat.toml --rates 1,2,4,8,inf\n  \
         runner sweep chat.toml --rates 1:16:1 --duration 60s --repeat 3\n  \
-        runner sweep --concurrencies 1..256x2 --backend vllm --base-url http://127.0.0.1:8000\n\n\
+        runner sweep --concurrencies 1..256x2 --backend vllm --base-url http://127.0.0.1:8000\n  \
+        runner sweep --resume runs/20260102-030405-chat-sweep\n\n\
         Lists: 1,2,4 are loads; 1:16:3 goes from 1 to 16 in steps of 3; 1..64x2 doubles from 1 to 64.\n\n\
-        Exit codes: 0 done, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not reachable or no run was \
-        valid, 130 interrupted (--resume goes on)")]
+        Exit codes: 0 done, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not reachable, 7 every run \
+        is invalid, 130 interrupted (--resume goes on)")]
 pub struct Args {
     /// A scenario: a file, a built-in one, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
@@ -42,7 +43,7 @@ pub struct Args {
         long,
         value_name = "LIST",
         env = "RUNNER_RATES",
-        required_unless_present_any = ["concurrencies", "session_counts"],
+        required_unless_present_any = ["concurrencies", "session_counts", "resume"],
         help_heading = "Sweep"
     )]
     rates: Option<String>,
@@ -96,7 +97,7 @@ pub struct Args {
     #[command(flatten)]
     flags: Flags,
     #[command(flatten)]
-    keep: Keep,
+    pub(super) keep: Keep,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -111,7 +112,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let interrupt = listen()?;
     let (load, loads) = args.loads()?;
-    let source = args.ruled(loads::only(sources(&args.scenarios, &args.flags)?)?, load)?;
+    let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
+    let source = args.ruled(source, load)?;
     let runs = order(&loads, args.repeat, source.scenario.load.seed());
     let begun = Sweep {
         load,
@@ -120,7 +122,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         planned: runs.iter().map(|run| run.at).collect(),
         runs: Vec::new(),
     };
-    let (saved, kept) = args.keep.open::<Sweep>("sweep", &source)?;
+    let (saved, kept) = args.keep.open::<Sweep>("sweep", &source, named.as_ref())?;
     let mut sweep = kept.unwrap_or_else(|| begun.clone());
     let same = Sweep {
         runs: Vec::new(),
@@ -173,11 +175,20 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let any = (sweep.runs.iter()).any(|run| run.verdict != Verdict::Invalid);
     Ok(match any {
         true => ExitCode::SUCCESS,
-        false => ExitCode::from(Exit::Target as u8),
+        false => ExitCode::from(Exit::Invalid as u8),
     })
 }
 
 impl Args {
+    /// What is gone on with, if its folder says everything.
+    pub(super) fn resumes(&self) -> Option<&Path> {
+        let said = !self.scenarios.is_empty()
+            || [&self.rates, &self.concurrencies, &self.session_counts]
+                .iter()
+                .any(|list| list.is_some());
+        self.keep.resumes().filter(|_| !said)
+    }
+
     /// The scenario, under the rules of the benchmark if one is named.
     fn ruled(&self, source: Source, load: Load) -> Result<Source, Failure> {
         let Some(name) = &self.preset else {

@@ -1,4 +1,5 @@
-//! The flags of `vllm bench serve` (0.32) and SGLang's `bench_serving` (0.5.23) that are none of this program's own.
+//! The flags of `vllm bench serve` (0.32) and SGLang's `bench_serving` (0.5.23) that are none of this program's own, and
+//! those of guidellm and AIPerf that most of their command lines have.
 //!
 //! Each is one row of a table: it stands for keys of the scenario, or asks for what holds anyway, or is refused with
 //! what to do instead. This module owns how they are read from the command line; [`rows`] and [`refused`] own what they
@@ -104,8 +105,11 @@ impl Familiar {
     /// # Errors
     /// Those that are refused, each with what to do instead; else what is wrong with a value.
     pub fn lay_over(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
-        let refused = self.0.iter().filter_map(|(row, _)| match row.means {
-            Means::Refused(instead) => Some(format!("--{} is not supported: {instead}", row.long)),
+        let refused = self.0.iter().filter_map(|(row, values)| match row.means {
+            Means::Refused(instead) => {
+                let instead = refused::instead(row.long, values, instead);
+                Some(format!("--{} is not supported: {instead}", row.long))
+            }
             _ => None,
         });
         let refused: Vec<String> = refused.collect();

@@ -5,6 +5,7 @@ use super::backends::{self, Asks, Chosen};
 use super::{Flags, datasets};
 use reader::{Config, Located, Place, Problem};
 use scenario::{Arrival, Scenario};
+use session::resolve::BY_DEFAULT;
 
 /// A scenario with flags laid over it, and its plugins.
 pub(crate) struct Settled {
@@ -18,18 +19,24 @@ pub(crate) struct Settled {
 
 /// Datasets that have lengths of their own, which `--random-*` does not mean.
 const NOT_RANDOM: [&str; 4] = ["sharegpt", "custom", "shared-prefix", "trace"];
+/// Datasets that give conversations, which only chat routes take.
+const OF_CONVERSATIONS: [&str; 4] = ["agent", "audio", "conversation", "images"];
 /// Datasets whose answers `--sharegpt-output-len` sets, here and in SGLang's client.
 const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
 
 impl Flags {
-    /// Settles what is left open in a scenario, over which these flags have been laid.
-    pub(crate) fn settle(&self, scenario: Scenario) -> Settled {
+    /// Settles what is left open in a scenario, over which these flags have been laid. `alone` says that there is no
+    /// scenario but these flags.
+    pub(crate) fn settle(&self, scenario: Scenario, alone: bool) -> Settled {
         let mut settled = Settled {
             scenario,
             plugins: self.named_plugins(),
             notes: self.familiar.note().into_iter().collect(),
             problems: Vec::new(),
         };
+        if alone {
+            settled.default_backend();
+        }
         let chosen = settled.endpoint(self.endpoint.as_deref());
         settled.asks(self.asks(chosen.as_ref()));
         settled.default_dataset();
@@ -37,6 +44,7 @@ impl Flags {
             settled.route(chosen);
         }
         settled.usual_route(self.backend.as_deref());
+        settled.chat_route();
         settled.port(self.host.is_some() && self.port.is_none());
         self.timed(&mut settled);
         self.check_datasets(&mut settled);
@@ -189,6 +197,22 @@ impl Settled {
         }
     }
 
+    /// Takes the usual backend where none is named, and no plugin is that may be one.
+    fn default_backend(&mut self) {
+        let may_be = |said: &Located<String>| {
+            let mut folders = said.value.rsplit('/').skip(1);
+            !matches!(folders.next(), Some("datasets" | "scorers"))
+        };
+        if self.scenario.backend.plugin.is_some() || self.plugins.iter().any(may_be) {
+            return;
+        }
+        self.notes.push(
+            "no backend is named, so it is vllm, as in vllm bench serve (--backend)".to_owned(),
+        );
+        let vllm = Located::flag(BY_DEFAULT, backends::file("vllm"));
+        self.plugins.push(vllm);
+    }
+
     /// Takes the random dataset where none is named and no file is given.
     fn default_dataset(&mut self) {
         let names_backend = self.scenario.backend.plugin.is_some()
@@ -203,7 +227,7 @@ impl Settled {
             "no dataset is named, so it is random, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
                 .to_owned(),
         );
-        let random = Located::flag("default", datasets::file("random"));
+        let random = Located::flag(BY_DEFAULT, datasets::file("random"));
         self.plugins.push(random);
     }
 
@@ -260,9 +284,33 @@ impl Settled {
 
     /// `--backend openai` means the completions route in `vllm bench serve`; the plugin's own usual one is chat.
     fn usual_route(&mut self, backend: Option<&str>) {
+        let converses =
+            (self.shipped_dataset()).is_some_and(|name| OF_CONVERSATIONS.contains(&&*name));
         let config = &mut self.scenario.backend.config;
-        if backend == Some("openai") && config.get("route").is_none() {
+        if backend == Some("openai") && config.get("route").is_none() && !converses {
             config.set("route", Located::flag("--backend", "completions".into()));
+        }
+    }
+
+    /// Takes the chat route for a dataset of conversations where nobody chose a route.
+    fn chat_route(&mut self) {
+        let (Some(backend), Some(dataset)) = (self.backend(), self.shipped_dataset()) else {
+            return;
+        };
+        let config = &mut self.scenario.backend.config;
+        let (true, None, Some(chat)) = (
+            OF_CONVERSATIONS.contains(&&*dataset),
+            config.get("route"),
+            backends::chat_route(&backend),
+        ) else {
+            return;
+        };
+        config.set("route", Located::flag(BY_DEFAULT, chat.into()));
+        // Some backends take it anyway.
+        if backend != "openai" {
+            self.notes.push(format!(
+                "the dataset {dataset} gives conversations, so the route is {chat} (--endpoint chooses another)"
+            ));
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) fn exec(
     let trace = checked.parts.trace.clone();
     let (files, roles) = offered(&checked)?;
     let record = Record {
-        output: args.output.output_dir.clone(),
+        output: args.output.within.output_dir.clone(),
         started: jiff::Timestamp::now(),
         environment: Environment::look(std::env::args(), None, plugins::Contract::NEWEST.version()),
         repeat: None,

@@ -187,7 +187,7 @@ impl Bench {
     pub(super) fn set_up(args: &Args, before: &Before) -> Result<Self, Failure> {
         let now = jiff::Timestamp::now();
         let name = format!("{} judge", before.plan.name);
-        let folder = RunFolder::create(&args.output_dir, &name, &now).map_err(|error| {
+        let folder = RunFolder::create(&args.within.output_dir, &name, &now).map_err(|error| {
             let advice = "give a writable folder with --output-dir";
             Failure::new(Exit::Input, format!("{error}; {advice}"))
         })?;

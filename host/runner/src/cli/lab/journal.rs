@@ -41,7 +41,7 @@ impl Book {
             return Err(Failure::new(
                 Exit::Input,
                 format!(
-                    "another `runner lab` works in `{}`; wait until it is done, or choose another --folder",
+                    "another `runner lab` works in `{}`; wait until it is done, or choose another --output-dir",
                     folder.display()
                 ),
             ));
@@ -80,7 +80,7 @@ impl Book {
         written.map_err(|cause| {
             Failure::new(
                 Exit::Input,
-                format!("cannot write the lab's journal: {cause}; free some space, and run the same command to go on"),
+                format!("cannot write the lab's journal: {cause}; free some space, and go on with --resume"),
             )
         })?;
         results.add(event);
@@ -100,7 +100,7 @@ fn read(folder: &Path) -> Result<(Journal, usize), Failure> {
         Failure::new(
             Exit::Input,
             format!(
-                "`{}` cannot be read: {why}; choose another --folder to begin anew",
+                "`{}` cannot be read: {why}; choose another --output-dir to begin anew",
                 path.display()
             ),
         )

@@ -78,7 +78,7 @@ pub(super) fn exec(args: &Args, preset: &str, interrupt: &Interrupt) -> Result<E
         if interrupt.came() {
             break;
         }
-        if let Some(code) = is_whole(&judged, samples, args.output.strict) {
+        if let Some(code) = is_whole(&judged, samples, args.output.allows_invalid()) {
             first_failure.get_or_insert(code);
         }
         let mut timed = Round::default();
@@ -162,8 +162,8 @@ fn modes(
     }))
 }
 
-/// Says where the accuracy is not that of the whole data set. The code if that is to count as a failure.
-fn is_whole(judged: &Round, samples: u64, strict: bool) -> Option<ExitCode> {
+/// Says where the accuracy is not that of the whole data set. The code, unless that is allowed.
+fn is_whole(judged: &Round, samples: u64, allowed: bool) -> Option<ExitCode> {
     let answered = (judged.summary.as_ref()).map_or(0, |summary| summary.requests.successful);
     if answered == samples {
         return None;
@@ -171,7 +171,7 @@ fn is_whole(judged: &Round, samples: u64, strict: bool) -> Option<ExitCode> {
     tell(format_args!(
         "warning: {answered} of {samples} samples were answered, so the scores are not those of the whole data set"
     ));
-    strict.then(|| ExitCode::from(Exit::Invalid as u8))
+    (!allowed).then(|| ExitCode::from(Exit::Invalid as u8))
 }
 
 /// Whether samples of one name were the same requests in both runs. A dataset that numbers its samples as it draws them

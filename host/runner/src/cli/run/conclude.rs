@@ -52,7 +52,7 @@ fn assess(
             format!("{failures} answers could not be scored; the first error: {first}"),
         ));
     }
-    judge(summary, output.strict)
+    judge(summary, output.allows_invalid())
 }
 
 /// Makes sure that a run has an answer.
@@ -88,16 +88,16 @@ pub(in crate::cli) fn answered(summary: &Summary) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the result is acceptable: not if the measurement is invalid and that matters, nor if a
-/// threshold does not hold.
-fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
-    if summary.verdict == Verdict::Invalid && (strict || !summary.thresholds.is_empty()) {
-        let findings = summary.findings.iter();
-        let why: Vec<&str> = findings
-            .filter(|finding| finding.severity == Severity::Invalid)
-            .map(|finding| finding.seen.as_str())
-            .collect();
-        let words = format!("the measurement is invalid: {}", why.join("; "));
+/// Whether the result is acceptable: not if the measurement is invalid or most requests failed, unless that is allowed,
+/// nor if a threshold does not hold. None holds for an invalid measurement.
+fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
+    let matters = !invalid_is_allowed || !summary.thresholds.is_empty();
+    if let (Some(why), true) = (invalid(summary), matters) {
+        let allow = match summary.thresholds.is_empty() {
+            true => " (--allow-invalid makes this exit with 0)",
+            false => "",
+        };
+        let words = format!("the measurement is invalid: {why}{allow}");
         return Err(Failure::new(Exit::Invalid, words));
     }
     let broken = summary.thresholds.iter().filter(|checked| !checked.held);
@@ -114,4 +114,21 @@ fn judge(summary: &Summary, strict: bool) -> Result<u8, Failure> {
         true => Ok(0),
         false => Err(Failure::several(Exit::Threshold, broken)),
     }
+}
+
+/// Why a run is no measurement to go by, if so: by its findings, or because most of its requests failed for whatever
+/// reasons.
+pub(in crate::cli) fn invalid(summary: &Summary) -> Option<String> {
+    if summary.verdict == Verdict::Invalid {
+        let findings = summary.findings.iter();
+        let invalid = findings.filter(|finding| finding.severity == Severity::Invalid);
+        let why: Vec<&str> = invalid.map(|finding| finding.seen.as_str()).collect();
+        return Some(why.join("; "));
+    }
+    let requests = &summary.requests;
+    let failed = requests.failed;
+    (u128::from(failed) * 2 > u128::from(requests.total)).then(|| {
+        let total = requests.total;
+        format!("{failed} of {total} requests failed")
+    })
 }

@@ -30,12 +30,12 @@ const REMARKS: [(Tool, &str, &str); 40] = [
     (
         Vllm,
         "backend",
-        "their names work too: [the list](#backends)",
+        "their names work too: [the list](#backends); `vllm` without it, where theirs is `openai`",
     ),
     (
         Sglang,
         "backend",
-        "their names work too: [the list](#backends); it has no default here",
+        "their names work too: [the list](#backends); `vllm` without it, where theirs is `sglang`",
     ),
     (
         Vllm,
@@ -179,7 +179,7 @@ const REMARKS: [(Tool, &str, &str); 40] = [
     (
         Lmdeploy,
         "backend",
-        "their names work too: [the list](#backends); it has no default here, where theirs is `sglang`",
+        "their names work too: [the list](#backends); `vllm` without it, where theirs is `sglang`",
     ),
     (
         Lmdeploy,

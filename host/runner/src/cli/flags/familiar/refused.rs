@@ -7,6 +7,12 @@ const HF: &str = "download the files with `runner fetch dataset ORG/NAME` and gi
 const BLAZEDIT: &str = "the distance between texts is not read; choose the rows yourself and give them with `--dataset-name custom`";
 const ASR: &str = "transcription routes are not measured; `--dataset-name audio` asks about audio in chat messages, of a length that `milliseconds` in `[dataset.config]` sets";
 
+const GUIDELLM_PROFILE: &str = "guidellm's profiles are flags here: `--concurrency 1` for `synchronous`, `--concurrency N` for `concurrent`, `--request-rate inf` for `throughput`, `--request-rate R` for `poisson` (with `--arrival constant` for `constant`), `--arrival dataset` for `replay`, `runner sweep --rates LIST` for `sweep`";
+const GUIDELLM_DATA: &str = "`--dataset-name random --random-input-len 256 --random-output-len 128` for synthetic texts, `--dataset-name custom --dataset-path FILE` for a file of prompts";
+const GUIDELLM_ROWS: &str =
+    "columns are keys of the dataset's configuration: `runner plugin info datasets/custom.wasm`";
+const AIPERF_SPREAD: &str = "lengths are distributions: `--set 'dataset.config.input-len={ distribution = \"normal\", mean = 550, deviation = 50 }'`; `runner plugin info datasets/random.wasm` has their forms";
+
 const RATES: &str = "`runner sweep --rates 2:10:2` measures a list of rates";
 
 const fn refused(long: &'static str, instead: &'static str) -> Row {
@@ -18,8 +24,30 @@ const fn refused(long: &'static str, instead: &'static str) -> Row {
     }
 }
 
+/// What to do instead of a flag that was given these values: one name means different things to different tools.
+pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'static str {
+    let of_guidellm = |value: &String| {
+        let kind = value.strip_prefix("kind=").unwrap_or(value);
+        let kind = kind.split(',').next().unwrap_or_default();
+        [
+            "synchronous",
+            "concurrent",
+            "throughput",
+            "constant",
+            "poisson",
+            "replay",
+            "sweep",
+        ]
+        .contains(&kind)
+    };
+    match long == "profile" && values.iter().any(of_guidellm) {
+        true => GUIDELLM_PROFILE,
+        false => usual,
+    }
+}
+
 /// All of them.
-pub(super) const ROWS: [Row; 60] = [
+pub(super) const ROWS: [Row; 82] = [
     refused("multi", RATES),
     refused("request-rate-range", RATES),
     refused("profile", PROFILE),
@@ -33,14 +61,6 @@ pub(super) const ROWS: [Row; 60] = [
     refused("profile-prefix", PROFILE),
     refused("profile-prefill-url", PROFILE),
     refused("profile-decode-url", PROFILE),
-    refused(
-        "append-result",
-        "`--output-file FILE` appends each summary to a file, and `runner report RUN --style vllm --format json` writes vLLM's",
-    ),
-    refused(
-        "result-filename",
-        "a run's folder is named by its time and its scenario; `runner report RUN --style vllm --format json --output FILE` writes vLLM's file",
-    ),
     refused(
         "plot-timeline",
         "`runner report RUN --format html --output FILE` draws the run, with charts of its requests over time",
@@ -197,4 +217,51 @@ pub(super) const ROWS: [Row; 60] = [
         "agentic-max-turns",
         "`--dataset-name conversation` has `max-turns` in `[dataset.config]`",
     ),
+    // guidellm's.
+    refused("target", "`--base-url URL`"),
+    refused("data", GUIDELLM_DATA),
+    refused("data-column-mapper", GUIDELLM_ROWS),
+    refused("data-preprocessor", GUIDELLM_ROWS),
+    refused(
+        "constraint",
+        "`--num-prompts N` for `max_requests`, `--duration TIME` for `max_duration`, `--threshold 'requests.success-share >= 99%'` for `max_error_rate`",
+    ),
+    refused("override", RATES),
+    refused(
+        "rate-type",
+        "`--concurrency N` for `concurrent` (1 for `synchronous`), `--request-rate inf` for `throughput`, `--request-rate R` for `poisson` (with `--arrival constant` for `constant`), `runner sweep --rates LIST` for `sweep`",
+    ),
+    refused(
+        "rate",
+        "`--request-rate R`, or `--concurrency N` for streams; `runner sweep --rates LIST` measures a list",
+    ),
+    refused("max-requests", "`--num-prompts N`"),
+    refused("max-seconds", "`--duration 60s`"),
+    // AIPerf's.
+    refused("url", "`--base-url URL`"),
+    refused(
+        "endpoint-type",
+        "`--backend openai-chat` for `chat`, `openai-completions` for `completions`, `openai-embeddings` for `embeddings`; `runner plugin list` has all",
+    ),
+    refused(
+        "streaming",
+        "leave it out: replies are streamed unless `--disable-stream` is given",
+    ),
+    refused(
+        "synthetic-input-tokens-mean",
+        "`--dataset-name random --random-input-len N`",
+    ),
+    refused("synthetic-input-tokens-stddev", AIPERF_SPREAD),
+    refused("output-tokens-mean", "`--random-output-len N`"),
+    refused("output-tokens-stddev", AIPERF_SPREAD),
+    refused("request-count", "`--num-prompts N`"),
+    refused("warmup-request-count", "`--warmup-requests N`"),
+    refused("benchmark-duration", "`--duration 60s`"),
+    refused(
+        "custom-dataset-type",
+        "`--dataset-name custom`, or `mooncake` for `mooncake_trace`",
+    ),
+    refused("input-file", "`--dataset-path FILE`"),
+    refused("random-seed", "`--seed N`"),
+    refused("artifact-dir", "`--output-dir FOLDER`"),
 ];

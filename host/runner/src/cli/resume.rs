@@ -1,0 +1,184 @@
+//! Going on with what a folder holds: the command that began it is kept in the folder, so that `--resume FOLDER` needs
+//! nothing else.
+//!
+//! Kept are the command's words without their secrets, those that variables of the environment stand for, the directory
+//! that paths start from, and the scenario's text. Secrets are never kept: keys come from the environment again, and a
+//! header has to be given again.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Command};
+use serde::{Deserialize, Serialize};
+
+use super::failure::{Exit, Failure};
+use super::flags::familiar::spread;
+use super::print::json;
+use super::saved::replace;
+use super::sources::Text;
+use model::redact;
+use model::target::REDACTED;
+
+const FILE: &str = "command.json";
+
+/// A command that began something.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Begun {
+    /// What follows `runner COMMAND`, without secrets.
+    words: Vec<String>,
+    /// What relative paths start from.
+    directory: PathBuf,
+    /// The scenario's text; absent without one, and where something in it looks like a secret: then the file is read
+    /// again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scenario: Option<Text>,
+}
+
+/// Keeps the command of this process in the folder that it made.
+///
+/// # Errors
+/// If the file cannot be written.
+pub(super) fn keep(folder: &Path, scenario: Option<&Text>) -> Result<(), Failure> {
+    let Ok(directory) = std::env::current_dir() else {
+        return Ok(());
+    };
+    let all: Vec<OsString> = spread(std::env::args_os());
+    let given = all.iter().skip(2).map(|word| word.to_string_lossy());
+    let mut words = of_environment(&all);
+    words.extend(redact::command_line(given.map(|word| word.into_owned())));
+    let begun = Begun {
+        words,
+        directory,
+        scenario: scenario
+            .filter(|text| redact::command(&text.text) == text.text && !text.has_headers())
+            .cloned(),
+    };
+    replace(&folder.join(FILE), json(&begun)?.as_bytes())
+}
+
+/// The flags that variables of the environment stand for, as words. Those whose values may be secret are left out.
+fn of_environment(all: &[OsString]) -> Vec<String> {
+    let mut command = super::command();
+    let Ok(matches) = command.try_get_matches_from_mut(all) else {
+        return Vec::new();
+    };
+    let Some((name, matches)) = matches.subcommand() else {
+        return Vec::new();
+    };
+    let own = command.find_subcommand(name);
+    let arguments = own.into_iter().flat_map(Command::get_arguments);
+    let word = |argument: &clap::Arg| word_for(argument, matches);
+    let words: Vec<String> = arguments.filter_map(word).collect();
+    redact::command_line(words)
+}
+
+/// The word that says what a variable says of a flag.
+fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
+    let by_variable =
+        matches.value_source(argument.get_id().as_str()) == Some(ValueSource::EnvVariable);
+    let long = argument.get_long()?;
+    if !by_variable || argument.is_hide_env_values_set() || long == "resume" {
+        return None;
+    }
+    let value = std::env::var(argument.get_env()?).ok()?;
+    match argument.get_action() {
+        ArgAction::SetTrue => matches
+            .get_flag(argument.get_id().as_str())
+            .then(|| format!("--{long}")),
+        _ => Some(format!("--{long}={value}")),
+    }
+}
+
+/// What is gone on with: the words of the whole command, and the scenario's text where that was kept.
+pub(super) struct Resumed {
+    pub words: Vec<OsString>,
+    pub scenario: Option<Text>,
+}
+
+/// The command that began what a folder holds, with the words of this one after it; they override it. Paths start from
+/// where that one was given.
+///
+/// # Errors
+/// If the folder has no such command, its directory is gone, or something secret has to be given again.
+pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> {
+    let path = folder.join(FILE);
+    let wrong = |cause: String| {
+        let words = format!(
+            "cannot go on with `{}`: {cause}; name the folder of a {command}, or give the scenario and the flags it began with too",
+            path.display()
+        );
+        Failure::new(Exit::Input, words)
+    };
+    let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
+    let begun: Begun = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    let folder = std::path::absolute(folder).map_err(|cause| wrong(cause.to_string()))?;
+    let all: Vec<OsString> = spread(std::env::args_os());
+    let now: Vec<OsString> = all.iter().skip(2).cloned().collect();
+    let (kept, secrets) = without_secrets(begun.words);
+    let again = |flag: &&String| {
+        let is = |word: &OsString| {
+            let word = word.to_string_lossy();
+            word.split('=').next() == Some(flag)
+        };
+        !now.iter().any(is)
+    };
+    let missing: Vec<&str> = secrets.iter().filter(again).map(String::as_str).collect();
+    if !missing.is_empty() {
+        let words = format!(
+            "the {command} in `{}` began with {}, whose value may be secret and is not kept; give it again",
+            folder.display(),
+            missing.join(" and ")
+        );
+        return Err(Failure::new(Exit::CommandLine, words));
+    }
+    std::env::set_current_dir(&begun.directory).map_err(|cause| {
+        wrong(format!(
+            "it began in `{}`: {cause}",
+            begun.directory.display()
+        ))
+    })?;
+    let mut words: Vec<OsString> = all.into_iter().take(2).collect();
+    words.extend(kept.into_iter().map(OsString::from));
+    words.extend(now);
+    words.extend([OsString::from("--resume"), folder.into()]);
+    Ok(Resumed {
+        words,
+        scenario: begun.scenario,
+    })
+}
+
+/// The words that hold no secret, and the flags whose values did.
+fn without_secrets(words: Vec<String>) -> (Vec<String>, Vec<String>) {
+    let (mut kept, mut secrets) = (Vec::<String>::new(), Vec::new());
+    for word in words {
+        if !word.contains(REDACTED) {
+            kept.push(word);
+            continue;
+        }
+        let flag = match word.split_once('=') {
+            Some((flag, _)) if flag.starts_with("--") => Some(flag.to_owned()),
+            _ => kept.pop_if(|last| last.starts_with("--")),
+        };
+        secrets.extend(flag);
+    }
+    (kept, secrets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_asked_for_again() {
+        let line = ["--rates", "1,2", "--header", "x-key: sesame", "chat.toml"];
+        let words = redact::command_line(line.map(str::to_owned));
+        assert!(!words.concat().contains("sesame"), "{words:?}");
+        let (kept, secrets) = without_secrets(words);
+        assert_eq!(kept, ["--rates", "1,2", "chat.toml"]);
+        assert_eq!(secrets, ["--header"]);
+        let words = redact::command_line(["--header=x-key: sesame".to_owned()]);
+        assert_eq!(without_secrets(words).1, ["--header"]);
+    }
+}
