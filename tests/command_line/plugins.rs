@@ -98,7 +98,7 @@ fn a_file_beside_the_scenario_wins_over_what_ships() {
     let plan = plan(folder.path());
     assert_eq!(plan.backend.plugin, "backends/vllm.wasm");
     assert_eq!(plan.backend.name, "sglang");
-    assert_eq!(plan.name, "mine");
+    assert_eq!(plan.name, "random 8/4, all at once");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_shipped_scenario_runs_from_any_folder() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let line = "scenarios/quickstart.toml --request-rate 1000";
     measured(folder.path(), &mock, line).with_code(0);
-    assert_eq!(plan(folder.path()).name, "Quick start");
+    assert_eq!(plan(folder.path()).name, "random 8/4, 1000 req/s");
 }
 
 #[test]

@@ -12,6 +12,9 @@ const SHORTEST_KNOWN: usize = 4;
 /// Flags of ours whose values may be secret.
 const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];
 
+/// Keys of a scenario whose values may be secret, as `--set` takes them.
+const HEADERS: &str = "target.headers";
+
 /// Last words of the names of flags, variables, headers and fields whose values are secret: `--api-key`,
 /// `HF_TOKEN`, `X-Auth-Token`.
 const SECRET_NAMES: [&str; 15] = [
@@ -154,6 +157,13 @@ pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {
         }
         match word.split_once('=') {
             Some((flag, _)) if SECRET_FLAGS.contains(&flag) => format!("{flag}={REDACTED}"),
+            _ if word.trim_start_matches("--set=").starts_with(HEADERS) => {
+                let given = word.len() - word.trim_start_matches("--set=").len();
+                let end = word[given..]
+                    .find('=')
+                    .map_or(word.len(), |end| given + end);
+                format!("{}={REDACTED}", &word[..end])
+            }
             _ => command(&word),
         }
     });
