@@ -214,11 +214,17 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     process.signal("INT");
     let ended = process.end().with_code(130);
     assert!(
-        ended.stderr.contains("run the same command to go on"),
+        ended.stderr.contains("go on with: runner lab --resume out"),
         "{ended:#?}"
     );
     assert!(files.is_free());
-    files.made().with_code(0);
+    // The folder is all that is needed, wherever it is told from.
+    let elsewhere = TempDir::new().unwrap();
+    let mut again = runner();
+    again.args(["lab", "--no-progress", "--resume"]);
+    again.arg(files.path().join("out"));
+    again.current_dir(elsewhere.path());
+    run_patiently(&mut again).with_code(0);
     assert!(files.page().contains("max-concurrency 8"));
 }
 
