@@ -62,7 +62,7 @@ fn judged(folder: &Path, line: &[&str]) -> Ended {
     run(runner()
         .arg("judge")
         .args(line)
-        .args(["-o", "judged"])
+        .args(["--output-dir", "judged"])
         .current_dir(folder))
 }
 
@@ -439,7 +439,7 @@ fn an_interrupt_keeps_the_verdicts_and_adds_no_score() {
     let judge = echo(&["--ttft", "300ms"]);
     let mut command = runner();
     command.args(["judge", &run_of, "--base-url", &judge.url, "--rubric", file]);
-    command.args(["--max-concurrency", "2", "-o", "judged", "--json"]);
+    command.args(["--max-concurrency", "2", "--output-dir", "judged", "--json"]);
     let mut process = Process::start(command.current_dir(at));
     process.until("some verdicts are on disk", |_| {
         let folders = std::fs::read_dir(at.join("judged")).into_iter().flatten();
@@ -481,7 +481,7 @@ fn the_key_of_the_judge_is_nowhere() {
         &judge.url,
         "--rubric",
         file,
-        "-o",
+        "--output-dir",
         "judged",
     ];
     let refused = run(runner().arg("judge").args(line).current_dir(at));

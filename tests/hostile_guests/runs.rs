@@ -140,6 +140,8 @@ fn run_told(
         .arg(&runs)
         .args(flags)
         .env("RUNNER_PLUGIN_PATH", components())
+        // Whether a run is valid depends on how busy the machine is too.
+        .env("RUNNER_ALLOW_INVALID", "1")
         .env(KEY_VARIABLE, KEY)
         .stdin(Stdio::null())
         .output()
