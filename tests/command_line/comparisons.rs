@@ -233,7 +233,7 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
     );
     assert!(!ended.stderr.contains(warning), "{ended:#?}");
     let ended = compared(&["--run-variation", "runs", "--same-within", "100%"]).with_code(0);
-    for words in ["taken from 3 repeats of flags in runs", "≡ same"] {
+    for words in ["taken from 3 repeats of random", " in runs", "≡ same"] {
         assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
     }
     for (flags, code, words) in [

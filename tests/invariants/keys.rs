@@ -8,7 +8,9 @@ use serde_json::Value;
 use session::{Source, Variables, resolve};
 
 /// A run that says little.
-const PLAIN: [&str; 5] = [
+const PLAIN: [&str; 6] = [
+    // Without it, a run is called after its dataset and its load.
+    "name=plain",
     "target.base-url=http://127.0.0.1:1",
     "target.model=m",
     "backend.plugin=backends/vllm.wasm",
@@ -92,7 +94,6 @@ fn plan(assignments: &[String], over: &[String]) -> Result<BTreeMap<String, Stri
     };
     let source = Source {
         scenario: assigned(assignments)?.overlay(assigned(over)?),
-        name: "plain".to_owned(),
         shipped: shipped::PLUGINS,
         variables: Variables::Process,
         ..Source::default()
