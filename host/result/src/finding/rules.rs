@@ -227,6 +227,18 @@ pub(super) fn plugin_errors(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
+    let silent = summary.silent_scorers.iter().map(|scorer| scorer.words());
+    let seen = silent.collect::<Vec<_>>().join("; ");
+    (!seen.is_empty()).then(|| Finding {
+        id: Id::ScorerSilent,
+        severity: Severity::Suspect,
+        seen,
+        why: "the run says nothing of what the scorer was to judge".into(),
+        advice: "give the samples the references that the scorer needs (`runner guide scorers` has their forms), or leave the scorer out".into(),
+    })
+}
+
 pub(super) fn insecure(summary: &Summary) -> Option<Finding> {
     summary.run.insecure.then(|| Finding {
         id: Id::Insecure,

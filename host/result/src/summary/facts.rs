@@ -11,6 +11,7 @@ use super::client::Client;
 use super::column::Column;
 use super::dataset::Dataset;
 use super::fleet::Fleet;
+use super::scores::SilentScorer;
 use super::server::Server;
 use super::telemetry::Price;
 use crate::metric::{Objective, objective};
@@ -221,6 +222,9 @@ pub struct RunFacts {
     /// Scores of the run as a whole by name. Values are finite.
     #[serde(default)]
     pub run_scores: BTreeMap<String, f64>,
+    /// Scorers that gave no score.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent_scorers: Vec<SilentScorer>,
     /// Measured requests that were due when the run was stopped, and have no record of their own.
     #[serde(default)]
     pub unsent: u64,
@@ -270,6 +274,7 @@ impl From<Run> for RunFacts {
             unscored: BTreeMap::new(),
             left_out: BTreeMap::new(),
             run_scores: BTreeMap::new(),
+            silent_scorers: Vec::new(),
             unsent: 0,
             scorer_errors: 0,
             fleet: None,

@@ -319,6 +319,7 @@ impl<'a> Gather<'a> {
             metrics,
             scores: self.scores.finish(),
             run_scores: self.facts.run_scores.clone(),
+            silent_scorers: self.facts.silent_scorers.clone(),
             scorer_errors: self.facts.scorer_errors,
             requests,
             run,
