@@ -102,14 +102,13 @@ fn scores_have_intervals_groups_and_examples() {
         ),
         (&"yes".into(), &"nay".into(), &"Is 0 a number?".into())
     );
-    for part in [
-        "exact-match (mean of 39):                0.7436",
-        "Worst Answers",
-        "Scores by Class",
-    ] {
-        assert!(ended.stdout.contains(part), "no {part} in {}", ended.stdout);
-    }
     let name = run.to_str().unwrap();
+    let headline = "exact-match (mean of 39):                0.7436";
+    let whole = in_folder(folder.path(), &["report", name, "--details"]).with_code(0);
+    for part in [headline, "Worst Answers", "Scores by Class"] {
+        assert!(whole.stdout.contains(part), "no {part} in {}", whole.stdout);
+    }
+    assert!(ended.stdout.contains(headline), "{}", ended.stdout);
     let page = in_folder(folder.path(), &["report", name, "--format", "html"]).with_code(0);
     for part in [
         "Worst answers",
@@ -303,8 +302,8 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
         [dataset]\nplugin = \"datasets/custom.wasm\"\nconfig.path = \"questions.jsonl\"\n\
         config.columns = { prompt = \"question\", output-tokens = \"len\" }\n\
         [load]\nrequests = 40\nwarmup = 0\n\
-        [[scorers]]\nplugin = \"scorers/contains.wasm\"\nconfig.all = [\"yes\"]\n\
-        [[scorers]]\nplugin = \"scorers/contains.wasm\"\nconfig.all = [\"ZZZZZ\"]\n\
+        [[scorers]]\nplugin = \"scorers/contains.wasm\"\nconfig.pattern = \"yes\"\n\
+        [[scorers]]\nplugin = \"scorers/contains.wasm\"\nconfig.pattern = \"ZZZZZ\"\n\
         [[scorers]]\nplugin = \"scorers/exact-match.wasm\"\n";
     std::fs::write(folder.path().join("scored.toml"), scenario).unwrap();
     let line = ["run", "scored.toml", "--base-url", &mock.url];
@@ -326,8 +325,8 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
 
     // Where nothing was judged at all, a threshold says which scorer was asked.
     let alone = scenario
-        .replace("config.all = [\"yes\"]", "")
-        .replace("config.all = [\"ZZZZZ\"]", "");
+        .replace("config.pattern = \"yes\"", "")
+        .replace("config.pattern = \"ZZZZZ\"", "");
     let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");
     std::fs::write(folder.path().join("scored.toml"), alone).unwrap();
     let ended = in_folder(folder.path(), &[&line[..], &flags].concat()).with_code(6);
