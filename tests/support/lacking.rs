@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 #[path = "../../host/xtask/src/left_out.rs"]
 mod list;
 
-use list::Lack;
+pub use list::Lack;
 
 macro_rules! lacks {
     ($($name:ident: $key:literal, $what:literal, $remedy:literal;)*) => {

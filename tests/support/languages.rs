@@ -1,7 +1,9 @@
-//! The languages beside Rust that plugins are written in, and where their compilers are. A test of one passes over it
-//! where there is no compiler, and prints so.
+//! The languages beside Rust that plugins are written in, and where their compilers are. A test of one is left
+//! out where there is no compiler.
 
 use std::path::PathBuf;
+
+use super::lacking::{self, Lack};
 
 /// A language beside Rust.
 pub struct Other {
@@ -12,6 +14,8 @@ pub struct Other {
     /// The variable that names its compiler.
     pub variable: &'static str,
     compiler: &'static str,
+    /// What a machine without its compiler lacks.
+    lack: &'static Lack,
 }
 
 /// Python.
@@ -20,6 +24,7 @@ pub const PYTHON: Other = Other {
     suffix: "-py/",
     variable: "COMPONENTIZE_PY",
     compiler: "componentize-py",
+    lack: &lacking::PYTHON,
 };
 
 /// JavaScript.
@@ -28,6 +33,7 @@ pub const JAVASCRIPT: Other = Other {
     suffix: "-js/",
     variable: "COMPONENTIZE_QJS",
     compiler: "componentize-qjs",
+    lack: &lacking::JAVASCRIPT,
 };
 
 /// C.
@@ -36,10 +42,12 @@ pub const C: Other = Other {
     suffix: "-c/",
     variable: "CLANG",
     compiler: "clang-19",
+    lack: &lacking::CLANG,
 };
 
 impl Other {
-    /// Its compiler: the one that the variable names, one that `cargo xtask examples` installed, or one on the PATH.
+    /// Its compiler, or none, and then the test is left out: the one that the variable names, one that `cargo xtask examples` installed, or one on the PATH.
+    #[track_caller]
     pub fn compiler(&self) -> Option<PathBuf> {
         if let Some(named) = std::env::var_os(self.variable) {
             return Some(named.into());
@@ -56,10 +64,7 @@ impl Other {
             .map(|folder| folder.join(self.compiler))
             .find(|path| path.is_file());
         if found.is_none() {
-            println!(
-                "{} is passed over: there is no {}",
-                self.word, self.compiler
-            );
+            lacking::leave_out(self.lack);
         }
         found
     }
