@@ -316,7 +316,7 @@ fn what_javascript_does_is_said_and_its_exceptions_have_their_lines() {
             ("chance", Shows::Same),
             (
                 "property",
-                Shows::Error("TypeError: cannot read property 'nothing' of null"),
+                Shows::Error("TypeError: cannot read property 'value' of undefined"),
             ),
             ("own", Shows::Error("RangeError: of my own")),
             ("half", Shows::Error("Error: half \u{fffd} a character")),

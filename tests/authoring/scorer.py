@@ -22,7 +22,9 @@ class Judge(Scorer):
     Config = Config
 
     def judge(self, exchange):
-        return getattr(self, reference(exchange))()
+        # A test also gives references of other kinds.
+        does = getattr(self, f"{reference(exchange)}", None)
+        return does() if does else {}
 
     def prints(self):
         print("from", "print")
