@@ -47,6 +47,63 @@ fn four_send_what_one_would_have_sent() {
     }
 }
 
+/// Users, slots and processes in numbers that do not divide: each process has as large a share of the requests as of the
+/// users, and one that has no user takes part and sends nothing.
+#[test]
+fn users_that_do_not_divide_are_shared_out_with_their_requests() {
+    for (size, load, records) in [
+        (4, "--concurrency 7", &[57_u64, 57, 57, 29][..]),
+        (2, "--concurrency 1 --num-prompts 20", &[20, 0]),
+        (
+            4,
+            "--request-rate inf --max-concurrency 3 --num-prompts 60",
+            &[20, 20, 20, 0],
+        ),
+        (3, "--concurrency 2 --duration 2s", &[]),
+    ] {
+        let fleet = Fleet::against(size, Mock::logging(&ENGINE));
+        // Warm-up requests are fewer than processes.
+        for ended in all(fleet.start(&format!("{load} --warmup-requests 1"))) {
+            ended.with_code(0);
+        }
+        let run = fleet.run();
+        let facts = run.facts().unwrap();
+        let agents = facts.fleet.as_ref().unwrap().agents.clone();
+        let counted: Vec<u64> = agents.iter().map(|agent| agent.records).collect();
+        let together = measured(&run);
+        match records {
+            [] => assert!(
+                counted[0] > 0 && counted[1] > 0 && counted[2] == 0,
+                "{counted:?}"
+            ),
+            records => assert_eq!(counted, records, "{load}"),
+        }
+        assert!(together.iter().all(|exchange| exchange.is_ok()), "{load}");
+        assert!(agents.iter().all(|agent| agent.lost.is_none()), "{load}");
+        // The engine saw all of them, and one warm-up request.
+        let seen = fleet.mock.end().len();
+        let asked = |more| together.len() + more;
+        assert!(
+            (asked(1)..=asked(1 + size as usize)).contains(&seen),
+            "{load}: {seen}"
+        );
+    }
+}
+
+/// A process that is refused while it warms up, against an engine that does not answer, ends, as do the others.
+#[test]
+fn who_is_refused_in_the_warm_up_ends() {
+    let fleet = Fleet::against(2, Mock::start(&["--ttft", "1h"]));
+    let processes = vec![
+        Process::start(&mut fleet.command(0, "--warmup-requests 2")),
+        Process::start(&mut fleet.command(1, "--warmup-requests 2 --num-prompts 300")),
+    ];
+    for ended in all(processes) {
+        let ended = ended.with_code(5);
+        assert!(ended.stderr.contains("rank 1"), "{ended:#?}");
+    }
+}
+
 /// Files of a run travel: the plugin, the dataset's file and the tokenizer are only on rank 0.
 #[test]
 fn files_come_from_rank_0() {

@@ -238,6 +238,11 @@ impl Joined {
     pub async fn decline(mut self, reasons: Vec<String>) -> JoinError {
         self.command(Command::Decline(reasons));
         // Whatever comes, it is the end.
+        self.refused().await
+    }
+
+    /// Waits until there is no hope of a run; gives why.
+    pub async fn refused(&mut self) -> JoinError {
         match self.until(|_| false).await {
             Err(error) => error,
             Ok(_) => JoinError::Refused(Vec::new()),

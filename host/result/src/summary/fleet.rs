@@ -9,8 +9,8 @@ use super::client::Client;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fleet {
-    /// Each of them, by rank. Requests are shared out by their number: the agent of rank k of n sends those whose
-    /// number leaves the remainder k.
+    /// Each of them, by rank. Requests are dealt out in turn, those of a closed loop or below a cap with the users or slots
+    /// that send them.
     pub agents: Vec<Agent>,
 }
 

@@ -32,8 +32,8 @@ use super::watch::Watch;
 /// Start the same command on each machine with what you have: srun, mpirun, a Kubernetes Indexed Job, or --hosts for
 /// ssh. The processes find each other by the variables that these set. Rank 0 coordinates: it sends the scenario's text
 /// and files to the others, waits until all are ready and their clocks are known, and gives them one instant to begin at.
-/// Each sends its share of the requests: by number, by user of a closed loop, or by session, at the instants at which a
-/// single machine would send them. Records come together in one run folder on rank 0, with one summary.
+/// Each sends its share of the requests, with its share of the users or slots, at the instants at which a single machine
+/// would send them. Records come together in one run folder on rank 0, with one summary.
 ///
 /// Rank 0 alone shows progress, the dashboard and the page for Prometheus, of all processes together. It alone reads
 /// devices, once for all: with `--device-metrics nvml` those of its own machine, which mostly is not the engine's.

@@ -142,7 +142,10 @@ pub(super) fn take_part(
         });
         if talked.is_err() {
             // There will be no run, or nobody to send it to.
-            signal.stop();
+            match *gate.stages().borrow() >= Stage::Measuring {
+                true => signal.stop(),
+                false => signal.abort(),
+            }
         }
         let loaded: Loaded = loading
             .join()
@@ -226,6 +229,8 @@ impl Talk<'_> {
         let mut stages = gate.stages();
         tokio::select! {
             _ = &mut ended => return Ok(None),
+            // Warming up may take long, or not end where the engine does not answer.
+            why = joined.refused() => return Err(why),
             // Whoever asks the server waits until the others are warm; that they are is known with the start.
             _ = stages.wait_for(|stage| *stage >= Stage::Warm) => {}
         }
