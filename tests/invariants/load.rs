@@ -376,36 +376,42 @@ fn slices_share_the_places() {
 /// instants, where replies take equally long. A slice that has no place takes part and sends nothing.
 #[tokio::test(start_paused = true)]
 async fn slices_of_any_number_ask_what_the_whole_asks() {
-    for (over, of, idle) in [
-        ("arrival = 'closed'\nconcurrency = 7", 4, 0),
-        ("arrival = 'closed'\nconcurrency = 1", 2, 1),
-        ("arrival = 'closed'\nconcurrency = 3\nwarmup = 2", 4, 1),
-        ("arrival = 'closed'\nconcurrency = 3\nwarmup = 9", 5, 2),
+    for (over, warmup, of, idle) in [
+        ("arrival = 'closed'\nconcurrency = 7", 0, 4, 0),
+        ("arrival = 'closed'\nconcurrency = 1", 0, 2, 1),
+        ("arrival = 'closed'\nconcurrency = 3", 2, 4, 1),
+        ("arrival = 'closed'\nconcurrency = 3", 9, 5, 2),
         (
             "arrival = 'closed'\nconcurrency = 9\nmax-in-flight = 2",
+            0,
             3,
             1,
         ),
-        ("arrival = 'inf'\nmax-in-flight = 7", 4, 0),
-        ("arrival = 'inf'\nmax-in-flight = 1\nwarmup = 1", 3, 2),
-        ("arrival = 'poisson'\nrate = 40.0\nmax-in-flight = 7", 4, 0),
-        ("arrival = 'constant'\nrate = 40.0", 4, 0),
+        ("arrival = 'inf'\nmax-in-flight = 7", 0, 4, 0),
+        ("arrival = 'inf'\nmax-in-flight = 1", 1, 3, 2),
+        (
+            "arrival = 'poisson'\nrate = 40.0\nmax-in-flight = 7",
+            0,
+            4,
+            0,
+        ),
+        ("arrival = 'constant'\nrate = 40.0", 0, 4, 0),
     ] {
         let trial = || {
-            let load = format!("[load]\nrequests = 30\nwarmup = 0\nseed = 7\n{over}");
+            let load = format!("[load]\nrequests = 30\nwarmup = {warmup}\nseed = 7\n{over}");
             Trial::of(&format!("{ALIKE}{load}"))
         };
         let whole = trial().run().await;
         let mut together = Vec::new();
-        let (mut warmup, mut nothing) = (0, 0);
+        let (mut warm, mut nothing) = (0, 0);
         for index in 0..of {
             let slice = trial().slice(index, of).run().await;
             slice.ended.as_ref().unwrap();
-            warmup += slice.warmup().count();
+            warm += slice.warmup().count();
             nothing += usize::from(slice.exchanges.is_empty());
             together.extend(from_the_start(&slice));
         }
-        assert_eq!((warmup, nothing), (whole.warmup().count(), idle), "{over}");
+        assert_eq!((warm, nothing), (whole.warmup().count(), idle), "{over}");
         together.sort_unstable();
         assert_eq!(together, from_the_start(&whole), "{over}");
     }
