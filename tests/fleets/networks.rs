@@ -8,12 +8,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use model::exchange::Class;
 use report::folder::RunFolder;
 use result::finding::{Id, Verdict};
 
 use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
 use crate::support::lacking;
-use crate::support::process::{Mock, Process};
+use crate::support::process::{Mock, Process, run_patiently, runner};
 
 /// Where the engine is, and rank 0.
 const ENGINE_AT: &str = "10.78.0.100";
@@ -244,6 +245,24 @@ fn a_link_that_stays_down_ends_both_sides() {
         .lost
         .clone()
         .unwrap();
-    assert_eq!(lost.not_offered, Some(100 - of_lost as u64));
+    assert_eq!(lost.unknown, Some(100 - of_lost as u64));
     assert_eq!(run.summarize(&facts).unwrap().verdict, Verdict::Invalid);
+
+    // Its own records come in: nothing is unknown any more, and what it did not send is known.
+    let mut merge = runner();
+    merge.args(["fleet", "merge"]).args([run.path(), &folder]);
+    run_patiently(&mut merge).with_code(0);
+    let facts = run.facts().unwrap();
+    let agent = &facts.fleet.as_ref().unwrap().agents[1];
+    assert_eq!((agent.records, agent.merged), (kept.len() as u64, true));
+    assert_eq!(agent.lost.as_ref().unwrap().unknown, None);
+    let merged = measured(&run);
+    let of_agent = merged.iter().filter(|exchange| exchange.index % 2 == 1);
+    assert_eq!(asked(&of_agent.cloned().collect::<Vec<_>>()), asked(&kept));
+    let summary = run.summarize(&facts).unwrap();
+    assert_eq!(summary.requests.failures.get(&Class::LostWithAgent), None);
+    assert_eq!(
+        (summary.verdict, summary.run.damage),
+        (Verdict::Invalid, None)
+    );
 }

@@ -1,5 +1,6 @@
 //! Processes that are started by hand, as any starter would.
 
+use model::exchange::Class;
 use result::finding::{Id, Verdict};
 
 use super::{ENGINE, Fleet, alone, asked, due, measured, records_of};
@@ -172,7 +173,7 @@ fn who_does_not_fit_is_refused_by_name() {
     assert_eq!(runs, [".fleet"]);
 }
 
-/// The part of an agent that is killed counts as not offered, and the verdict says from when.
+/// What became of the part of an agent that is killed is not known, and the verdict says from when.
 #[test]
 fn an_agent_that_is_killed_is_lost() {
     let fleet = Fleet::new(2);
@@ -198,9 +199,19 @@ fn an_agent_that_is_killed_is_lost() {
         .filter(|exchange| exchange.index % 2 == 1)
         .count() as u64;
     assert!(of_lost > 0);
-    assert_eq!(lost.not_offered, Some(100 - of_lost));
+    assert_eq!(lost.unknown, Some(100 - of_lost));
     let summary = run.summarize(&facts).unwrap();
     assert_eq!(summary.verdict, Verdict::Invalid);
+    // Some of them may have reached the engine: nobody says that they were never sent.
+    assert_eq!(summary.requests.failures.get(&Class::NotSent), None);
+    let unknown = &summary.requests.failures[&Class::LostWithAgent];
+    assert_eq!(unknown.count, 100 - of_lost);
+    assert!(
+        summary
+            .findings
+            .iter()
+            .all(|finding| finding.id != Id::NotSent)
+    );
     let found = summary
         .findings
         .iter()
@@ -208,6 +219,42 @@ fn an_agent_that_is_killed_is_lost() {
     assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
     // Those of the other one are all there.
     assert_eq!(exchanges.len() as u64 - of_lost, 100);
+
+    // What lies on its own disk comes in afterwards, by the same clock, and once.
+    let own = fleet.path().join("rank1/runs/.fleet");
+    let own = std::fs::read_dir(own)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let own = own.filter(|path| path.file_name().unwrap() != "files");
+    let own = own.collect::<Vec<_>>().remove(0);
+    let merge = |folder: &std::path::Path, code| {
+        let mut command = runner();
+        command.args(["fleet", "merge"]).args([run.path(), folder]);
+        run_patiently(&mut command).with_code(code)
+    };
+    let whole = merge(run.path(), 3);
+    assert!(whole.stderr.contains("is a whole run"), "{whole:#?}");
+    let first = merge(&own, 0);
+    assert!(first.stderr.contains("further records"), "{first:#?}");
+    let facts = run.facts().unwrap();
+    let agent = facts.fleet.as_ref().unwrap().agents[1].clone();
+    assert!(agent.merged && agent.records >= of_lost, "{agent:?}");
+    // It was killed, so what it sent last is still unknown.
+    assert_eq!(agent.lost.unwrap().unknown, Some(100 - agent.records));
+    let merged = measured(&run);
+    assert_eq!(merged.len() as u64, 100 + agent.records);
+    let numbers: std::collections::BTreeSet<u64> = merged.iter().map(|e| e.index).collect();
+    assert_eq!(numbers.len(), merged.len(), "each is there once");
+    for exchange in &exchanges {
+        assert!(merged.contains(exchange), "{exchange:?}");
+    }
+    let summary = run.summarize(&facts).unwrap();
+    assert_eq!(
+        (summary.verdict, summary.run.damage),
+        (Verdict::Invalid, None)
+    );
+    let again = merge(&own, 3);
+    assert!(again.stderr.contains("already"), "{again:#?}");
 }
 
 /// An interrupt of one ends all, as it ends a single run: with what was measured.

@@ -27,7 +27,13 @@ pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
 pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     // Of each of these another finding says how many there are.
-    let elsewhere: u64 = [Class::NotSent, Class::Interrupted, Class::Short]
+    let elsewhere = [
+        Class::NotSent,
+        Class::LostWithAgent,
+        Class::Interrupted,
+        Class::Short,
+    ];
+    let elsewhere: u64 = elsewhere
         .iter()
         .filter_map(|class| requests.failures.get(class))
         .map(|failures| failures.count)
@@ -53,7 +59,7 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let total = requests.total;
     let who = match failed == requests.failed {
         true => "they",
-        false => "they and those not sent, interrupted or short",
+        false => "they and those not sent, lost, interrupted or short",
     };
     let hidden = hidden_by_failures(summary, highest, who);
     let followed = summary.requests.failures.get(&Class::ParentFailed);

@@ -260,6 +260,19 @@ impl RunFacts {
     }
 }
 
+impl RunFacts {
+    /// Requests of lost agents that are not on record.
+    pub(super) fn unknown(&self) -> u64 {
+        let agents = self.fleet.iter().flat_map(|fleet| &fleet.agents);
+        let lost = agents.filter_map(|agent| agent.lost.as_ref());
+        lost.filter_map(|lost| lost.unknown).sum()
+    }
+}
+
+/// What is said of the requests of a lost agent that are not on record.
+pub(super) const LOST_WITH_AGENT: &str =
+    "the agent that had to send it was lost; whether it was sent, and answered, is not known";
+
 /// What stands in the record of a request that was never sent.
 pub const NOT_SENT: &str =
     "it was due, but the run ended before a slot came free or it could be sent";

@@ -9,6 +9,7 @@ mod coordinate;
 mod gathered;
 mod hosts;
 mod manifest;
+mod merge;
 mod others;
 
 use std::path::{Path, PathBuf};
@@ -62,6 +63,7 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum What {
     Manifest(Box<manifest::Args>),
+    Merge(merge::Args),
 }
 
 /// The run of a fleet.
@@ -141,6 +143,7 @@ struct Run {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.what {
         Some(What::Manifest(args)) => manifest::exec(args),
+        Some(What::Merge(args)) => merge::exec(args),
         None => args.run.exec(),
     }
 }

@@ -10,6 +10,7 @@ use ::fleet::link::{Agent, Join, JoinError, Joined, Reporter};
 use ::fleet::place::Place;
 use ::fleet::token::Token;
 use model::clock::Clock;
+use model::private;
 use model::units::Nanos;
 use report::environment::Environment;
 use report::record;
@@ -37,6 +38,9 @@ const MOST_FILES: u64 = 64 << 30;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often figures are sent.
 const TELL_EVERY: Nanos = Nanos(1_000_000_000);
+
+/// The file in an agent's folder that has what rank 0 did not hear.
+pub(super) const PART: &str = "part.json";
 
 /// How an agent's part of the run ended, as rank 0 hears it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -159,17 +163,20 @@ pub(super) fn take_part(
         at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
     });
-    let released = talked.and_then(|start| {
-        let told = json!(Told {
-            start: start.unwrap_or_default(),
-            part: kept.part(),
-        });
-        connections.wait(joined.finish(told))
+    let told = json!(Told {
+        start: gate.start().unwrap_or_default(),
+        part: kept.part(),
     });
+    let released = talked.and_then(|()| connections.wait(joined.finish(told.clone())));
     released.map_err(|why| {
         if *gate.stages().borrow() >= Stage::Measuring {
-            let folder = folder.display();
-            tell(format_args!("what this process measured is in {folder}"));
+            // Without it, the records alone must say by which clock they are.
+            let _ = private::replace(&folder.join(PART), told.to_string().as_bytes());
+            tell(format_args!("what this process measured is in {}", folder.display()));
+            tell(format_args!(
+                "to take it into the run, copy that folder to the machine of rank 0: runner fleet merge RUN {}",
+                folder.file_name().unwrap_or_default().display()
+            ));
             work.keep();
         }
         refused(why)
@@ -219,8 +226,8 @@ struct Talk<'t> {
 }
 
 impl Talk<'_> {
-    /// Talks until the load has been made. Gives the start instant, if there was one.
-    async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<Option<Nanos>, JoinError> {
+    /// Talks until the load has been made.
+    async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<(), JoinError> {
         let Talk {
             joined,
             gate,
@@ -228,7 +235,7 @@ impl Talk<'_> {
         } = self;
         let mut stages = gate.stages();
         tokio::select! {
-            _ = &mut ended => return Ok(None),
+            _ = &mut ended => return Ok(()),
             // Warming up may take long, or not end where the engine does not answer.
             why = joined.refused() => return Err(why),
             // Whoever asks the server waits until the others are warm; that they are is known with the start.
@@ -239,7 +246,7 @@ impl Talk<'_> {
                 if interrupt.came() {
                     joined.interrupt("somebody stopped it");
                 }
-                return Ok(None);
+                return Ok(());
             }
             start = joined.ready() => start?,
         };
@@ -274,7 +281,7 @@ impl Talk<'_> {
             // The load was over before the next look.
             joined.interrupt("somebody stopped it");
         }
-        Ok(Some(start.at))
+        Ok(())
     }
 }
 
