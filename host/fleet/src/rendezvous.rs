@@ -38,7 +38,7 @@ const MOST_INTERRUPTS: u32 = 2;
 /// What the coordinator expects.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The program's version, which all must have.
+    /// The program's version, which all must have: its number, and where it is known its platform and its digest.
     pub version: String,
     /// How many processes there are.
     pub size: u32,
@@ -90,6 +90,8 @@ pub enum Input {
 pub enum Action {
     /// Welcome an agent: its connection, its rank.
     Welcome(Conn, u32),
+    /// Forget the records of an agent that was started again.
+    Forget(u32),
     /// Send a message.
     Send(Conn, Message),
     /// Send what was sent so far, and close.
@@ -139,6 +141,29 @@ pub struct Seat {
     interrupts: u32,
 }
 
+impl Seat {
+    /// Of a process that has not come.
+    fn empty(who: Who, now: Nanos) -> Self {
+        Seat {
+            who,
+            step: Step::Absent,
+            facts: None,
+            clock: Course::default(),
+            at_start: None,
+            ending: None,
+            lost: None,
+            instance: None,
+            conn: None,
+            heard: now,
+            broken: None,
+            turned_away: false,
+            plan: None,
+            start: None,
+            interrupts: 0,
+        }
+    }
+}
+
 /// The coordinator's side.
 #[derive(Debug)]
 pub struct Rendezvous {
@@ -156,28 +181,21 @@ pub struct Rendezvous {
     interrupt: Option<Interrupt>,
 }
 
+/// Whether two processes run the same program. A version is a number, then the platform for which it was built, then the
+/// build's digest: builds for several platforms are never alike, so there the number decides.
+fn is_same_build(one: &str, other: &str) -> bool {
+    let mut parts = one.split(' ').zip(other.split(' '));
+    let is_same = |parts: Option<(&str, &str)>| parts.is_none_or(|(one, other)| one == other);
+    let same_number = is_same(parts.next());
+    same_number && (!is_same(parts.next()) || is_same(parts.next()))
+}
+
 impl Rendezvous {
     /// One that begins to wait now.
     pub fn new(rules: Rules, now: Nanos) -> Self {
-        let seat = |rank| Seat {
-            who: Who {
-                rank,
-                host: rules.hosts.get(rank as usize).cloned(),
-            },
-            step: Step::Absent,
-            facts: None,
-            clock: Course::default(),
-            at_start: None,
-            ending: None,
-            lost: None,
-            instance: None,
-            conn: None,
-            heard: now,
-            broken: None,
-            turned_away: false,
-            plan: None,
-            start: None,
-            interrupts: 0,
+        let seat = |rank| {
+            let host = rules.hosts.get(rank as usize).cloned();
+            Seat::empty(Who { rank, host }, now)
         };
         Rendezvous {
             seats: (0..rules.size).map(seat).collect(),
@@ -199,6 +217,11 @@ impl Rendezvous {
         &self.seats
     }
 
+    /// The connection of a process, if it has one.
+    pub fn conn(&self, rank: u32) -> Option<Conn> {
+        self.seats[rank as usize].conn
+    }
+
     /// Takes an input at its instant, and says what is to be done.
     pub fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -214,6 +237,8 @@ impl Rendezvous {
             Input::Finished(conn, finished) => self.finished(now, conn, finished, &mut actions),
             Input::Failed(conn, why) => {
                 if let Some(rank) = self.by_conn.remove(&conn) {
+                    let reasons = vec![format!("rank 0 takes no more records: {why}")];
+                    actions.push(Action::Send(conn, Message::Refused { reasons }));
                     actions.push(Action::Close(conn));
                     self.seat(rank).conn = None;
                     match self.phase {
@@ -281,7 +306,7 @@ impl Rendezvous {
                 theirs: hello.protocol,
                 ours: ours.0,
             })
-        } else if hello.version != *ours.1 {
+        } else if !is_same_build(&hello.version, ours.1) {
             Some(Reason::Version {
                 who,
                 theirs: hello.version.clone(),
@@ -295,7 +320,9 @@ impl Rendezvous {
             })
         } else {
             let seat = &self.seats[hello.rank as usize];
-            let other = seat.instance.is_some_and(|known| known != hello.instance);
+            // A process whose connection is gone before the start may have been started again.
+            let is_left = self.phase == Phase::Gathering && seat.conn.is_none();
+            let other = seat.instance.is_some_and(|known| known != hello.instance) && !is_left;
             other.then(|| Reason::Duplicate {
                 first: seat.who.clone(),
                 second: hello.host.clone(),
@@ -332,6 +359,12 @@ impl Rendezvous {
                 "{} came back too late and counts as lost: {why}",
                 seat.who
             )]);
+        }
+        if seat.instance.is_some_and(|known| known != hello.instance) {
+            // Nothing that the first one said is the second's.
+            let who = seat.who.clone();
+            *seat = Seat::empty(who, now);
+            actions.push(Action::Forget(hello.rank));
         }
         let old = seat.conn.replace(conn);
         seat.instance = Some(hello.instance);

@@ -150,6 +150,12 @@ impl Hub {
                 }
                 return self.send(conn, Message::Welcome(Box::new(welcome)));
             }
+            Action::Forget(rank) => {
+                if let Err(error) = lock(&self.copies[rank as usize]).forget() {
+                    let conn = self.machine.conn(rank)?;
+                    return Some((conn, error.to_string()));
+                }
+            }
             Action::Send(conn, message) => return self.send(conn, message),
             Action::Close(conn) => drop(self.links.0.remove(&conn)),
             Action::Gathered => {

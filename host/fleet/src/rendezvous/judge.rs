@@ -2,23 +2,28 @@
 //! who is lost.
 
 use model::units::Nanos;
+use serde_json::Value;
 
+use super::reason::differences;
 use super::{Action, Event, Message, Phase, Reason, Rendezvous, Seat, Step};
 
 impl Rendezvous {
     /// Before the start: whether all are ready, or there is no hope of it.
     pub(super) fn judge(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         let rules = &self.rules;
-        let ours = self.seats.first().and_then(|seat| seat.plan.clone());
+        let first = self.seats.first();
+        let ours = first.and_then(|seat| Some((seat.plan.as_ref()?, seat.facts.as_ref()?)));
+        let parts = |facts: &Value| facts.get("plan").cloned().unwrap_or_default();
         let mut found = Vec::new();
         for seat in &self.seats {
-            if let (Some(ours), Some(theirs)) = (&ours, &seat.plan)
+            if let (Some((ours, our_facts)), Some(theirs), Some(facts)) =
+                (ours, &seat.plan, &seat.facts)
                 && ours != theirs
             {
+                let (their_parts, our_parts) = (parts(facts), parts(our_facts));
                 found.push(Reason::Plan {
                     who: seat.who.clone(),
-                    theirs: theirs.clone(),
-                    ours: ours.clone(),
+                    differs: differences(&their_parts, &our_parts, (theirs, ours)),
                 });
             }
             if let Some((at, why)) = &seat.broken

@@ -219,8 +219,9 @@ impl<'a> Gather<'a> {
         let tokens = self.tokens.finish(run.streamed);
         let duration = self.surveyed.duration;
         let spreads = &mut self.spreads;
+        let unsent = self.facts.unsent;
         let sessions = self.sessions.map(|sessions| {
-            sessions.finish(duration, |session| {
+            let mut sessions = sessions.finish(duration, |session| {
                 for (metric, (spread, _)) in CATALOGUE.iter().zip(&mut *spreads) {
                     if let Measure::Session(measure) = metric.measure
                         && let Some(sample) = measure(session)
@@ -228,7 +229,9 @@ impl<'a> Gather<'a> {
                         spread.add(sample);
                     }
                 }
-            })
+            });
+            sessions.count_unsent(unsent);
+            sessions
         });
         let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
         let total = tokens

@@ -12,6 +12,7 @@ mod manifest;
 mod merge;
 mod others;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,6 +20,8 @@ use ::fleet::link::Timing;
 use ::fleet::place::{self, Place};
 use ::fleet::token::Token;
 use model::duration::Span;
+use model::hex;
+use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -44,6 +47,7 @@ use super::watch::Watch;
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
+    override_usage = "runner fleet [OPTIONS] [SCENARIO]\n       runner fleet manifest [OPTIONS]\n       runner fleet merge RUN AGENT_FOLDER...",
     after_help = "Examples:\n  \
         srun --nodes 4 --ntasks-per-node 1 runner fleet chat.toml --base-url http://engine:8000\n  \
         mpirun -n 4 runner fleet chat.toml --base-url http://engine:8000\n  \
@@ -126,6 +130,9 @@ struct Run {
         help_heading = "Fleet"
     )]
     fleet_grace: Span,
+    /// Only to say that a fleet has none
+    #[arg(long, value_name = "N", hide = true)]
+    repeat: Option<String>,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -151,6 +158,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 impl Run {
     fn exec(&self) -> Result<ExitCode, Failure> {
         self.artifacts.apply();
+        if self.repeat.is_some() {
+            let words = "a fleet makes one run: leave --repeat out, start the fleet once for each repeat, and give `runner report` the folders of the runs";
+            return Err(Failure::new(Exit::CommandLine, words.to_owned()));
+        }
         let interrupt = listen()?;
         let mut others = hosts::Started::default();
         let (place, token) = match self.hosts.is_empty() {
@@ -229,6 +240,25 @@ impl Connections {
     fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.handle.block_on(future)
     }
+}
+
+/// Which program this is: its version, the platform, and the beginning of the executable's digest, so that builds of one
+/// version that differ are told apart.
+fn build() -> Result<String, Failure> {
+    let unreadable = |cause: std::io::Error| {
+        let words = format!("cannot read this program's own file: {cause}");
+        Failure::new(Exit::Input, words)
+    };
+    let path = std::env::current_exe().map_err(unreadable)?;
+    let mut digest = Sha256::new();
+    std::io::copy(&mut File::open(path).map_err(unreadable)?, &mut digest).map_err(unreadable)?;
+    Ok(format!(
+        "{} {}-{} {}",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        hex(&digest.finalize()[..6])
+    ))
 }
 
 /// This machine's name.

@@ -449,7 +449,7 @@ pub(super) fn raise_descriptors(plan: &Plan) -> Option<u64> {
     if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {
         tell(format_args!(
             "warning: {most} connections may be open at the same time, but only {limit} file descriptors are allowed and the limit cannot be raised further; \
-             requests beyond it will fail as `connect`. Raise it (ulimit -Hn, LimitNOFILE), or cap requests in flight with --max-concurrency {}",
+             requests beyond it will fail as `refused`. Raise it (ulimit -Hn, LimitNOFILE), or cap requests in flight with --max-concurrency {}",
             limit.saturating_sub(OTHER_DESCRIPTORS).max(1)
         ));
     }

@@ -27,9 +27,9 @@ use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
 use super::super::print::tell;
 use super::super::run::{raise_descriptors, teller};
-use super::bundle::{Documents, digest};
+use super::bundle::{Documents, digest, parts};
 use super::others::Part;
-use super::{Connections, Run, host_name, make};
+use super::{Connections, Run, build, host_name, make};
 use load::transport::Dial;
 
 /// The most bytes of files that are kept between runs.
@@ -70,7 +70,7 @@ pub(super) fn exec(
 /// that part as soon as it can be watched.
 ///
 /// # Errors
-/// If it cannot join, cannot prepare, or rank 0 is gone.
+/// If it cannot join, cannot prepare, or rank 0 is gone; or if its load ended early, of which rank 0 knows by then.
 pub(super) fn take_part(
     args: &Run,
     place: Place,
@@ -85,7 +85,7 @@ pub(super) fn take_part(
     let join = Join {
         place,
         token,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: build()?,
         host: host_name(),
         clock,
         store: scratch.join("files"),
@@ -104,7 +104,8 @@ pub(super) fn take_part(
     let descriptors = raise_descriptors(&checked.plan);
     let contract = plugins::Contract::NEWEST.version();
     let environment = Environment::look(std::env::args(), descriptors, contract);
-    joined.prepared(&digest(&checked.plan)?, json!(environment));
+    let facts = json!({"environment": environment, "plan": parts(&checked.plan)});
+    joined.prepared(&digest(&checked.plan)?, facts);
     let record = Record {
         output: work.0.clone(),
         // It is part of the salt, so all processes have the same.
@@ -167,6 +168,7 @@ pub(super) fn take_part(
         start: gate.start().unwrap_or_default(),
         part: kept.part(),
     });
+    let (ended, written) = kept.ended();
     let released = talked.and_then(|()| connections.wait(joined.finish(told.clone())));
     released.map_err(|why| {
         if *gate.stages().borrow() >= Stage::Measuring {
@@ -180,7 +182,9 @@ pub(super) fn take_part(
             work.keep();
         }
         refused(why)
-    })
+    })?;
+    ended?;
+    Ok(written?)
 }
 
 /// Makes the run that rank 0 describes, and asks the target.

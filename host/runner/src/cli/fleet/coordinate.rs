@@ -26,7 +26,7 @@ use super::agent::take_part;
 use super::bundle::{Documents, offered};
 use super::gathered::together;
 use super::others::{Fleet, Own, locked};
-use super::{Connections, Run, make};
+use super::{Connections, Run, build, make};
 
 /// How long before the start instant all processes hear of it.
 const LEAD: Nanos = Nanos(2_000_000_000);
@@ -118,6 +118,7 @@ fn gather_and_run(
     offer: Offer,
 ) -> Result<(Vec<::fleet::link::Ending>, Nanos), Failure> {
     let connections = Connections::start()?;
+    let build = build()?;
     let clock = Clock::start();
     let listen = Listen {
         address: format!("[::]:{}", place.port),
@@ -157,8 +158,15 @@ fn gather_and_run(
             })
         });
         let stopper = coordinator.stopper();
-        let gathered =
-            connections.wait(gather(args, place, coordinator, offer, interrupt, &stopper));
+        let gathered = connections.wait(gather(
+            args,
+            place,
+            coordinator,
+            offer,
+            interrupt,
+            &stopper,
+            build,
+        ));
         let gathered = match gathered {
             Ok(gathered) => gathered,
             Err(refusal) => {
@@ -251,10 +259,11 @@ async fn gather(
     offer: Offer,
     interrupt: &Interrupt,
     stopper: &Stopper,
+    build: String,
 ) -> Result<Gathered, Refusal> {
     let nanos = Nanos::from;
     let rules = Rules {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: build,
         size: place.size,
         hosts: Vec::new(),
         arrive: nanos(args.fleet_wait.0),
