@@ -381,12 +381,6 @@ async fn slices_of_any_number_ask_what_the_whole_asks() {
         ("arrival = 'closed'\nconcurrency = 1", 0, 2, 1),
         ("arrival = 'closed'\nconcurrency = 3", 2, 4, 1),
         ("arrival = 'closed'\nconcurrency = 3", 9, 5, 2),
-        (
-            "arrival = 'closed'\nconcurrency = 9\nmax-in-flight = 2",
-            0,
-            3,
-            1,
-        ),
         ("arrival = 'inf'\nmax-in-flight = 7", 0, 4, 0),
         ("arrival = 'inf'\nmax-in-flight = 1", 1, 3, 2),
         (

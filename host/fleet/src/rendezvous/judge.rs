@@ -23,7 +23,11 @@ impl Rendezvous {
                 let (their_parts, our_parts) = (parts(facts), parts(our_facts));
                 found.push(Reason::Plan {
                     who: seat.who.clone(),
-                    differs: differences(&their_parts, &our_parts, (theirs, ours)),
+                    differs: differences(
+                        &their_parts,
+                        &our_parts,
+                        (theirs.as_str(), ours.as_str()),
+                    ),
                 });
             }
             if let Some((at, why)) = &seat.broken

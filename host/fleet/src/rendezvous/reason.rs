@@ -184,8 +184,8 @@ const LONGEST_VALUE: usize = 60;
 
 /// In what an agent's plan differs from rank 0's: both by their parts, as far as these say it, or else by their digests.
 pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -> String {
-    let (mut all, empty) = (Vec::new(), serde_json::Map::new());
-    let parts = |plan: &'_ Value| plan.as_object().cloned().unwrap_or_else(|| empty.clone());
+    let mut all = Vec::new();
+    let parts = |plan: &Value| plan.as_object().cloned().unwrap_or_default();
     let (theirs, ours) = (parts(theirs), parts(ours));
     let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
     for name in names {
