@@ -3,7 +3,8 @@
 use model::exchange::Class;
 use result::finding::{Id, Verdict};
 
-use super::{ENGINE, Fleet, alone, asked, due, measured, records_of};
+use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
+use crate::support::lacking::may_mount;
 use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
 
 fn all(processes: Vec<Process>) -> Vec<Ended> {
@@ -256,6 +257,37 @@ fn an_agent_that_is_killed_is_lost() {
     );
     let again = merge(&own, 3);
     assert!(again.stderr.contains("already"), "{again:#?}");
+}
+
+/// Whose disk is full exits with a code and says why; the other side hears of it, and neither waits for the other.
+#[test]
+fn a_full_disk_is_told_on_both_sides() {
+    if !may_mount() {
+        return;
+    }
+    for (full, size, other) in [
+        (1, "100k", "agent 1 on "),
+        (0, "140k", "rank 0 takes no more records"),
+    ] {
+        let fleet = Fleet::new(2);
+        let flags = "--num-prompts 1500 --request-rate 300 --random-output-len 40";
+        let mount = format!("mkdir runs && mount -t tmpfs -o size={size} none runs && exec \"$@\"");
+        let processes = (0..2).map(|rank| {
+            let command = fleet.command(rank, flags);
+            match rank == full {
+                true => {
+                    let small = ["unshare", "-m", "sh", "-c", &mount, "sh"];
+                    Process::start(&mut behind(&small, &command))
+                }
+                false => Process::start(&mut { command }),
+            }
+        });
+        let mut ended = all(processes.collect());
+        let full = ended.remove(full as usize).with_code(3);
+        assert!(full.stderr.contains("No space left on device"), "{full:#?}");
+        let ended = ended.remove(0).with_code(5);
+        assert!(ended.stderr.contains(other), "{ended:#?}");
+    }
 }
 
 /// An interrupt of one ends all, as it ends a single run: with what was measured.
