@@ -225,7 +225,7 @@ fn a_link_that_stays_down_ends_both_sides() {
     let kept = measured(&RunFolder::at(&folder));
     assert!(!kept.is_empty() && kept.len() < 100, "{}", kept.len());
 
-    let coordinator = processes.pop().unwrap().end().with_code(0);
+    let coordinator = processes.pop().unwrap().end().with_code(7);
     assert!(
         coordinator.stderr.contains("lost rank 1"),
         "{coordinator:#?}"
