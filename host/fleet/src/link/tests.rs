@@ -170,7 +170,7 @@ fn other_versions_and_plans_are_refused_by_name() {
         let words = refusal.to_string();
         let expected = [
             "rank 1 (node1) runs version 0.9, the coordinator version 1.0",
-            "rank 2 (node2) made the plan another, rank 0 the plan plan",
+            "rank 2 (node2) made another plan than rank 0: its digest is another, that of rank 0 plan",
         ];
         for expected in expected {
             assert!(words.contains(expected), "{words}");

@@ -109,7 +109,13 @@ fn a_clock_that_moves_during_the_run_is_reported() {
 fn what_cannot_be_used_loses_the_agent() {
     let mut scene = Scene::running(1);
     let actions = scene.on(Input::Failed(10, "the records came damaged".to_owned()));
-    assert!(matches!(&actions[1], Action::Event(Event::Lost { why, .. })
+    // It hears why, and does not go on sending.
+    assert!(
+        matches!(&actions[0], Action::Send(10, Message::Refused { reasons })
+        if reasons[0].contains("the records came damaged"))
+    );
+    assert_eq!(actions[1], Action::Close(10));
+    assert!(matches!(&actions[2], Action::Event(Event::Lost { why, .. })
         if why == "the records came damaged"));
     assert_eq!(actions.last(), Some(&Action::Event(Event::Over)));
 }
