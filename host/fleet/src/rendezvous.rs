@@ -32,6 +32,11 @@ pub type Conn = u64;
 
 /// How many strangers are named among the reasons.
 const MOST_STRANGERS: usize = 8;
+/// How many reasons beyond one for each process are kept: whoever has a token can give as many as there are numbers.
+const MORE_REASONS: usize = 64;
+/// How long, after the start, an agent may answer for its clock alone, with neither figures, records nor an ending, before
+/// it is lost. The digest of its records may take minutes on a slow disk.
+const QUIET: Nanos = Nanos(600_000_000_000);
 /// How many interrupts of agents are passed on.
 const MOST_INTERRUPTS: u32 = 2;
 
@@ -73,6 +78,8 @@ pub enum Input {
     Finished(Conn, Finished),
     /// What an agent sent cannot be used, and sending it again would not help.
     Failed(Conn, String),
+    /// Records of an agent have come.
+    Records(Conn),
     /// A connection is gone.
     Broken(Conn, String),
     /// Something was turned away before it could greet.
@@ -134,6 +141,8 @@ pub struct Seat {
     instance: Option<u64>,
     conn: Option<Conn>,
     heard: Nanos,
+    /// When it last said something of its own: an answer about its clock is none.
+    told: Nanos,
     broken: Option<(Nanos, String)>,
     turned_away: bool,
     plan: Option<String>,
@@ -155,6 +164,7 @@ impl Seat {
             instance: None,
             conn: None,
             heard: now,
+            told: now,
             broken: None,
             turned_away: false,
             plan: None,
@@ -228,13 +238,22 @@ impl Rendezvous {
         // These come all the time, and decide nothing but the last thing that is waited for.
         let frequent = matches!(
             input,
-            Input::Clock(..) | Input::Message(_, Message::Live { .. }) | Input::Stranger(..)
+            Input::Clock(..)
+                | Input::Records(_)
+                | Input::Message(_, Message::Live { .. })
+                | Input::Stranger(..)
         );
         match input {
             Input::Hello(conn, hello) => self.hello(now, conn, hello, &mut actions),
             Input::Message(conn, message) => self.message(now, conn, message, &mut actions),
             Input::Clock(conn, exchange) => self.clock(now, conn, exchange, &mut actions),
             Input::Finished(conn, finished) => self.finished(now, conn, finished, &mut actions),
+            Input::Records(conn) => {
+                if let Some(&rank) = self.by_conn.get(&conn) {
+                    let seat = self.seat(rank);
+                    (seat.heard, seat.told) = (now, now);
+                }
+            }
             Input::Failed(conn, why) => {
                 if let Some(rank) = self.by_conn.remove(&conn) {
                     let reasons = vec![format!("rank 0 takes no more records: {why}")];
@@ -285,7 +304,13 @@ impl Rendezvous {
     fn refuse_rank(&mut self, now: Nanos, rank: u32, reason: Reason) {
         self.news = now;
         self.seat(rank).turned_away = true;
-        if !self.reasons.contains(&reason) {
+        self.note(reason);
+    }
+
+    /// Notes a reason, if it is new and there are not too many.
+    fn note(&mut self, reason: Reason) {
+        let most = self.rules.size as usize + MORE_REASONS;
+        if self.reasons.len() < most && !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
     }
@@ -336,7 +361,7 @@ impl Rendezvous {
                     true => self.refuse_rank(now, hello.rank, reason),
                     false => {
                         self.news = now;
-                        self.reasons.push(reason);
+                        self.note(reason);
                     }
                 }
             }
@@ -370,7 +395,7 @@ impl Rendezvous {
         seat.instance = Some(hello.instance);
         seat.who.host = Some(hello.host);
         seat.broken = None;
-        seat.heard = now;
+        (seat.heard, seat.told) = (now, now);
         seat.step = seat.step.max(Step::Welcomed);
         actions.push(Action::Welcome(conn, hello.rank));
         actions.extend(seat.start.clone().map(|start| Action::Send(conn, start)));
@@ -392,7 +417,7 @@ impl Rendezvous {
         };
         let gathering = self.phase == Phase::Gathering;
         let seat = &mut self.seats[rank as usize];
-        seat.heard = now;
+        (seat.heard, seat.told) = (now, now);
         match message {
             Message::Prepared { plan, facts } if seat.step >= Step::Welcomed => {
                 // It may be said again by an agent that connects again.
@@ -485,6 +510,8 @@ impl Rendezvous {
                 bound: estimate.bound,
             };
             seat.at_start = Some(estimate);
+            // Between the start and its instant nothing is to be told.
+            seat.told = now.max(at);
             seat.start = Some(start.clone());
             actions.extend(seat.conn.map(|conn| Action::Send(conn, start)));
         }

@@ -5,7 +5,7 @@ use model::units::Nanos;
 use serde_json::Value;
 
 use super::reason::differences;
-use super::{Action, Event, Message, Phase, Reason, Rendezvous, Seat, Step};
+use super::{Action, Event, Message, Phase, QUIET, Reason, Rendezvous, Seat, Step};
 
 impl Rendezvous {
     /// Before the start: whether all are ready, or there is no hope of it.
@@ -128,13 +128,20 @@ impl Rendezvous {
 
     /// From then on: who is lost, and whether all have ended.
     pub(super) fn watch(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        let grace = self.rules.grace;
+        let started = self.phase == Phase::Running;
         for rank in 0..self.rules.size {
-            let grace = self.rules.grace;
             let seat = self.seat(rank);
             if let Some((at, why)) = &seat.broken
                 && now.since(*at) >= grace
             {
                 let why = why.clone();
+                self.lose(rank, why, actions);
+            } else if started && now.since(seat.told) >= QUIET {
+                let why = format!(
+                    "it is connected, and has sent no figures, records or ending for {:.0} s",
+                    QUIET.as_secs_f64()
+                );
                 self.lose(rank, why, actions);
             }
         }

@@ -485,3 +485,21 @@ fn an_agent_says_again_what_it_said() {
     assert!(agent.released);
     assert!(agent.on(Message::Ready).is_err());
 }
+
+/// Greetings of ranks that are none, each another reason, do not fill the memory.
+#[test]
+fn reasons_have_a_bound() {
+    let mut scene = Scene::new(rules(2));
+    for rank in 0..10_000_u32 {
+        let hello = Hello {
+            protocol: PROTOCOL,
+            version: "1.0".to_owned(),
+            rank: rank + 2,
+            size: 2,
+            host: format!("host{rank}"),
+            instance: u64::from(rank),
+        };
+        scene.on(Input::Hello(u64::from(rank) + 100, hello));
+    }
+    assert_eq!(scene.machine.reasons.len(), 2 + MORE_REASONS);
+}
