@@ -11,6 +11,8 @@ mod hosts;
 mod manifest;
 mod merge;
 mod others;
+mod own;
+mod token;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -43,7 +45,11 @@ use super::watch::Watch;
 /// devices, once for all: with `--device-metrics nvml` those of its own machine, which mostly is not the engine's.
 ///
 /// All processes need a secret in common: RUNNER_FLEET_TOKEN, or a file named by RUNNER_FLEET_TOKEN_FILE, with at least
-/// 32 hexadecimal digits (`openssl rand -hex 32`). --hosts makes one.
+/// 32 hexadecimal digits (`openssl rand -hex 32`). --hosts makes one. `runner fleet token` makes of it what the others
+/// need and rank 0 alone keeps the rest.
+///
+/// A process sends its keys and headers to targets that its own command line names, or its own copy of the scenario, and
+/// opens no other file of its machine than these name: see --trust-rank-0.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -68,6 +74,7 @@ pub struct Args {
 enum What {
     Manifest(Box<manifest::Args>),
     Merge(merge::Args),
+    Token(token::Args),
 }
 
 /// The run of a fleet.
@@ -133,6 +140,12 @@ struct Run {
     /// Only to say that a fleet has none
     #[arg(long, value_name = "N", hide = true)]
     repeat: Option<String>,
+    /// Let rank 0's scenario choose which keys and files of this machine are used, and where they go
+    ///
+    /// Without it, this process refuses a scenario that wants a variable, a target for a key, or a file that neither its
+    /// command line nor its own copy of the scenario names. --hosts gives it to what it starts, with the keys.
+    #[arg(long, env = "RUNNER_TRUST_RANK_0", help_heading = "Fleet")]
+    trust_rank_0: bool,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -151,6 +164,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.what {
         Some(What::Manifest(args)) => manifest::exec(args),
         Some(What::Merge(args)) => merge::exec(args),
+        Some(What::Token(_)) => token::exec(),
         None => args.run.exec(),
     }
 }
@@ -172,6 +186,10 @@ impl Run {
                 (place, token)
             }
         };
+        if place.rank == 0 && !token.coordinates() {
+            let words = "rank 0 has an agents' token, which cannot coordinate: give it the run's token, from which `runner fleet token` made this one";
+            return Err(Failure::new(Exit::CommandLine, words));
+        }
         let code = match place.rank {
             0 => coordinate::exec(self, &place, &token, &interrupt),
             _ => agent::exec(self, place, token, &interrupt),
@@ -270,9 +288,9 @@ fn host_name() -> String {
         .unwrap_or_else(|| "unnamed".to_owned())
 }
 
-/// Makes a folder, with those above it.
+/// Makes a folder that is this user's alone, with those above it.
 fn make(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|cause| {
+    model::private::folder(folder).map_err(|cause| {
         let words = format!(
             "cannot make the folder `{}`: {cause}; give a writable one with --output-dir",
             folder.display()

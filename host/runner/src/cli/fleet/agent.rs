@@ -29,6 +29,7 @@ use super::super::print::tell;
 use super::super::run::{raise_descriptors, teller};
 use super::bundle::{Documents, digest, parts};
 use super::others::Part;
+use super::own::Own;
 use super::{Connections, Run, build, host_name, make};
 use load::transport::Dial;
 
@@ -80,27 +81,37 @@ pub(super) fn take_part(
 ) -> Result<(), Failure> {
     let connections = Connections::start()?;
     let scratch = args.scratch();
+    make(&scratch)?;
     let work = Work::new(&scratch, &place)?;
     let clock = Clock::start();
+    let is_coordinator = place.rank == 0;
+    let store = scratch.join("files");
     let join = Join {
         place,
         token,
         version: build()?,
         host: host_name(),
         clock,
-        store: scratch.join("files"),
+        store: store.clone(),
         most_files: MOST_FILES,
         patience: args.fleet_wait.0,
         timing: args.timing(),
     };
     let mut joined = connections.wait(Agent::join(join)).map_err(refused)?;
-    let (checked, connect, documents) = match prepare(args, &joined, &work.0) {
+    let (checked, connect, documents) = match prepare(args, &joined, &work.0, is_coordinator) {
         Ok(prepared) => prepared,
         Err(failure) => {
             connections.wait(joined.decline(vec![failure.words()]));
             return Err(failure);
         }
     };
+    let files = joined.files().len();
+    if !is_coordinator && files > 0 {
+        tell(format_args!(
+            "note: the {files} files that rank 0 sent stay in {} for later runs, where this user alone can read them",
+            store.display()
+        ));
+    }
     let descriptors = raise_descriptors(&checked.plan);
     let contract = plugins::Contract::NEWEST.version();
     let environment = Environment::look(std::env::args(), descriptors, contract);
@@ -192,6 +203,7 @@ fn prepare(
     args: &Run,
     joined: &Joined,
     work: &Path,
+    is_coordinator: bool,
 ) -> Result<(Checked, Dial, Documents), Failure> {
     let documents: Documents =
         serde_json::from_value(joined.documents().clone()).map_err(|cause| {
@@ -203,7 +215,21 @@ fn prepare(
         .source(&args.flags, joined.files(), work)?;
     let (index, of) = joined.slice();
     source.slice = Some(Slice { index, of });
+    let own = match is_coordinator || args.trust_rank_0 {
+        true => None,
+        false => Some(Own::of(&args.scenarios, &args.flags)?),
+    };
+    if let Some(own) = &own {
+        own.check(&source, work)?;
+    }
     let resolved = resolve(&source)?;
+    if let Some(own) = &own {
+        own.check_targets(&resolved, &source)?;
+    }
+    if !is_coordinator {
+        // Which key goes where is this machine's too; rank 0 has said it already.
+        resolved.remarks.iter().for_each(tell);
+    }
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
     Ok((checked, connect, documents))

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::fleet::link::{Coordinator, Gathered, Listen, Offer, Refusal, Running, Stopper};
+use ::fleet::link::{Coordinator, Gathered, Listen, Offer, Outcome, Refusal, Running, Stopper};
 use ::fleet::place::Place;
 use ::fleet::rendezvous::{Event, Rules};
 use ::fleet::token::Token;
@@ -32,8 +32,8 @@ use super::{Connections, Run, build, make};
 const LEAD: Nanos = Nanos(2_000_000_000);
 /// How much longer, if the server's cache is to be flushed in between.
 const FLUSH: Nanos = Nanos(5_000_000_000);
-/// The most bytes of records that one agent may send.
-const MOST_RECORDS: u64 = 1 << 40;
+/// The most bytes of records that one agent may send: those of tens of millions of requests.
+const MOST_RECORDS: u64 = 32 << 30;
 /// How often signals are looked for before the start.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long to wait, once all are ready, for clocks that are not known well enough.
@@ -91,9 +91,18 @@ pub(super) fn exec(
     interrupt.between_runs(None);
     interrupt.assessing();
     let plan = run.plan().clone();
+    let unknown = |ending: &::fleet::link::Ending| ending.outcome == Outcome::Unfinished;
+    let is_known = !endings.iter().any(unknown);
     let elsewhere = together(run.folder().path(), &plan, &trace, start, endings)?;
-    // They are in the run's own file now.
-    let _ = std::fs::remove_dir_all(&records);
+    match is_known {
+        // They are in the run's own file now.
+        true => drop(std::fs::remove_dir_all(&records)),
+        // Without its clock, an agent's instants may be wrong there.
+        false => tell(format_args!(
+            "note: the agents' records are also kept as they came, in {}",
+            records.display()
+        )),
+    }
     let ending = Ending {
         at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
