@@ -101,7 +101,7 @@ impl Own {
         let key = key.map(|variable| format!("the API key from its variable {variable}"));
         let headers = self.0.target.headers.iter();
         let headers = headers.map(|(name, _)| format!("its header {name}"));
-        let goes = |what| {
+        let goes = |what: String| {
             format!(
                 "rank 0's scenario has this machine send {what} to {}, which this process's command line does not name: give --base-url {} to every process, or {TRUST}",
                 asked.join(", "),
