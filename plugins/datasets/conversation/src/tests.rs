@@ -464,3 +464,14 @@ fn texts_that_do_not_fit_into_memory_are_refused() {
         "{said}"
     );
 }
+
+#[test]
+fn synthetic_answers_are_bounded_unless_the_run_says_how_long_they_are() {
+    let asked = |config: &str| {
+        let opened = open(config, 1, Named::default(), Pairs);
+        let samples = opened.expect("a dataset").next(4).expect("samples");
+        samples[0].output_tokens
+    };
+    assert_eq!(asked("{}"), Some(128));
+    assert_eq!(asked(r#"{"output-len": "run"}"#), None);
+}
