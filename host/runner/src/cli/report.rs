@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
     detailed: bool,
     /// Show every figure and the reasons of each finding in the text, instead of one screen
-    #[arg(long)]
+    #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
     details: bool,
     /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts are
     /// drawn into the folder given with --output

@@ -119,7 +119,7 @@ pub struct Output {
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     pub(super) json: bool,
     /// Print every figure and the reasons of each finding, instead of one screen
-    #[arg(long, conflicts_with = "json", help_heading = "Result")]
+    #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     details: bool,
     /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
     ///
