@@ -182,7 +182,7 @@ impl Names<'_> {
             TypeDefKind::Option(ty) => format!("{} | null", self.of(ty)),
             TypeDefKind::List(Type::U8) => "Uint8Array".to_owned(),
             TypeDefKind::List(ty) => match self.of(ty) {
-                inner if inner.contains(' ') => format!("({inner})[]"),
+                inner if inner.contains(" | ") => format!("({inner})[]"),
                 inner => format!("{inner}[]"),
             },
             TypeDefKind::Tuple(tuple) => {
