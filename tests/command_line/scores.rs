@@ -299,7 +299,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "yes"]);
     let scenario = "name = \"scored\"\n\
         [backend]\nplugin = \"backends/vllm.wasm\"\n\
-        [dataset]\nplugin = \"datasets/custom.wasm\"\nconfig.path = \"questions.jsonl\"\n\
+        [dataset]\nplugin = \"datasets/custom.wasm\"\nfiles = { data = \"questions.jsonl\" }\n\
         config.columns = { prompt = \"question\", output-tokens = \"len\" }\n\
         [load]\nrequests = 40\nwarmup = 0\n\
         [[scorers]]\nplugin = \"scorers/contains.wasm\"\nconfig.pattern = \"yes\"\n\

@@ -221,17 +221,19 @@ mod tests {
         let (folder, project) = made();
         let component = folder.path().join("target/plugin/mine.wasm");
         std::fs::write(&component, "of another tool").unwrap();
-        let set = |name: &str, time: std::time::SystemTime| {
+        let open = |name: &str| {
             let file = std::fs::File::options()
                 .append(true)
                 .open(folder.path().join(name));
-            file.unwrap().set_modified(time).unwrap();
+            file.unwrap()
         };
-        let now = std::time::SystemTime::now();
+        let now = std::fs::metadata(&component).unwrap().modified().unwrap();
         let hour = std::time::Duration::from_secs(3600);
-        set("target/plugin/mine.wasm", now + hour);
+        open("target/plugin/mine.wasm")
+            .set_modified(now + hour)
+            .unwrap();
         assert_eq!(stale(&project), None);
-        set("lib/more.h", now + hour * 2);
+        open("lib/more.h").set_modified(now + hour * 2).unwrap();
         assert_eq!(stale(&project).as_deref(), Some("`lib/more.h` is newer"));
     }
 
