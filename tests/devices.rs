@@ -231,7 +231,7 @@ fn thresholds_and_comparisons_use_the_figures() {
     // 1.3 s at 351.5 W for 240 tokens is some 2 MJ for a million.
     for (devices, limit, code) in [("1", "1e9", 0), ("GPU-bbbb", "1000", 6)] {
         let mut command = command(&mock, folder.path(), &flags(devices));
-        command.args(["--threshold", &format!("{figure} <= {limit}")]);
+        command.args(["--details", "--threshold", &format!("{figure} <= {limit}")]);
         let ended = run(&mut command).with_code(code);
         assert!(ended.stdout.contains("NVIDIA H100"), "{ended:#?}");
     }
@@ -444,7 +444,7 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
     });
     let (folder, mock) = (TempDir::new().unwrap(), mock());
     let flags = format!(
-        "{LOAD} --device-interval 10ms --device-metrics {}",
+        "{LOAD} --details --device-interval 10ms --device-metrics {}",
         exporter.url
     );
     let ended = run(&mut command(&mock, folder.path(), &flags)).with_code(0);
@@ -466,7 +466,9 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
         assert!(ended.stdout.contains(part), "{ended:#?}");
     }
     assert!(!ended.stdout.contains("Device energy"), "{ended:#?}");
-    let again: Ended = run(runner().arg("report").arg(run_folder(folder.path())));
+    let again: Ended = run(runner()
+        .args(["report", "--details"])
+        .arg(run_folder(folder.path())));
     assert_eq!(again.with_code(0).stdout, ended.stdout);
 }
 

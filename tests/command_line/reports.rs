@@ -50,7 +50,10 @@ fn a_report_is_what_the_run_printed() {
     let (_, more) = lines[1].split_once("runner ").unwrap();
     let whole = run(runner().args(words(more)).current_dir(folder.path())).with_code(0);
     let whole = whole.stdout;
-    assert!(whole.lines().count() > ended.stdout.lines().count(), "{whole}");
+    assert!(
+        whole.lines().count() > ended.stdout.lines().count(),
+        "{whole}"
+    );
 }
 
 /// Every format in every style depends only on the contents of the folder.
