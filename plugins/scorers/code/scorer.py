@@ -73,7 +73,7 @@ class Judge(Scorer):
             )
         try:
             # A test that is no program would make every answer wrong.
-            return prompt, compile(tests, "<tests>", "exec", dont_inherit=True)
+            return prompt, sandbox.Tests(tests)
         except (SyntaxError, ValueError) as error:
             raise self.unusable(exchange, f"has tests that are no Python: {error}") from None
 

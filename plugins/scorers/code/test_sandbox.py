@@ -14,7 +14,7 @@ RUN = """
 import json, sys
 import sandbox
 program, tests = json.load(sys.stdin)
-result = sandbox.passes(program, compile(tests, "<tests>", "exec", dont_inherit=True))
+result = sandbox.passes(program, sandbox.Tests(tests))
 sys.__stdout__.write(str(float(result)))
 """
 
