@@ -501,7 +501,8 @@ impl Plan {
     pub fn slots(&self) -> Option<usize> {
         let whole = self.load.slots()?;
         Some(self.slice.map_or(whole as usize, |slice| {
-            slice.share(u64::from(whole)) as usize
+            // A share is no more than the whole.
+            usize::try_from(slice.share(u64::from(whole))).unwrap_or(whole as usize)
         }))
     }
 }
