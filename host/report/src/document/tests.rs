@@ -27,6 +27,7 @@ fn a_chart(words: &str) -> Chart {
             rules: Vec::new(),
         }],
         bands: Vec::new(),
+        is_named: true,
     })
 }
 
