@@ -158,8 +158,8 @@ fn ends(rows: &[Difference]) -> (f64, f64) {
     });
     let step = scale::step(high - low, 8);
     (
-        (low / step - 1e-9).floor() * step,
-        (high / step + 1e-9).ceil() * step,
+        (low / step + 1e-9).floor() * step,
+        (high / step - 1e-9).ceil() * step,
     )
 }
 

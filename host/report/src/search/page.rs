@@ -20,7 +20,10 @@ pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Doc
         None => searched.search.levels().iter().collect(),
     };
     levels.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.confirms.cmp(&b.confirms)));
-    let mut page = Document::new("Search", workload.map_or(name, |workload| &workload.name));
+    let mut page = Document::new(
+        "Search",
+        workload.map_or(name, |workload| workload.name.as_str()),
+    );
     if searched.answer.is_none() {
         page.paragraph(Text::strong(
             "This search is not complete: the loads below were tried so far.",
