@@ -2,11 +2,14 @@
 //! project, build its component, inspect it. The Rust templates are built here; those of other languages need
 //! compilers that not every machine has.
 
+mod record;
+
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
 use crate::support::process::{PROJECTS, run_patiently, runner};
 
 /// The binary as an author without a network calls it.
@@ -169,4 +172,289 @@ fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
             .contains("rustup target add wasm32-unknown-unknown"),
         "{ended:#?}"
     );
+}
+
+/// What a case of an author's scorer that does as it is told must show.
+enum Shows {
+    /// An error with this text, at the line that says `here: CASE`.
+    Error(&'static str),
+    /// An error of the contract.
+    Told(&'static str),
+    /// Scores.
+    Scores(&'static str),
+    /// These lines of the log.
+    Log(&'static [&'static str]),
+    /// Scores that are the same in every instance.
+    Same,
+}
+
+/// Builds a scorer that does as it is told, and checks what each of its cases shows.
+fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
+    let Some(compiler) = language.compiler() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut new = author(folder.path());
+    run_patiently(new.args(["plugin", "new", "scorer", "mine", "--lang", language.word]))
+        .with_code(0);
+    let project = folder.path().join("mine");
+    std::fs::write(project.join(entry), source).unwrap();
+    std::fs::remove_dir_all(project.join("cases")).unwrap();
+    for (case, _) in cases {
+        let path = project.join("cases").join(case);
+        std::fs::create_dir_all(&path).unwrap();
+        let exchanges = format!(r#"[{{"id": "1", "reference": "{case}", "output": ""}}]"#);
+        std::fs::write(path.join("exchanges.json"), exchanges).unwrap();
+    }
+    let mut build = author(folder.path());
+    build.env(language.variable, compiler);
+    run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+    run_patiently(author(folder.path()).args(["plugin", "test", "mine", "--bless"])).with_code(4);
+    let ended = run_patiently(author(folder.path()).args(["plugin", "test", "mine", "--json"]));
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    for (case, shows) in cases {
+        let all = report["cases"].as_array().unwrap();
+        let found = all.iter().find(|found| found["name"] == *case).unwrap();
+        let scores = std::fs::read_to_string(project.join("cases").join(case).join("scores.json"));
+        let scores = scores.unwrap_or_default();
+        let holds = match shows {
+            Shows::Error(words) => {
+                let mark = format!("here: {case}");
+                let line = source
+                    .lines()
+                    .position(|line| line.ends_with(&mark))
+                    .unwrap()
+                    + 1;
+                let wanted = format!("{words} at {case}, {entry} line {line}");
+                let error = found["failures"][0]["error"].as_str().unwrap_or_default();
+                error.ends_with(&wanted)
+            }
+            Shows::Told(words) => scores.contains(words),
+            Shows::Scores(words) => scores.contains(words),
+            Shows::Log(lines) => lines.iter().all(|line| {
+                let log = found["log"].as_array().unwrap();
+                log.iter().any(|found| found == line)
+            }),
+            Shows::Same => found["failures"].as_array().unwrap().is_empty() && !scores.is_empty(),
+        };
+        assert!(holds, "{} {case}: {found:#} {scores}", language.word);
+    }
+}
+
+#[test]
+fn what_python_does_is_said_and_its_exceptions_have_their_lines() {
+    does_as_told(
+        &PYTHON,
+        "scorer.py",
+        include_str!("authoring/scorer.py"),
+        &[
+            (
+                "prints",
+                Shows::Log(&["info: from print", "error: from standard error"]),
+            ),
+            (
+                "clocks",
+                Shows::Scores(r#""time":0.0,"monotonic":0.0,"performance":0.0"#),
+            ),
+            ("chance", Shows::Same),
+            ("key", Shows::Error("KeyError: 'no such key'")),
+            (
+                "deeper",
+                Shows::Error("TypeError: '<' not supported between instances of 'str' and 'int'"),
+            ),
+            (
+                "exits",
+                Shows::Error("SystemExit: a plugin must return a result or raise an error"),
+            ),
+            (
+                "raises_exit",
+                Shows::Error("SystemExit: a plugin must return a result or raise an error"),
+            ),
+            (
+                "late",
+                Shows::Error(
+                    "ModuleNotFoundError: No module named 'datetime' (import modules at the top of a file: the component is \
+                     a snapshot taken after that)",
+                ),
+            ),
+            (
+                "half",
+                Shows::Error("ValueError: half \u{fffd} a character"),
+            ),
+            (
+                "half_input",
+                Shows::Told("invalid-input: half \u{fffd} a character"),
+            ),
+            (
+                "half_protocol",
+                Shows::Told("protocol: half \u{fffd} a character"),
+            ),
+            (
+                "half_other",
+                Shows::Told("other: half \u{fffd} a character"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_javascript_does_is_said_and_its_exceptions_have_their_lines() {
+    does_as_told(
+        &JAVASCRIPT,
+        "plugin.js",
+        include_str!("authoring/plugin.js"),
+        &[
+            (
+                "prints",
+                Shows::Log(&[
+                    "info: while it loads",
+                    "info: from log {\"a\":1,\"b\":\"2n\"}",
+                    "warn: from warn",
+                ]),
+            ),
+            ("clocks", Shows::Scores(r#""date":0.0,"performance":0.0"#)),
+            ("chance", Shows::Same),
+            (
+                "property",
+                Shows::Error("TypeError: cannot read property 'value' of undefined"),
+            ),
+            ("own", Shows::Error("RangeError: of my own")),
+            ("half", Shows::Error("Error: half \u{fffd} a character")),
+            (
+                "half_input",
+                Shows::Told("invalid-input: half \u{fffd} a character"),
+            ),
+        ],
+    );
+}
+
+/// The component says what it was built from, so that a test of it says something about the sources.
+#[test]
+fn a_component_of_other_sources_is_not_tested() {
+    let Some(compiler) = C.compiler() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine", "--lang", "c"]))
+        .with_code(0);
+    let build = || {
+        let mut build = author(folder.path());
+        build.env(C.variable, &compiler);
+        facts(build.args(["plugin", "build", "mine"]))
+    };
+    let test = || run_patiently(author(folder.path()).args(["plugin", "test", "mine"]));
+    let built = build();
+    // The same sources give the same component.
+    assert_eq!(build()["sha256"], built["sha256"]);
+    test().with_code(0);
+    let check = ["plugin", "check", "mine/target/plugin/mine.wasm"];
+    assert!(facts(author(folder.path()).args(check))["stale"].is_null());
+
+    let source = folder.path().join("mine/plugin.c");
+    let text = std::fs::read_to_string(&source).unwrap();
+    std::fs::write(&source, format!("{text}\n// changed\n")).unwrap();
+    let ended = test().with_code(4);
+    for words in [
+        "`plugin.c` has changed since",
+        "run `runner plugin build ",
+        "or name the component with --plugin",
+    ] {
+        assert!(ended.stderr.contains(words), "{ended:#?}");
+    }
+    let stale = facts(author(folder.path()).args(check))["stale"].clone();
+    assert!(
+        stale
+            .as_str()
+            .unwrap()
+            .starts_with("`plugin.c` has changed since; run `runner plugin build "),
+        "{stale}"
+    );
+    // What a build server reads says so too.
+    let junit = ["plugin", "test", "mine", "--format", "junit"];
+    let ended = run_patiently(author(folder.path()).args(junit)).with_code(4);
+    let report = quick_junit::Report::deserialize_from_str(&ended.stdout).unwrap();
+    assert_eq!((report.tests, report.errors), (1, 1), "{}", ended.stdout);
+    let named = [
+        "plugin",
+        "test",
+        "mine",
+        "--plugin",
+        "mine/target/plugin/mine.wasm",
+    ];
+    run_patiently(author(folder.path()).args(named)).with_code(0);
+    build();
+    test().with_code(0);
+}
+
+/// Spare samples and references of every SDK: that of Rust is tested with the guest `unsteady-dataset`.
+#[test]
+fn sessions_and_references_are_the_same_in_every_language() {
+    for (language, entry, source) in [
+        (&PYTHON, "dataset.py", include_str!("authoring/dataset.py")),
+        (
+            &JAVASCRIPT,
+            "plugin.js",
+            include_str!("authoring/dataset.js"),
+        ),
+        (&C, "plugin.c", include_str!("authoring/dataset.c")),
+    ] {
+        let Some(compiler) = language.compiler() else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut new = author(folder.path());
+        let new = new.args(["plugin", "new", "dataset", "mine", "--lang", language.word]);
+        run_patiently(new).with_code(0);
+        let project = folder.path().join("mine");
+        std::fs::write(project.join(entry), source).unwrap();
+        std::fs::remove_dir_all(project.join("cases")).unwrap();
+        for (case, text, digest) in [
+            (
+                "none",
+                "count = 50\n",
+                "bc21ff26ec1b6273bde50789ca5ae956684d58ae44f223f769f4043edd65e754  50 samples\n",
+            ),
+            (
+                "two",
+                "count = 50\nspare = 2\n",
+                "8897ed5d989f0b6589bd22327f8633df1aa52445c6be008492db529175a8affb  50 samples\n",
+            ),
+        ] {
+            let path = project.join("cases").join(case);
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::write(path.join("case.toml"), text).unwrap();
+            std::fs::write(path.join("digest.txt"), digest).unwrap();
+        }
+        let mut build = author(folder.path());
+        build.env(language.variable, compiler);
+        run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+        let bless = ["plugin", "test", "mine", "--bless"];
+        run_patiently(author(folder.path()).args(bless)).with_code(0);
+        let read = |file: &str| std::fs::read_to_string(project.join("cases").join(file)).unwrap();
+        // Blessing wrote the samples, and had no reason to change the digests.
+        assert!(
+            read("none/digest.txt").starts_with("bc21ff26"),
+            "{}",
+            language.word
+        );
+        assert!(
+            read("two/digest.txt").starts_with("8897ed5d"),
+            "{}",
+            language.word
+        );
+        let samples: Value = serde_json::from_str(&read("two/samples.json")).unwrap();
+        let ids = |key: &str| -> Vec<&str> {
+            let samples = samples[key].as_array().unwrap().iter();
+            samples
+                .map(|sample| sample["id"].as_str().unwrap())
+                .collect()
+        };
+        assert_eq!(
+            (ids("spare"), ids("samples")),
+            (vec!["1", "4"], vec!["7", "8", "9"])
+        );
+        // A text stays a text.
+        assert_eq!(samples["samples"][0]["reference"], "7");
+        assert_eq!(samples["samples"][1]["reference"], 8);
+    }
 }

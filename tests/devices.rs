@@ -174,6 +174,10 @@ fn nvml_over_a_run() {
     assert_eq!(found(&summary, Id::DevicePowerCapped), Some(Severity::Note));
     assert_eq!(found(&summary, Id::DeviceGaps), None);
 
+    let whole = run(runner()
+        .args(["report", "--details"])
+        .arg(run_folder(folder.path())))
+    .with_code(0);
     for part in [
         "2 x NVIDIA H100 80GB HBM3",
         "Device energy (J):",
@@ -183,7 +187,7 @@ fn nvml_over_a_run() {
         " EUR\n",
         "suspect device-throttled: the clock was kept down: device 0 for 100.0 % of the time (thermal, at up to 61 °C)",
     ] {
-        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+        assert!(whole.stdout.contains(part), "{part}: {}", whole.stdout);
     }
     let again = run(runner().arg("report").arg(run_folder(folder.path()))).with_code(0);
     assert_eq!(
@@ -227,7 +231,7 @@ fn thresholds_and_comparisons_use_the_figures() {
     // 1.3 s at 351.5 W for 240 tokens is some 2 MJ for a million.
     for (devices, limit, code) in [("1", "1e9", 0), ("GPU-bbbb", "1000", 6)] {
         let mut command = command(&mock, folder.path(), &flags(devices));
-        command.args(["--threshold", &format!("{figure} <= {limit}")]);
+        command.args(["--details", "--threshold", &format!("{figure} <= {limit}")]);
         let ended = run(&mut command).with_code(code);
         assert!(ended.stdout.contains("NVIDIA H100"), "{ended:#?}");
     }
@@ -440,7 +444,7 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
     });
     let (folder, mock) = (TempDir::new().unwrap(), mock());
     let flags = format!(
-        "{LOAD} --device-interval 10ms --device-metrics {}",
+        "{LOAD} --details --device-interval 10ms --device-metrics {}",
         exporter.url
     );
     let ended = run(&mut command(&mock, folder.path(), &flags)).with_code(0);
@@ -462,7 +466,9 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
         assert!(ended.stdout.contains(part), "{ended:#?}");
     }
     assert!(!ended.stdout.contains("Device energy"), "{ended:#?}");
-    let again: Ended = run(runner().arg("report").arg(run_folder(folder.path())));
+    let again: Ended = run(runner()
+        .args(["report", "--details"])
+        .arg(run_folder(folder.path())));
     assert_eq!(again.with_code(0).stdout, ended.stdout);
 }
 

@@ -37,8 +37,12 @@ pub fn exchanges(folder: &Path) -> Vec<Exchange> {
 
 /// What `runner report` prints for the only run.
 pub fn report(folder: &Path) -> Ended {
+    report_with(folder, &[])
+}
+
+pub fn report_with(folder: &Path, flags: &[&str]) -> Ended {
     let run_folder = only_run(&folder.join(RUNS)).unwrap();
-    run(runner().arg("report").arg(run_folder)).with_code(0)
+    run(runner().arg("report").arg(run_folder).args(flags)).with_code(0)
 }
 
 /// The failures' classes; absent for a success.

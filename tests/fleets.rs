@@ -7,12 +7,14 @@
 //! - `networks`: machines of their own, as namespaces of the kernel's network, whose links break.
 //! - `pods`: what containers of a manifest run, as processes.
 //! - `hosts`: processes that `--hosts` starts, and manifests.
+//! - `roles`: what a process can make the others do: tokens, keys, files.
 
 mod clocks;
 mod hosts;
 mod networks;
 mod pods;
 mod processes;
+mod roles;
 mod shown;
 mod starters;
 

@@ -2,8 +2,9 @@
 //! tested is run, every block that is a file is written, in the order of the page. What a reader would see in the
 //! results is compared. And the workflow that comes with a project: its steps, run on a project that was just made.
 //!
-//! Python's parts are followed if componentize-py is available: on the PATH, named by `COMPONENTIZE_PY`, or where
-//! `cargo xtask examples` installs it. Otherwise they are left out.
+//! The parts in Python, JavaScript and C are followed if the language's compiler is available: on the PATH, named by
+//! `COMPONENTIZE_PY`, `COMPONENTIZE_QJS` or `CLANG`, or where `cargo xtask examples` installs it. Otherwise they
+//! are left out.
 
 #[path = "../plugins/guide/blocks.rs"]
 mod blocks;
@@ -20,53 +21,52 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::lacking;
+use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
 use crate::support::process::{PROJECTS, run, runner};
 
 /// The first of the ports that the guide's engines listen on; all of them begin so.
 const PORTS: &str = "730";
 
-/// Where componentize-py is.
-fn componentize_py() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("COMPONENTIZE_PY") {
-        return Some(named.into());
-    }
-    let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/example-tools");
-    let folders = [
-        format!("{installed}/bin"),
-        format!("{installed}/python/bin"),
-    ];
-    let search = std::env::var_os("PATH").unwrap_or_default();
-    (folders.map(PathBuf::from).into_iter())
-        .chain(std::env::split_paths(&search))
-        .map(|folder| folder.join("componentize-py"))
-        .find(|path| path.is_file())
+/// The languages beside Rust.
+const OTHERS: [Other; 3] = [PYTHON, JAVASCRIPT, C];
+
+/// Whether a block of the guide is in this language.
+fn is_in(language: &Other, block: &Block) -> bool {
+    let word = format!(" {}", language.word);
+    block.info.contains(" tested") && block.info.ends_with(&word)
+        || block
+            .path()
+            .is_some_and(|path| path.contains(language.suffix))
 }
 
 /// A reader with a folder of their own.
 struct Reader {
     folder: TempDir,
-    python: Option<PathBuf>,
+    /// The compilers of the other languages, where there are any.
+    others: [Option<PathBuf>; OTHERS.len()],
 }
 
 impl Reader {
     fn new() -> Self {
-        let python = componentize_py();
-        if python.is_none() {
-            lacking::leave_out(&lacking::PYTHON);
-        }
+        let others = OTHERS.map(|other| other.compiler());
         Reader {
             folder: tempfile::tempdir().unwrap(),
-            python,
+            others,
         }
+    }
+
+    /// Whether the parts in a language are followed.
+    fn follows(&self, word: &str) -> bool {
+        let mut all = OTHERS.iter().zip(&self.others);
+        all.any(|(other, found)| other.word == word && found.is_some())
     }
 
     /// Follows a page.
     fn follow(&self, page: Page) {
         let mut followed = 0;
         for block in blocks(page.text()) {
-            let is_python = block.info.ends_with(" python")
-                || block.path().is_some_and(|path| path.contains("-py/"));
-            if is_python && self.python.is_none() {
+            let mut all = OTHERS.iter().zip(&self.others);
+            if all.any(|(other, found)| is_in(other, &block) && found.is_none()) {
                 continue;
             }
             if let Some(path) = block.path() {
@@ -115,7 +115,9 @@ impl Reader {
         let toolchain = std::env::var_os("RUNNER_WASM_TOOLCHAIN");
         command.envs(toolchain.map(|value| ("RUNNER_WASM_TOOLCHAIN", value)));
         let own = Path::new(env!("CARGO_BIN_EXE_runner")).parent().unwrap();
-        command.envs(self.python.as_ref().map(|path| ("COMPONENTIZE_PY", path)));
+        for (other, found) in OTHERS.iter().zip(&self.others) {
+            command.envs(found.as_ref().map(|path| (other.variable, path)));
+        }
         let mut search = vec![own.to_owned()];
         let given = std::env::var_os("PATH").unwrap_or_default();
         search.extend(std::env::split_paths(&given));
@@ -180,8 +182,14 @@ fn a_backend_for_an_engine_that_nobody_knows() {
         .join("lantern/cases/full-queue/explained.json");
     let explained = std::fs::read_to_string(explained).unwrap();
     assert!(explained.contains("the queue is full"), "{explained}");
-    if reader.python.is_some() {
-        assert_measured(&reader.json("lantern-py.json"));
+    for (word, result) in [
+        ("python", "lantern-py.json"),
+        ("javascript", "lantern-js.json"),
+        ("c", "lantern-c.json"),
+    ] {
+        if reader.follows(word) {
+            assert_measured(&reader.json(result));
+        }
     }
 }
 

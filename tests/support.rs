@@ -5,6 +5,7 @@ pub mod browser;
 #[path = "../host/hub/src/tests/server.rs"]
 pub mod hub;
 pub mod lacking;
+pub mod languages;
 pub mod library;
 pub mod made_up;
 pub mod memory;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::transcript;
 use crate::support::process::{Mock, only_run, run, runner, words};
+use runner::cli::flags::familiar;
 use runner::cli::flags::familiar::page::{self, Theirs, Tool};
 use runner::cli::flags::{backends, datasets};
 
@@ -420,4 +421,37 @@ fn their_command_lines_run() {
         folders,
         ["mock-random-16-3-200-req-s", "mock-random-16-3-all-at-once"]
     );
+}
+
+#[test]
+fn a_tools_own_flags_are_its_alone_and_give_its_prompts() {
+    let tools = [("vllm", VLLM), ("sglang", SGLANG)];
+    for drawer in &familiar::DRAWERS {
+        for (tool, help) in tools {
+            let flags = flags(help);
+            for alone in drawer.alone {
+                let has = flags.iter().any(|flag| flag.long == *alone);
+                assert_eq!(has, tool == drawer.like, "--{alone} of {tool}");
+            }
+        }
+    }
+    let base =
+        "scenario show --backend vllm --dataset-name random --random-input-len 64 --num-prompts 4";
+    for (flags, like) in [
+        ("", None),
+        ("--save-result", Some("vllm")),
+        ("--tag a", Some("sglang")),
+        ("--tag a --save-result", None),
+        (
+            "--save-result --set dataset.config.like=sglang",
+            Some("sglang"),
+        ),
+    ] {
+        let mut command = runner();
+        command.args(words(&format!("{base} {flags}")));
+        let shown = run(&mut command).with_code(0).stdout;
+        let line = shown.lines().find_map(|line| line.split_once("like = "));
+        let given = line.and_then(|(_, like)| like.split('"').nth(1));
+        assert_eq!(given, like, "{flags}: {shown}");
+    }
 }

@@ -87,7 +87,7 @@ fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
         let mut command = at(cache.path());
         command
             .args("run --backend openai --dataset-name random --random-input-len 20".split(' '))
-            .args("--random-output-len 3 --num-prompts 3 --base-url".split(' '))
+            .args("--details --random-output-len 3 --num-prompts 3 --base-url".split(' '))
             .arg(&mock.url)
             .args(flags)
             .arg("--output-dir")

@@ -42,9 +42,18 @@ fn a_report_is_what_the_run_printed() {
     assert_eq!(report(&run_folder, "json"), summary);
     let table = report(&run_folder, "csv");
     assert_eq!(table.lines().count(), 1 + 1 + 5, "header, warmup, requests");
-    // A plugin's log, progress and findings appear in none of them; the location of the records is printed separately.
-    assert!(ended.stderr.starts_with("records: runs/"), "{ended:#?}");
-    assert_eq!(ended.stderr.lines().count(), 1, "{ended:#?}");
+    // A plugin's log, progress and findings appear in none of them; where the records are, and how to see more, is
+    // printed separately.
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{ended:#?}");
+    assert!(lines[0].starts_with("records: runs/"), "{ended:#?}");
+    let (_, more) = lines[1].split_once("runner ").unwrap();
+    let whole = run(runner().args(words(more)).current_dir(folder.path())).with_code(0);
+    let whole = whole.stdout;
+    assert!(
+        whole.lines().count() > ended.stdout.lines().count(),
+        "{whole}"
+    );
 }
 
 /// Every format in every style depends only on the contents of the folder.

@@ -102,14 +102,13 @@ fn scores_have_intervals_groups_and_examples() {
         ),
         (&"yes".into(), &"nay".into(), &"Is 0 a number?".into())
     );
-    for part in [
-        "exact-match (mean of 39):                0.7436",
-        "Worst Answers",
-        "Scores by Class",
-    ] {
-        assert!(ended.stdout.contains(part), "no {part} in {}", ended.stdout);
-    }
     let name = run.to_str().unwrap();
+    let headline = "exact-match (mean of 39):                0.7436";
+    let whole = in_folder(folder.path(), &["report", name, "--details"]).with_code(0);
+    for part in [headline, "Worst Answers", "Scores by Class"] {
+        assert!(whole.stdout.contains(part), "no {part} in {}", whole.stdout);
+    }
+    assert!(ended.stdout.contains(headline), "{}", ended.stdout);
     let page = in_folder(folder.path(), &["report", name, "--format", "html"]).with_code(0);
     for part in [
         "Worst answers",
@@ -290,4 +289,47 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     let wrong = [&line[..4], &["--tokenizer", "nowhere.json"]].concat();
     let wrong = in_folder(folder.path(), &wrong).with_code(3);
     assert!(wrong.stderr.contains("nowhere.json"), "{wrong:#?}");
+}
+
+/// Two scorers of one name keep their scores apart, and one that finds nothing to judge is shown with why.
+#[test]
+fn no_score_overwrites_another_and_no_scorer_vanishes() {
+    let folder = tempfile::tempdir().unwrap();
+    questions(folder.path());
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "yes"]);
+    let scenario = "name = \"scored\"\n\
+        [backend]\nplugin = \"backends/vllm.wasm\"\n\
+        [dataset]\nplugin = \"datasets/custom.wasm\"\nfiles = { data = \"questions.jsonl\" }\n\
+        config.columns = { prompt = \"question\", output-tokens = \"len\" }\n\
+        [load]\nrequests = 40\nwarmup = 0\n\
+        [[scorers]]\nplugin = \"scorers/contains.wasm\"\nconfig.pattern = \"yes\"\n\
+        [[scorers]]\nplugin = \"scorers/contains.wasm\"\nconfig.pattern = \"ZZZZZ\"\n\
+        [[scorers]]\nplugin = \"scorers/exact-match.wasm\"\n";
+    std::fs::write(folder.path().join("scored.toml"), scenario).unwrap();
+    let line = ["run", "scored.toml", "--base-url", &mock.url];
+    let flags = ["--threshold", "score.exact-match >= 0.5"];
+    let ended = in_folder(folder.path(), &[&line[..], &flags].concat()).with_code(6);
+    let silent = "`scorers/exact-match.wasm` judged no answer: 40 without a reference";
+    assert!(ended.stdout.contains(silent), "{ended:#?}");
+    let run = &runs(folder.path())[0];
+    let summary = summary(run);
+    assert_eq!(summary["scores"]["contains"]["mean"], 1.0, "{summary:#}");
+    assert_eq!(summary["scores"]["contains.2"]["mean"], 0.0);
+    assert_eq!(summary["verdict"], "suspect");
+    let findings = summary["findings"].as_array().unwrap();
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding["id"] == "scorer-silent")
+    );
+
+    // Where nothing was judged at all, a threshold says which scorer was asked.
+    let alone = scenario
+        .replace("config.pattern = \"yes\"", "")
+        .replace("config.pattern = \"ZZZZZ\"", "");
+    let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");
+    std::fs::write(folder.path().join("scored.toml"), alone).unwrap();
+    let ended = in_folder(folder.path(), &[&line[..], &flags].concat()).with_code(6);
+    let not_measured = format!("not measured: {silent}");
+    assert!(ended.stderr.contains(&not_measured), "{ended:#?}");
 }

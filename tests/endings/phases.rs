@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{RUNS, count, exchanges, report};
+use super::{RUNS, count, exchanges, report_with};
 use crate::hostile_guests::fixture::{DATASET, SCORER, components};
 use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner, words};
 use crate::support::raw::{Act, Raw, wait, whole};
@@ -72,7 +72,7 @@ fn metrics_that_come_only_once() {
     let first = whole("200 OK", "vllm:prompt_tokens_total 5\n");
     let server = Raw::routing([(route, vec![first, silence()])]);
     let listening = server.listen();
-    let mut process = start(&listening.url, folder.path(), "--server-metrics");
+    let mut process = start(&listening.url, folder.path(), "--server-metrics --details");
     until_asked(&mut process, &server, route, 2);
     let ended = interrupted(process);
     assert_eq!(count(&exchanges(folder.path()), None), 11);
@@ -82,7 +82,8 @@ fn metrics_that_come_only_once() {
             .contains("the run was stopped before it answered"),
         "{ended:#?}"
     );
-    assert_eq!(report(folder.path()).stdout, ended.stdout);
+    let again = report_with(folder.path(), &["--details"]);
+    assert_eq!(again.stdout, ended.stdout);
 }
 
 fn scenario(folder: &Path, url: &str, dataset: &str, more: &str) -> Process {

@@ -1,7 +1,7 @@
 //! Disks that are full, read-only or slow, and a folder that is removed while the run writes into it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use mock::{End, Truth};
 use tempfile::TempDir;

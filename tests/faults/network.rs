@@ -1,7 +1,7 @@
 //! Networks that delay, lose, hold back, cut and fall silent: through a proxy everywhere, and through the kernel's own
 //! emulation in a network namespace where that is to be had.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use mock::Truth;

@@ -244,6 +244,6 @@ fn a_link_that_stays_down_ends_both_sides() {
         .lost
         .clone()
         .unwrap();
-    assert_eq!(lost.not_offered, Some(100 - of_lost as u64));
+    assert_eq!(lost.unknown, Some(100 - of_lost as u64));
     assert_eq!(run.summarize(&facts).unwrap().verdict, Verdict::Invalid);
 }

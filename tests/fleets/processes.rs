@@ -1,8 +1,10 @@
 //! Processes that are started by hand, as any starter would.
 
+use model::exchange::Class;
 use result::finding::{Id, Verdict};
 
-use super::{ENGINE, Fleet, alone, asked, due, measured, records_of};
+use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
+use crate::support::lacking::may_mount;
 use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
 
 fn all(processes: Vec<Process>) -> Vec<Ended> {
@@ -44,6 +46,63 @@ fn four_send_what_one_would_have_sent() {
         let left = std::fs::read_dir(scratch).unwrap();
         let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["files"]);
+    }
+}
+
+/// Users, slots and processes in numbers that do not divide: each process has as large a share of the requests as of the
+/// users, and one that has no user takes part and sends nothing.
+#[test]
+fn users_that_do_not_divide_are_shared_out_with_their_requests() {
+    for (size, load, records) in [
+        (4, "--concurrency 7", &[57_u64, 57, 57, 29][..]),
+        (2, "--concurrency 1 --num-prompts 20", &[20, 0]),
+        (
+            4,
+            "--request-rate inf --max-concurrency 3 --num-prompts 60",
+            &[20, 20, 20, 0],
+        ),
+        (3, "--concurrency 2 --duration 2s", &[]),
+    ] {
+        let fleet = Fleet::against(size, Mock::logging(&ENGINE));
+        // Warm-up requests are fewer than processes.
+        for ended in all(fleet.start(&format!("{load} --warmup-requests 1"))) {
+            ended.with_code(0);
+        }
+        let run = fleet.run();
+        let facts = run.facts().unwrap();
+        let agents = facts.fleet.as_ref().unwrap().agents.clone();
+        let counted: Vec<u64> = agents.iter().map(|agent| agent.records).collect();
+        let together = measured(&run);
+        match records {
+            [] => assert!(
+                counted[0] > 0 && counted[1] > 0 && counted[2] == 0,
+                "{counted:?}"
+            ),
+            records => assert_eq!(counted, records, "{load}"),
+        }
+        assert!(together.iter().all(|exchange| exchange.is_ok()), "{load}");
+        assert!(agents.iter().all(|agent| agent.lost.is_none()), "{load}");
+        // The engine saw all of them, and one warm-up request.
+        let seen = fleet.mock.end().len();
+        let asked = |more| together.len() + more;
+        assert!(
+            (asked(1)..=asked(1 + size as usize)).contains(&seen),
+            "{load}: {seen}"
+        );
+    }
+}
+
+/// A process that is refused while it warms up, against an engine that does not answer, ends, as do the others.
+#[test]
+fn who_is_refused_in_the_warm_up_ends() {
+    let fleet = Fleet::against(2, Mock::start(&["--ttft", "1h"]));
+    let processes = vec![
+        Process::start(&mut fleet.command(0, "--warmup-requests 2")),
+        Process::start(&mut fleet.command(1, "--warmup-requests 2 --num-prompts 300")),
+    ];
+    for ended in all(processes) {
+        let ended = ended.with_code(5);
+        assert!(ended.stderr.contains("rank 1"), "{ended:#?}");
     }
 }
 
@@ -98,7 +157,8 @@ fn who_does_not_fit_is_refused_by_name() {
     };
     assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
     assert!(coordinator.stderr.contains("rank 1"), "{coordinator:#?}");
-    assert!(coordinator.stderr.contains("the plan"), "{coordinator:#?}");
+    let differs = "load.amount.requests is 300, on rank 0 200";
+    assert!(coordinator.stderr.contains(differs), "{coordinator:#?}");
     assert!(
         coordinator.stderr.contains("tokens differ"),
         "{coordinator:#?}"
@@ -115,7 +175,7 @@ fn who_does_not_fit_is_refused_by_name() {
     assert_eq!(runs, [".fleet"]);
 }
 
-/// The part of an agent that is killed counts as not offered, and the verdict says from when.
+/// What became of the part of an agent that is killed is not known, and the verdict says from when.
 #[test]
 fn an_agent_that_is_killed_is_lost() {
     let fleet = Fleet::new(2);
@@ -141,9 +201,19 @@ fn an_agent_that_is_killed_is_lost() {
         .filter(|exchange| exchange.index % 2 == 1)
         .count() as u64;
     assert!(of_lost > 0);
-    assert_eq!(lost.not_offered, Some(100 - of_lost));
+    assert_eq!(lost.unknown, Some(100 - of_lost));
     let summary = run.summarize(&facts).unwrap();
     assert_eq!(summary.verdict, Verdict::Invalid);
+    // Some of them may have reached the engine: nobody says that they were never sent.
+    assert_eq!(summary.requests.failures.get(&Class::NotSent), None);
+    let unknown = &summary.requests.failures[&Class::LostWithAgent];
+    assert_eq!(unknown.count, 100 - of_lost);
+    assert!(
+        summary
+            .findings
+            .iter()
+            .all(|finding| finding.id != Id::NotSent)
+    );
     let found = summary
         .findings
         .iter()
@@ -151,6 +221,73 @@ fn an_agent_that_is_killed_is_lost() {
     assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
     // Those of the other one are all there.
     assert_eq!(exchanges.len() as u64 - of_lost, 100);
+
+    // What lies on its own disk comes in afterwards, by the same clock, and once.
+    let own = fleet.path().join("rank1/runs/.fleet");
+    let own = std::fs::read_dir(own)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let own = own.filter(|path| path.file_name().unwrap() != "files");
+    let own = own.collect::<Vec<_>>().remove(0);
+    let merge = |folder: &std::path::Path, code| {
+        let mut command = runner();
+        command.args(["fleet", "merge"]).args([run.path(), folder]);
+        run_patiently(&mut command).with_code(code)
+    };
+    let whole = merge(run.path(), 3);
+    assert!(whole.stderr.contains("is a whole run"), "{whole:#?}");
+    let first = merge(&own, 0);
+    assert!(first.stderr.contains("further records"), "{first:#?}");
+    let facts = run.facts().unwrap();
+    let agent = facts.fleet.as_ref().unwrap().agents[1].clone();
+    assert!(agent.merged && agent.records >= of_lost, "{agent:?}");
+    // It was killed, so what it sent last is still unknown.
+    assert_eq!(agent.lost.unwrap().unknown, Some(100 - agent.records));
+    let merged = measured(&run);
+    assert_eq!(merged.len() as u64, 100 + agent.records);
+    let numbers: std::collections::BTreeSet<u64> = merged.iter().map(|e| e.index).collect();
+    assert_eq!(numbers.len(), merged.len(), "each is there once");
+    for exchange in &exchanges {
+        assert!(merged.contains(exchange), "{exchange:?}");
+    }
+    let summary = run.summarize(&facts).unwrap();
+    assert_eq!(
+        (summary.verdict, summary.run.damage),
+        (Verdict::Invalid, None)
+    );
+    let again = merge(&own, 3);
+    assert!(again.stderr.contains("already"), "{again:#?}");
+}
+
+/// Whose disk is full exits with a code and says why; the other side hears of it, and neither waits for the other.
+#[test]
+fn a_full_disk_is_told_on_both_sides() {
+    if !may_mount() {
+        return;
+    }
+    for (full, size, other) in [
+        (1, "100k", "agent 1 on "),
+        (0, "140k", "rank 0 takes no more records"),
+    ] {
+        let fleet = Fleet::new(2);
+        let flags = "--num-prompts 1500 --request-rate 300 --random-output-len 40";
+        let mount = format!("mkdir runs && mount -t tmpfs -o size={size} none runs && exec \"$@\"");
+        let processes = (0..2).map(|rank| {
+            let command = fleet.command(rank, flags);
+            match rank == full {
+                true => {
+                    let small = ["unshare", "-m", "sh", "-c", &mount, "sh"];
+                    Process::start(&mut behind(&small, &command))
+                }
+                false => Process::start(&mut { command }),
+            }
+        });
+        let mut ended = all(processes.collect());
+        let full = ended.remove(full as usize).with_code(3);
+        assert!(full.stderr.contains("No space left on device"), "{full:#?}");
+        let ended = ended.remove(0).with_code(5);
+        assert!(ended.stderr.contains(other), "{ended:#?}");
+    }
 }
 
 /// An interrupt of one ends all, as it ends a single run: with what was measured.

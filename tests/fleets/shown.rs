@@ -62,7 +62,9 @@ fn the_page_is_of_the_whole_fleet() {
         let (answered, each) = ended(page, "ok");
         answered > 12.0 && each.iter().all(|answered| *answered > 0.0)
     });
-    assert!(page.label("run").ends_with("-together"));
+    // Rank 0 keeps a folder of its own part until the end; the page names the folder of all.
+    let together = fleet.path().join("rank0/runs").join(page.label("run"));
+    assert!(together.join("agents").is_dir(), "{together:?}");
     assert_eq!(
         (standing(&page, "reporting"), standing(&page, "lost")),
         (3.0, 0.0)

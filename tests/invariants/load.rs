@@ -372,6 +372,92 @@ fn slices_share_the_places() {
     }
 }
 
+/// (13) Slices of loads whose users or slots do not divide by the slices ask exactly what the whole asks, and at the same
+/// instants, where replies take equally long. A slice that has no place takes part and sends nothing.
+#[tokio::test(start_paused = true)]
+async fn slices_of_any_number_ask_what_the_whole_asks() {
+    for (over, warmup, of, idle) in [
+        ("arrival = 'closed'\nconcurrency = 7", 0, 4, 0),
+        ("arrival = 'closed'\nconcurrency = 1", 0, 2, 1),
+        ("arrival = 'closed'\nconcurrency = 3", 2, 4, 1),
+        ("arrival = 'closed'\nconcurrency = 3", 9, 5, 2),
+        ("arrival = 'inf'\nmax-in-flight = 7", 0, 4, 0),
+        ("arrival = 'inf'\nmax-in-flight = 1", 1, 3, 2),
+        (
+            "arrival = 'poisson'\nrate = 40.0\nmax-in-flight = 7",
+            0,
+            4,
+            0,
+        ),
+        ("arrival = 'constant'\nrate = 40.0", 0, 4, 0),
+    ] {
+        let trial = || {
+            let load = format!("[load]\nrequests = 30\nwarmup = {warmup}\nseed = 7\n{over}");
+            Trial::of(&format!("{ALIKE}{load}"))
+        };
+        let whole = trial().run().await;
+        let mut together = Vec::new();
+        let (mut warm, mut nothing) = (0, 0);
+        for index in 0..of {
+            let slice = trial().slice(index, of).run().await;
+            slice.ended.as_ref().unwrap();
+            warm += slice.warmup().count();
+            nothing += usize::from(slice.exchanges.is_empty());
+            together.extend(from_the_start(&slice));
+        }
+        assert_eq!((warm, nothing), (whole.warmup().count(), idle), "{over}");
+        together.sort_unstable();
+        assert_eq!(together, from_the_start(&whole), "{over}");
+    }
+}
+
+/// (13) The same by time, where nobody knows beforehand how much will be sent.
+#[tokio::test(start_paused = true)]
+async fn slices_by_time_ask_as_much_as_the_whole() {
+    for (users, of) in [(7, 4), (1, 3), (5, 5)] {
+        let trial = || {
+            let load = format!(
+                "[load]\narrival = 'closed'\nconcurrency = {users}\nduration = '2s'\nwarmup = 0\n"
+            );
+            Trial::of(&format!("{ALIKE}{load}"))
+        };
+        let whole = trial().run().await;
+        let mut together = Vec::new();
+        for index in 0..of {
+            let slice = trial().slice(index, of).run().await;
+            together.extend(from_the_start(&slice));
+        }
+        together.sort_unstable();
+        assert_eq!(together, from_the_start(&whole), "{users} users");
+    }
+}
+
+/// Requests whose replies take equally long.
+const ALIKE: &str = r#"
+target.model = "mock"
+backend.plugin = "backends/vllm.wasm"
+dataset.plugin = "datasets/random.wasm"
+dataset.config = { like = "vllm", input-len = 40, output-len = 11 }
+"#;
+
+/// The measured requests by number, with when each was due, let go and sent since the measurement began.
+fn from_the_start(ran: &Ran) -> Vec<(u64, Nanos, Option<Nanos>, Option<Nanos>)> {
+    let first = ran.measured().map(|exchange| exchange.due).min();
+    let start = first.unwrap_or_default().since(ran.plan.first_due());
+    let since = |at: Nanos| at.since(start);
+    let each = ran.measured().map(|e| {
+        (
+            e.index,
+            since(e.due),
+            e.granted.map(since),
+            e.sent.map(since),
+        )
+    });
+    let mut each: Vec<_> = each.collect();
+    each.sort_unstable();
+    each
+}
+
 /// (7) The seed decides, and nothing else.
 #[tokio::test(start_paused = true)]
 async fn another_seed_is_another_load() {

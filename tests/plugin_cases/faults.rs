@@ -90,9 +90,11 @@ fn a_backend_that_is_unsteady_is_found_out() {
                 .any(|(found, said)| found == kind && said.contains(words)),
             "{fault}: {failures:#?}"
         );
-        // What is unsteady was not written.
-        let written = project.path("cases/words/events.json").is_file();
-        assert_eq!(written, fault == "trusting", "{fault}");
+        // What a plugin gives that does something wrong is not written.
+        for file in ["events.json", "request.http"] {
+            let path = project.path(&format!("cases/words/{file}"));
+            assert!(!path.exists(), "{fault}: {file}");
+        }
     }
 }
 
@@ -322,6 +324,79 @@ fn a_dataset_that_is_unsteady_is_found_out() {
             "{fault}: {failures:#?}"
         );
     }
+}
+
+/// Most runs draw spare samples, so a case that asks for none must not pass where they break the sessions.
+#[test]
+fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
+    let case = |fault: &str| {
+        let project = Project::of("unsteady-dataset");
+        let config = format!("fault = \"{fault}\"\nturns = 3\n");
+        project.write("cases/some/config.toml", config);
+        project.write("cases/some/case.toml", "seed = 7\n");
+        project
+    };
+    let project = case("spare-later");
+    let told = failures(&project.report(4));
+    assert!(
+        told.iter().any(|(kind, said)| {
+            kind == "breach"
+                && said.contains("after `spare`: sample `2` depends on `1`")
+                && said.contains("`next` must not return the rest")
+        }),
+        "{told:#?}"
+    );
+    project.test(&["--bless"]).with_code(4);
+    assert!(!project.path("cases/some/samples.json").exists());
+    // That of the SDK leaves the rest of the session out.
+    let project = case("spare-default");
+    project.test(&["--bless"]).with_code(0);
+    let shown: Value = serde_json::from_str(&project.read("cases/some/samples.json")).unwrap();
+    assert_eq!(
+        shown["samples"][0]["id"], "1",
+        "the case has no spare sample"
+    );
+    project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
+    project.test(&["--bless"]).with_code(0);
+    let shown: Value = serde_json::from_str(&project.read("cases/some/samples.json")).unwrap();
+    let ids = |key: &str| {
+        let samples = shown[key].as_array().unwrap().iter();
+        samples
+            .map(|sample| sample["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (ids("spare"), ids("samples")),
+        (
+            vec!["1".to_owned(), "4".to_owned()],
+            vec!["7".to_owned(), "8".to_owned(), "9".to_owned()],
+        )
+    );
+}
+
+/// What a run refuses before it sends anything.
+#[test]
+fn a_backend_that_names_a_header_of_the_hosts_for_the_key_is_refused() {
+    for name in ["host", "Content-Length", "te", ""] {
+        let project = Project::of("keyed-backend");
+        let config = format!("scheme = \"header\"\nname = \"{name}\"\n");
+        project.write("cases/some/config.toml", config);
+        project.write("cases/some/sample.json", SAMPLE);
+        project.test(&["--bless"]).with_code(4);
+        assert!(!project.path("cases/some/request.http").exists());
+        let told = failures(&project.report(4));
+        assert!(
+            told[0]
+                .1
+                .contains(&format!("it names `{name}` as the header of the key")),
+            "{told:#?}"
+        );
+    }
+    let project = Project::of("keyed-backend");
+    let config = "scheme = \"header\"\nname = \"x-api-key\"\n";
+    project.write("cases/some/config.toml", config);
+    project.write("cases/some/sample.json", SAMPLE);
+    project.test(&["--bless"]).with_code(0);
 }
 
 #[test]

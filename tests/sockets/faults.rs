@@ -4,7 +4,7 @@
 use model::exchange::{Class, Outcome};
 use tempfile::TempDir;
 
-use crate::endings::{class, exchanges, line};
+use crate::endings::{class, exchanges, line, report_with};
 use crate::faults::check::{How, check};
 use crate::support::authority::Authority;
 use crate::support::process::{Mock, run, runner};
@@ -111,11 +111,8 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
                 "{kind}"
             );
         }
-        assert!(
-            ended.stdout.contains("(retry-after: 7)"),
-            "{kind}: {}",
-            ended.stdout
-        );
+        let whole = report_with(folder.path(), &["--details"]).stdout;
+        assert!(whole.contains("(retry-after: 7)"), "{kind}: {whole}");
         let answered = format!(
             "{:<40} {}\n",
             "Successful requests:",

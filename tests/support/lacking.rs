@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 #[path = "../../host/xtask/src/left_out.rs"]
 mod list;
 
-use list::Lack;
+pub use list::Lack;
 
 macro_rules! lacks {
     ($($name:ident: $key:literal, $what:literal, $remedy:literal;)*) => {
@@ -25,8 +25,11 @@ lacks! {
     IP: "ip", "ip", "apt-get install iproute2";
     TERMINAL: "terminal", "util-linux's script", "apt-get install bsdutils";
     C_COMPILER: "cc", "cc", "apt-get install build-essential";
+    PYTHON_ITSELF: "python3", "python3", "apt-get install python3";
     CURL: "curl", "curl", "apt-get install curl";
     PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask examples";
+    JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask examples";
+    CLANG: "clang", "clang for WebAssembly", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32";
     MOUNTS: "mounts", "the right to mount", "run the tests as root";
     NETWORKS: "networks", "the right to make networks, or sch_netem in the kernel", "run the tests as root";
     CLOCKS: "clocks", "the right to make time namespaces", "run the tests as root, on Linux 5.6 or newer";

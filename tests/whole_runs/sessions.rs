@@ -259,6 +259,38 @@ async fn a_plan_of_sessions_can_be_cut() {
     assert_eq!(seen, whole);
 }
 
+/// Five users have one session at a time each: four processes together are the five, whoever has two of them.
+#[tokio::test(start_paused = true)]
+async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
+    for (concurrency, of) in [(5, 4), (1, 2), (3, 4)] {
+        let file = file(11);
+        let load = format!("arrival = 'closed'\nconcurrency = {concurrency}\nsessions = 11");
+        let asked = async |slice: Option<u32>| {
+            let raw = Raw::engine(answer);
+            let mut trial = trial(&file, &load);
+            if let Some(index) = slice {
+                trial = trial.slice(index, of);
+            }
+            let ran = trial.against_raw(&raw).run().await;
+            ran.ended.as_ref().unwrap();
+            let start = ran.measured().map(|e| e.due).min().unwrap_or_default();
+            let sent = ran
+                .measured()
+                .map(|e| (e.index, e.sent.map(|at| at.since(start))));
+            sent.collect::<Vec<_>>()
+        };
+        let mut whole = asked(None).await;
+        let mut together = Vec::new();
+        for index in 0..of {
+            together.extend(asked(Some(index)).await);
+        }
+        whole.sort_unstable();
+        together.sort_unstable();
+        assert_eq!(together, whole, "{concurrency} users");
+        assert_eq!(whole.len(), 33);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_system_prompt_stands_before_that_of_the_dataset() {
     let file = file(1);

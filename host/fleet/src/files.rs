@@ -2,13 +2,16 @@
 //!
 //! An agent keeps them in a folder, each under its SHA-256, so a file is fetched once for all runs. A file that comes
 //! goes to a part of its own; when it is complete its digest is verified, and it gets its name in one step. A part
-//! stays when a link breaks, and the rest of the file follows from there. The folder has a bound: before files come, those
+//! stays when a link breaks, and the rest of the file follows from there. The folder and all in it are their owner's alone,
+//! because rank 0 may have kept them from others. The folder has a bound: before files come, those
 //! of earlier runs make room, the oldest first. This module owns the folder and reading pieces from files; the order of
 //! questions and pieces is for `link`.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use model::private;
 
 use crate::records::{RecordsError, seal};
 use crate::wire::{BODY, FileEntry};
@@ -116,7 +119,7 @@ impl Store {
     /// # Errors
     /// If the folder cannot be made.
     pub fn open(folder: &Path, most: u64, owner: u64) -> Result<Self, FileError> {
-        fs::create_dir_all(folder).map_err(system(folder))?;
+        private::folder(folder).map_err(system(folder))?;
         Ok(Store {
             folder: folder.to_owned(),
             most,
@@ -168,7 +171,7 @@ impl Store {
         for entry in once {
             let path = self.path(&entry.digest);
             // One that was damaged on the disk is fetched again.
-            let whole = path.is_file()
+            let whole = private::close(&path).is_ok()
                 && seal(&path)
                     .is_ok_and(|(length, digest)| length == entry.bytes && digest == entry.digest);
             if !whole {
@@ -202,8 +205,13 @@ impl Store {
             if held.saturating_add(bytes) <= self.most {
                 break;
             }
-            fs::remove_file(&path).map_err(system(&path))?;
-            held -= length;
+            match fs::remove_file(&path) {
+                // Another process that shares the folder made room too.
+                Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                    return Err(system(&path)(cause));
+                }
+                _ => held -= length,
+            }
         }
         Ok(())
     }
@@ -230,9 +238,8 @@ impl Store {
                 expected,
             });
         }
-        let mut file = OpenOptions::new()
+        let mut file = private::options()
             .create(true)
-            .write(true)
             .truncate(false)
             .open(&part)
             .map_err(system(&part))?;
@@ -254,7 +261,7 @@ impl Store {
     pub fn complete(&self, entry: &FileEntry) -> Result<(), FileError> {
         let part = self.part(&entry.digest);
         if entry.bytes == 0 {
-            File::create(&part).map_err(system(&part))?;
+            private::create(&part).map_err(system(&part))?;
         }
         let found = match seal(&part) {
             Ok((_, found)) => found,
@@ -386,6 +393,28 @@ mod tests {
             error.contains("12 bytes") && error.contains("may hold 10"),
             "{error}"
         );
+    }
+
+    /// What rank 0 may have kept from others is the user's alone here too, also where an earlier run left it open.
+    #[test]
+    fn what_is_kept_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let bench = Bench::new();
+        let store = bench.store(100);
+        assert_eq!(mode(&bench.folder.path().join("store")), 0o700);
+        let (_, secret) = bench.file("secret", b"prompts");
+        assert!(!store.add(&secret, 0, b"prom").unwrap());
+        assert_eq!(mode(&store.part(&secret.digest)), 0o600);
+        assert!(store.add(&secret, 4, b"pts").unwrap());
+        let kept = store.path(&secret.digest);
+        assert_eq!(mode(&kept), 0o600);
+        fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(!lacks(&store, &secret));
+        assert_eq!(mode(&kept), 0o600);
+        let (_, empty) = bench.file("empty", b"");
+        store.complete(&empty).unwrap();
+        assert_eq!(mode(&store.path(&empty.digest)), 0o600);
     }
 
     #[test]

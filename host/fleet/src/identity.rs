@@ -1,10 +1,11 @@
-//! Who may speak: TLS 1.3 in which each side proves that it has the run's token.
+//! Who may speak, and as what: TLS 1.3 in which each side proves its role in the run.
 //!
-//! Both sides derive the same Ed25519 key from the token, present its public half as a raw public key (RFC 7250), and
-//! sign the handshake with it. Each verifies that the other's key is exactly its own. So there is no certificate and no
-//! authority, nothing that names a host, and nothing secret is sent. A peer without the token gets no byte of the
-//! protocol, and neither does one that speaks another protocol. This module owns the two configurations and the words
-//! for what goes wrong; connections are for `link`.
+//! The coordinator has one Ed25519 key and all agents another; both follow from the run's token. Each side presents the
+//! public half of its own as a raw public key (RFC 7250), signs the handshake with it, and verifies that the other's is
+//! exactly that of the other role. So a process that has the agents' token alone can join the coordinator and is taken
+//! for it by nobody. There is no certificate and no authority, nothing that names a host, and nothing secret is sent. A
+//! peer without a token gets no byte of the protocol, and neither does one that speaks another protocol. This module
+//! owns the two configurations and the words for what goes wrong; connections are for `link`.
 
 use std::io;
 use std::sync::Arc;
@@ -23,72 +24,82 @@ use rustls::{
     Error, ServerConfig, SignatureScheme,
 };
 
-use crate::token::Token;
+use crate::token::{Token, public};
 
 /// What stands before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
 const PKCS8: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
+/// What stands before the 32 bytes of a public Ed25519 key in its SubjectPublicKeyInfo (RFC 8410, section 4).
+const SPKI: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
 /// The protocol's name in the handshake (ALPN), so that no server of HTTP is taken for a coordinator.
 const PROTOCOL: &[u8] = b"runner-fleet";
 
 /// What people read where the other side has another token.
-pub const TOKENS_DIFFER: &str =
-    "tokens differ: give every process of the run the same RUNNER_FLEET_TOKEN";
+pub const TOKENS_DIFFER: &str = "tokens differ: give every process of the run the same RUNNER_FLEET_TOKEN, or rank 0 that one and the others what `runner fleet token` prints for it";
 
-/// The configurations of TLS for both sides of a run.
-#[derive(Clone, Debug)]
-pub struct Identity {
-    /// The coordinator's.
-    pub server: Arc<ServerConfig>,
-    /// The agents'.
-    pub client: Arc<ClientConfig>,
+/// The coordinator's configuration of TLS; nothing for an agents' token, which cannot coordinate.
+///
+/// # Errors
+/// If the cryptography library refuses the key, which it has no reason to.
+pub fn server(token: &Token) -> Result<Option<Arc<ServerConfig>>, Error> {
+    let Some(seed) = token.coordinator_seed() else {
+        return Ok(None);
+    };
+    let (provider, own) = (Arc::new(ring::default_provider()), own(&seed)?);
+    let agents = only(&public(&token.agents_seed()), &provider);
+    let mut server = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_client_cert_verifier(agents as Arc<dyn ClientCertVerifier>)
+        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own)));
+    server.alpn_protocols = vec![PROTOCOL.to_vec()];
+    // Every connection proves its role anew.
+    server.send_tls13_tickets = 0;
+    Ok(Some(Arc::new(server)))
 }
 
-impl Identity {
-    /// That of a run's token.
-    ///
-    /// # Errors
-    /// If the cryptography library refuses the key, which it has no reason to.
-    pub fn of(token: &Token) -> Result<Self, Error> {
-        let provider = Arc::new(ring::default_provider());
-        let mut key = PKCS8.to_vec();
-        key.extend(token.seed());
-        let key = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key))?;
-        let public = key
-            .public_key()
-            .ok_or_else(|| Error::General("the key has no public half".to_owned()))?;
-        let public = public.as_ref().to_vec();
-        let own = Arc::new(CertifiedKey::new(
-            vec![CertificateDer::from(public.clone())],
-            key,
-        ));
-        let same = Arc::new(SameKey {
-            public,
-            provider: Arc::clone(&provider),
-        });
-        let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .with_client_cert_verifier(Arc::clone(&same) as Arc<dyn ClientCertVerifier>)
-            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(
-                Arc::clone(&own),
-            )));
-        server.alpn_protocols = vec![PROTOCOL.to_vec()];
-        // Every connection proves the token anew.
-        server.send_tls13_tickets = 0;
-        let mut client = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .dangerous()
-            .with_custom_certificate_verifier(same)
-            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(own)));
-        client.alpn_protocols = vec![PROTOCOL.to_vec()];
-        client.enable_sni = false;
-        client.resumption = rustls::client::Resumption::disabled();
-        Ok(Identity {
-            server: Arc::new(server),
-            client: Arc::new(client),
-        })
-    }
+/// The agents' configuration of TLS.
+///
+/// # Errors
+/// If the cryptography library refuses the key, which it has no reason to.
+pub fn client(token: &Token) -> Result<Arc<ClientConfig>, Error> {
+    let (provider, own) = (
+        Arc::new(ring::default_provider()),
+        own(&token.agents_seed())?,
+    );
+    let coordinator = only(&token.coordinator_public(), &provider);
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(coordinator)
+        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(own)));
+    client.alpn_protocols = vec![PROTOCOL.to_vec()];
+    client.enable_sni = false;
+    client.resumption = rustls::client::Resumption::disabled();
+    Ok(Arc::new(client))
+}
+
+/// A key of a role as TLS presents it.
+fn own(seed: &[u8; 32]) -> Result<Arc<CertifiedKey>, Error> {
+    let key = [&PKCS8[..], seed].concat();
+    let key = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key))?;
+    let presented = CertificateDer::from(key_info(&public(seed)));
+    Ok(Arc::new(CertifiedKey::new(vec![presented], key)))
+}
+
+/// What takes this key and no other.
+fn only(public: &[u8; 32], provider: &Arc<CryptoProvider>) -> Arc<OneKey> {
+    Arc::new(OneKey {
+        public: key_info(public),
+        provider: Arc::clone(provider),
+    })
+}
+
+/// A public key as TLS sends it.
+fn key_info(public: &[u8; 32]) -> Vec<u8> {
+    [&SPKI[..], public].concat()
 }
 
 /// The name that rustls wants of a server; nothing looks at it.
@@ -111,12 +122,12 @@ pub(crate) fn meaning(error: &io::Error) -> Option<&'static str> {
 
 /// Accepts one public key, and handshakes that its private half has signed.
 #[derive(Debug)]
-struct SameKey {
+struct OneKey {
     public: Vec<u8>,
     provider: Arc<CryptoProvider>,
 }
 
-impl SameKey {
+impl OneKey {
     fn check(&self, presented: &CertificateDer<'_>) -> Result<(), Error> {
         // Public keys are no secret, so the time that a comparison takes says nothing.
         match presented.as_ref() == self.public {
@@ -146,7 +157,7 @@ fn old_version() -> Result<HandshakeSignatureValid, Error> {
     Err(Error::General("TLS 1.3 only".to_owned()))
 }
 
-impl ServerCertVerifier for SameKey {
+impl ServerCertVerifier for OneKey {
     fn verify_server_cert(
         &self,
         presented: &CertificateDer<'_>,
@@ -186,7 +197,7 @@ impl ServerCertVerifier for SameKey {
     }
 }
 
-impl ClientCertVerifier for SameKey {
+impl ClientCertVerifier for OneKey {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -27,6 +27,7 @@ mod board;
 mod coordinator;
 mod driver;
 mod hub;
+mod lobby;
 mod peer;
 mod stream;
 #[cfg(test)]
@@ -40,9 +41,8 @@ pub use coordinator::{
     BindError, Coordinator, Ending, Gathered, Listen, Member, Offer, Offered, Outcome, Refusal,
     Running, Stopper,
 };
+pub use lobby::HANDSHAKES;
 
-/// How many connections may be in their handshake at the same time.
-pub const HANDSHAKES: usize = 64;
 /// How many messages may wait for one peer.
 pub const WAITING: usize = 256;
 
@@ -51,6 +51,8 @@ pub const WAITING: usize = 256;
 pub struct Timing {
     /// A handshake, up to the greeting.
     pub handshake: Duration,
+    /// A connection's first byte, which an agent sends at once.
+    pub first_byte: Duration,
     /// Between questions about a clock, which are also the signs of life.
     pub ping: Duration,
     /// Between the first questions, which make the estimate good.
@@ -72,6 +74,7 @@ impl Default for Timing {
     fn default() -> Self {
         Timing {
             handshake: Duration::from_secs(10),
+            first_byte: Duration::from_secs(3),
             ping: Duration::from_secs(1),
             first_pings: Duration::from_millis(20),
             first: 16,

@@ -200,6 +200,21 @@ impl Incoming {
         self.length
     }
 
+    /// Begins anew: the agent was started again, and what it sent before is no part of the run.
+    ///
+    /// # Errors
+    /// If the file cannot be removed.
+    pub fn forget(&mut self) -> Result<(), RecordsError> {
+        if self.file.take().is_some() {
+            std::fs::remove_file(&self.path).map_err(|cause| RecordsError::File {
+                path: self.path.clone(),
+                cause,
+            })?;
+        }
+        (self.length, self.digest) = (0, Sha256::new());
+        Ok(())
+    }
+
     /// Takes bytes at their place, and says how many there are now. What is there already is passed over, because a
     /// connection that broke may have brought it.
     ///
@@ -342,6 +357,19 @@ mod tests {
         // Nothing that is there is overwritten.
         let error = Incoming::new(&path, 10).take(0, b"x").unwrap_err();
         assert!(matches!(error, RecordsError::File { .. }), "{error}");
+    }
+
+    #[test]
+    fn what_was_forgotten_comes_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("copy");
+        let mut incoming = Incoming::new(&path, 10);
+        incoming.take(0, b"first").unwrap();
+        incoming.forget().unwrap();
+        assert_eq!((incoming.length(), path.exists()), (0, false));
+        assert!(incoming.check(0, NOTHING).is_ok());
+        incoming.take(0, b"second").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
     }
 
     #[test]

@@ -32,13 +32,18 @@ pub type Conn = u64;
 
 /// How many strangers are named among the reasons.
 const MOST_STRANGERS: usize = 8;
+/// How many reasons beyond one for each process are kept: whoever has a token can give as many as there are numbers.
+const MORE_REASONS: usize = 64;
+/// How long, after the start, an agent may answer for its clock alone, with neither figures, records nor an ending, before
+/// it is lost. The digest of its records may take minutes on a slow disk.
+const QUIET: Nanos = Nanos(600_000_000_000);
 /// How many interrupts of agents are passed on.
 const MOST_INTERRUPTS: u32 = 2;
 
 /// What the coordinator expects.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The program's version, which all must have.
+    /// The program's version, which all must have: its number, and where it is known its platform and its digest.
     pub version: String,
     /// How many processes there are.
     pub size: u32,
@@ -73,6 +78,8 @@ pub enum Input {
     Finished(Conn, Finished),
     /// What an agent sent cannot be used, and sending it again would not help.
     Failed(Conn, String),
+    /// Records of an agent have come.
+    Records(Conn),
     /// A connection is gone.
     Broken(Conn, String),
     /// Something was turned away before it could greet.
@@ -90,6 +97,8 @@ pub enum Input {
 pub enum Action {
     /// Welcome an agent: its connection, its rank.
     Welcome(Conn, u32),
+    /// Forget the records of an agent that was started again.
+    Forget(u32),
     /// Send a message.
     Send(Conn, Message),
     /// Send what was sent so far, and close.
@@ -132,11 +141,37 @@ pub struct Seat {
     instance: Option<u64>,
     conn: Option<Conn>,
     heard: Nanos,
+    /// When it last said something of its own: an answer about its clock is none.
+    told: Nanos,
     broken: Option<(Nanos, String)>,
     turned_away: bool,
     plan: Option<String>,
     start: Option<Message>,
     interrupts: u32,
+}
+
+impl Seat {
+    /// Of a process that has not come.
+    fn empty(who: Who, now: Nanos) -> Self {
+        Seat {
+            who,
+            step: Step::Absent,
+            facts: None,
+            clock: Course::default(),
+            at_start: None,
+            ending: None,
+            lost: None,
+            instance: None,
+            conn: None,
+            heard: now,
+            told: now,
+            broken: None,
+            turned_away: false,
+            plan: None,
+            start: None,
+            interrupts: 0,
+        }
+    }
 }
 
 /// The coordinator's side.
@@ -156,28 +191,21 @@ pub struct Rendezvous {
     interrupt: Option<Interrupt>,
 }
 
+/// Whether two processes run the same program. A version is a number, then the platform for which it was built, then the
+/// build's digest: builds for several platforms are never alike, so there the number decides.
+fn is_same_build(one: &str, other: &str) -> bool {
+    let mut parts = one.split(' ').zip(other.split(' '));
+    let is_same = |parts: Option<(&str, &str)>| parts.is_none_or(|(one, other)| one == other);
+    let same_number = is_same(parts.next());
+    same_number && (!is_same(parts.next()) || is_same(parts.next()))
+}
+
 impl Rendezvous {
     /// One that begins to wait now.
     pub fn new(rules: Rules, now: Nanos) -> Self {
-        let seat = |rank| Seat {
-            who: Who {
-                rank,
-                host: rules.hosts.get(rank as usize).cloned(),
-            },
-            step: Step::Absent,
-            facts: None,
-            clock: Course::default(),
-            at_start: None,
-            ending: None,
-            lost: None,
-            instance: None,
-            conn: None,
-            heard: now,
-            broken: None,
-            turned_away: false,
-            plan: None,
-            start: None,
-            interrupts: 0,
+        let seat = |rank| {
+            let host = rules.hosts.get(rank as usize).cloned();
+            Seat::empty(Who { rank, host }, now)
         };
         Rendezvous {
             seats: (0..rules.size).map(seat).collect(),
@@ -199,21 +227,37 @@ impl Rendezvous {
         &self.seats
     }
 
+    /// The connection of a process, if it has one.
+    pub fn conn(&self, rank: u32) -> Option<Conn> {
+        self.seats[rank as usize].conn
+    }
+
     /// Takes an input at its instant, and says what is to be done.
     pub fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
         // These come all the time, and decide nothing but the last thing that is waited for.
         let frequent = matches!(
             input,
-            Input::Clock(..) | Input::Message(_, Message::Live { .. }) | Input::Stranger(..)
+            Input::Clock(..)
+                | Input::Records(_)
+                | Input::Message(_, Message::Live { .. })
+                | Input::Stranger(..)
         );
         match input {
             Input::Hello(conn, hello) => self.hello(now, conn, hello, &mut actions),
             Input::Message(conn, message) => self.message(now, conn, message, &mut actions),
             Input::Clock(conn, exchange) => self.clock(now, conn, exchange, &mut actions),
             Input::Finished(conn, finished) => self.finished(now, conn, finished, &mut actions),
+            Input::Records(conn) => {
+                if let Some(&rank) = self.by_conn.get(&conn) {
+                    let seat = self.seat(rank);
+                    (seat.heard, seat.told) = (now, now);
+                }
+            }
             Input::Failed(conn, why) => {
                 if let Some(rank) = self.by_conn.remove(&conn) {
+                    let reasons = vec![format!("rank 0 takes no more records: {why}")];
+                    actions.push(Action::Send(conn, Message::Refused { reasons }));
                     actions.push(Action::Close(conn));
                     self.seat(rank).conn = None;
                     match self.phase {
@@ -260,7 +304,13 @@ impl Rendezvous {
     fn refuse_rank(&mut self, now: Nanos, rank: u32, reason: Reason) {
         self.news = now;
         self.seat(rank).turned_away = true;
-        if !self.reasons.contains(&reason) {
+        self.note(reason);
+    }
+
+    /// Notes a reason, if it is new and there are not too many.
+    fn note(&mut self, reason: Reason) {
+        let most = self.rules.size as usize + MORE_REASONS;
+        if self.reasons.len() < most && !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
     }
@@ -281,7 +331,7 @@ impl Rendezvous {
                 theirs: hello.protocol,
                 ours: ours.0,
             })
-        } else if hello.version != *ours.1 {
+        } else if !is_same_build(&hello.version, ours.1) {
             Some(Reason::Version {
                 who,
                 theirs: hello.version.clone(),
@@ -295,7 +345,9 @@ impl Rendezvous {
             })
         } else {
             let seat = &self.seats[hello.rank as usize];
-            let other = seat.instance.is_some_and(|known| known != hello.instance);
+            // A process whose connection is gone before the start may have been started again.
+            let is_left = self.phase == Phase::Gathering && seat.conn.is_none();
+            let other = seat.instance.is_some_and(|known| known != hello.instance) && !is_left;
             other.then(|| Reason::Duplicate {
                 first: seat.who.clone(),
                 second: hello.host.clone(),
@@ -309,7 +361,7 @@ impl Rendezvous {
                     true => self.refuse_rank(now, hello.rank, reason),
                     false => {
                         self.news = now;
-                        self.reasons.push(reason);
+                        self.note(reason);
                     }
                 }
             }
@@ -333,11 +385,17 @@ impl Rendezvous {
                 seat.who
             )]);
         }
+        if seat.instance.is_some_and(|known| known != hello.instance) {
+            // Nothing that the first one said is the second's.
+            let who = seat.who.clone();
+            *seat = Seat::empty(who, now);
+            actions.push(Action::Forget(hello.rank));
+        }
         let old = seat.conn.replace(conn);
         seat.instance = Some(hello.instance);
         seat.who.host = Some(hello.host);
         seat.broken = None;
-        seat.heard = now;
+        (seat.heard, seat.told) = (now, now);
         seat.step = seat.step.max(Step::Welcomed);
         actions.push(Action::Welcome(conn, hello.rank));
         actions.extend(seat.start.clone().map(|start| Action::Send(conn, start)));
@@ -359,7 +417,7 @@ impl Rendezvous {
         };
         let gathering = self.phase == Phase::Gathering;
         let seat = &mut self.seats[rank as usize];
-        seat.heard = now;
+        (seat.heard, seat.told) = (now, now);
         match message {
             Message::Prepared { plan, facts } if seat.step >= Step::Welcomed => {
                 // It may be said again by an agent that connects again.
@@ -452,6 +510,8 @@ impl Rendezvous {
                 bound: estimate.bound,
             };
             seat.at_start = Some(estimate);
+            // Between the start and its instant nothing is to be told.
+            seat.told = now.max(at);
             seat.start = Some(start.clone());
             actions.extend(seat.conn.map(|conn| Action::Send(conn, start)));
         }

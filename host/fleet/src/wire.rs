@@ -49,7 +49,7 @@ pub enum Message {
     Prepared {
         /// The plan's digest, which must be that of rank 0.
         plan: String,
-        /// What the coordinator records of this machine.
+        /// What the coordinator records of this machine. Under `plan`, the plan's parts by name, for messages.
         facts: Value,
     },
     /// Coordinator: what does your clock show?

@@ -2,7 +2,7 @@
 //!
 //! **A trial's name is what it runs.** Its id is a digest of the command line, the variables, the backend and the keys
 //! laid over scenarios; neither names of engines and models nor ports are in it. So a lab file can be changed, and only
-//! what changed runs again; two combinations that run the same are one trial. Secrets are in it as references.
+//! what changed runs again; two combinations that run the same are one trial. Secrets have no part in it.
 
 use std::collections::BTreeMap;
 
@@ -57,6 +57,8 @@ pub struct Trial {
     pub backend: (Option<String>, Value),
     /// Keys that are laid over every scenario.
     pub set: Value,
+    /// The placeholders that are the same for all words: the engine's and the model's.
+    pub placeholders: BTreeMap<String, String>,
 }
 
 /// A digest of several texts, as hexadecimal.
@@ -127,6 +129,10 @@ impl Lab {
             template::finished(text, |name| placeholder(engine, with, name))
         });
         let config = Value::Object(engine.config.to_json());
+        let of_model =
+            (with.values.iter()).map(|(name, value)| (format!("model.{name}"), value.clone()));
+        let of_engine = ("engine".to_owned(), engine.name.clone());
+        let placeholders = of_model.chain([of_engine]).collect();
         let identity = json!({
             "launch": launch,
             "running": engine.launch.is_none().then_some(&engine.base_url),
@@ -137,9 +143,13 @@ impl Lab {
             "model": with.served_name(),
             "set": set,
         });
-        let id = digest([identity.to_string().as_str()]);
+        // A trial is the same one whatever its secrets are, and a page that is drawn without them knows it.
+        let id = match &self.hidden {
+            Some(hidden) => hidden.made(place, model, choice.clone(), Vec::new()).id,
+            None => TrialId(digest([identity.to_string().as_str()])[..12].to_owned()),
+        };
         Trial {
-            id: TrialId(id[..12].to_owned()),
+            id,
             engine: place,
             model,
             choice,
@@ -148,6 +158,7 @@ impl Lab {
             env,
             backend: (engine.backend.clone(), config),
             set,
+            placeholders,
         }
     }
 
@@ -207,7 +218,7 @@ impl Lab {
     /// How a trial is called in tables: the engine where there are several, and how it differs from the engine's
     /// baseline.
     pub fn label(&self, trial: &Trial) -> String {
-        let engine = &self.engines[trial.engine];
+        let engine = &self.shown().engines[trial.engine];
         let mut parts = Vec::new();
         let baseline = normal(engine, &rows(engine));
         for ((dimension, row), usual) in engine.dimensions.iter().zip(&trial.choice).zip(&baseline)
@@ -230,7 +241,7 @@ impl Lab {
 
     /// The value that a dimension has in a trial, in words; nothing if it is not there.
     pub fn value_in(&self, trial: &Trial, dimension: usize) -> Option<String> {
-        let of = &self.engines[trial.engine].dimensions[dimension];
+        let of = &self.shown().engines[trial.engine].dimensions[dimension];
         let first = &of.options[0].name;
         trial.settings.iter().find(|(name, _)| name == first)?;
         let row = &of.rows[trial.choice[dimension]];

@@ -75,9 +75,25 @@ pub struct Lab {
     pub models: Vec<Model>,
     /// The engines; at least one.
     pub engines: Vec<Engine>,
+    /// Secrets that the file holds itself.
+    pub secrets: Vec<String>,
+    /// The file's text without them.
+    pub(crate) kept: String,
+    /// The same lab without them, if there are any.
+    pub(crate) hidden: Option<Box<Lab>>,
 }
 
 impl Lab {
+    /// The file's text without its secrets and comments: a lab file too, whose trials have the same ids.
+    pub fn kept(&self) -> &str {
+        &self.kept
+    }
+
+    /// The lab as it may be shown: the same trials, with marks in the places of secrets.
+    pub fn shown(&self) -> &Lab {
+        self.hidden.as_deref().unwrap_or(self)
+    }
+
     /// Keys that are laid over the scenario of that file's name, such as `sharegpt`, after those for all. They are a
     /// part of what the scenario consists of, so they belong into its digest.
     pub fn set_for(&self, scenario: &str) -> Option<Value> {

@@ -282,6 +282,24 @@ impl Event {
     }
 }
 
+/// A journal's text. What is no text can only be its last line, cut within a character: the line is torn.
+///
+/// # Errors
+/// Another line that is no text, by its number.
+pub fn text_of(bytes: &[u8]) -> Result<String, String> {
+    let ends = |byte: &u8| *byte == b'\n';
+    let last = bytes.iter().rposition(ends).map_or(0, |end| end + 1);
+    let (lines, last) = bytes.split_at(last);
+    let lines = std::str::from_utf8(lines).map_err(|error| {
+        let before = &lines[..error.valid_up_to()];
+        format!(
+            "line {} is not text",
+            before.iter().filter(|byte| ends(byte)).count() + 1
+        )
+    })?;
+    Ok(format!("{lines}{}", String::from_utf8_lossy(last)))
+}
+
 impl Journal {
     /// Reads a journal. A last line that is not whole was being written when the program or the machine stopped: it is
     /// left out with a note, and what it was about is done again.

@@ -22,6 +22,7 @@ pub mod expand;
 pub mod expr;
 pub mod file;
 pub mod findings;
+mod hidden;
 pub mod journal;
 pub mod judge;
 pub mod keys;

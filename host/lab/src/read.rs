@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::expand;
 use crate::file::{Budget, Halving, Lab, Model, Page, Strategy};
+use crate::hidden;
 use crate::objective::{Constraint, Measure, Objective};
 use crate::value::shown;
 use model::duration::Span;
@@ -24,6 +25,27 @@ impl Lab {
     /// # Errors Everything that is wrong within it: syntax, keys, types, values, names that do not exist, and trials
     /// that cannot be.
     pub fn parse(name: &str, text: &str) -> Result<Lab, ScenarioError> {
+        let mut lab = Lab::parse_alone(name, text)?;
+        let Some(hidden) = hidden::hide(text) else {
+            return Ok(lab);
+        };
+        if hidden.is_changed {
+            let shown = Lab::parse_alone(name, &hidden.text).map_err(|error| {
+                let words = format!(
+                    "{name}: the secrets that it holds cannot be taken out of it; write them as \"${{NAME}}\", and set the variables"
+                );
+                let mut problems = vec![Problem::new(words)];
+                problems.extend(error.problems().iter().cloned());
+                ScenarioError::new(problems)
+            })?;
+            lab.hidden = Some(Box::new(shown));
+        }
+        lab.secrets = hidden.secrets;
+        lab.kept = hidden.text;
+        Ok(lab)
+    }
+
+    fn parse_alone(name: &str, text: &str) -> Result<Lab, ScenarioError> {
         let (lab, mut problems) = parse_table(name, text, &[], |t, _| lab(t));
         let Some(Some(lab)) = lab else {
             if problems.is_empty() {
@@ -170,6 +192,9 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
         per_hour,
         models,
         engines,
+        secrets: Vec::new(),
+        kept: String::new(),
+        hidden: None,
     })
 }
 

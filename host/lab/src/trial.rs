@@ -14,6 +14,23 @@ impl Trial {
         Some(self.launch.as_ref()?.iter().map(finish).collect())
     }
 
+    /// The command that prints the engine's version, with its placeholders filled in; none if the file names none.
+    pub fn version_command(&self, engine: &Engine) -> Option<Vec<String>> {
+        let finish = |word: &String| {
+            template::finished(word, |name| {
+                address(engine, name).or_else(|| self.placeholders.get(name).cloned())
+            })
+        };
+        Some(
+            engine
+                .version_command
+                .as_ref()?
+                .iter()
+                .map(finish)
+                .collect(),
+        )
+    }
+
     /// The variables as the engine gets them; `ours` has the values of our environment.
     ///
     /// # Errors

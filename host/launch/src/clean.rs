@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
 use crate::end::Prey;
 use crate::marker::Marker;
 use crate::process::Table;
 use crate::stop::{Needed, Seen};
 
-/// No engine of a marker is waited for longer than this to end by itself.
-const LONGEST_PATIENCE_S: f64 = 300.0;
+/// No engine of a marker is waited for longer than this to end by itself: nobody needs it any more.
+const LONGEST_PATIENCE_S: f64 = 60.0;
 
 /// An engine that has a marker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,16 +98,21 @@ impl std::fmt::Display for Leftover {
 }
 
 /// Ends the engines of this folder's markers whose runners have ended, and says what became of each. An engine whose
-/// runner lives is left alone.
+/// runner lives is left alone. All are ended at once, so many take no longer than one.
 ///
 /// # Errors
-/// If the folder cannot be read. One that does not exist holds no markers.
+/// If the folder cannot be read, or if another user could have put markers there: then nothing is ended. One that does
+/// not exist holds no markers.
 pub async fn clean_up(markers: &Path) -> io::Result<Vec<Leftover>> {
-    let table = Table::default();
-    let mut found = Vec::new();
+    let mut ended = JoinSet::new();
     for path in Marker::all(markers)? {
-        found.push(one(&table, path).await);
+        ended.spawn(async move { one(&Table::default(), path).await });
     }
+    let mut found = Vec::new();
+    while let Some(one) = ended.join_next().await {
+        found.push(one.map_err(io::Error::other)?);
+    }
+    found.sort_by(|a, b| a.marker.cmp(&b.marker));
     Ok(found)
 }
 

@@ -7,10 +7,18 @@ use std::process::{Command, Stdio};
 
 use crate::spec::Value;
 
-/// A program with its arguments, in a process group of its own, without input, and with this environment beside ours.
+/// Whether a variable of ours is for this program alone: its settings, and the keys that it asks servers with. An engine
+/// gets it only where its own environment names it. `HF_TOKEN` is none of them, because engines download models.
+pub fn is_withheld(name: &str) -> bool {
+    name.starts_with("RUNNER_") || name.ends_with("_API_KEY") || name == "API_KEY"
+}
+
+/// A program with its arguments, in a process group of its own, without input, and with this environment beside ours
+/// without what is withheld and `withheld`.
 pub(crate) fn command(
     words: &[String],
     environment: &[(String, Value)],
+    withheld: &[String],
     directory: Option<&Path>,
 ) -> Option<Command> {
     let (program, arguments) = words.split_first()?;
@@ -19,6 +27,12 @@ pub(crate) fn command(
         .args(arguments)
         .stdin(Stdio::null())
         .process_group(0);
+    for (name, _) in std::env::vars_os() {
+        let is_named = |name: &str| is_withheld(name) || withheld.iter().any(|own| own == name);
+        if name.to_str().is_some_and(is_named) {
+            command.env_remove(name);
+        }
+    }
     for (name, value) in environment {
         match value {
             Value::Plain(text) | Value::Secret(text) => command.env(name, text),

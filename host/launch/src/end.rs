@@ -12,7 +12,7 @@ use crate::process::{Id, Process, Table, raw};
 use crate::stop::{Needed, Seen};
 
 /// How long processes may take to vanish that were killed: longer takes what waits for a device or a disk.
-const KILLED_WITHIN: Duration = Duration::from_secs(15);
+pub(crate) const KILLED_WITHIN: Duration = Duration::from_secs(15);
 
 /// The first pause between two looks, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
@@ -81,18 +81,21 @@ impl Prey<'_> {
         }
     }
 
-    /// Kills at once, without a runtime: for an engine that is dropped. Whether nothing is left.
-    pub fn kill(&mut self) -> bool {
+    /// Kills at once, without a runtime: for an engine that is dropped, or whose owner leaves.
+    pub fn kill(&mut self, within: Duration) -> Ended {
         let clock = Clock::start();
+        let mut needed = Needed::Nothing;
         loop {
             let alive = self.look();
-            if alive.is_empty() {
-                return true;
+            if alive.is_empty() || clock.now() >= Nanos::from(within) {
+                return Ended {
+                    needed,
+                    outside: Vec::new(),
+                    survivors: alive.iter().map(|process| self.seen(process)).collect(),
+                };
             }
+            needed = Needed::Kill;
             self.signal(&alive, Signal::KILL);
-            if clock.now() >= Nanos::from(KILLED_WITHIN) {
-                return false;
-            }
             std::thread::sleep(PAUSE.0);
         }
     }

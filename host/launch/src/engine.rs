@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::LAUNCH_ID;
 use crate::command::{command, write_to};
-use crate::end::Prey;
+use crate::end::{KILLED_WITHIN, Prey};
 use crate::exit::{Death, Exit, classify};
 use crate::family::Family;
 use crate::kernel::Counts;
@@ -23,7 +23,7 @@ use crate::port::{Occupied, check, check_once, holders};
 use crate::process::{Id, Table};
 use crate::record::{Listener, Record};
 use crate::spec::{Spec, Value};
-use crate::stop::{Memory, Stopped};
+use crate::stop::{Memory, Needed, Seen, Stopped};
 
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -31,6 +31,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 /// How long what an engine has written may take to arrive once it has ended. It arrives at once, unless a process that
 /// lives on has the pipe.
 const ARRIVES_WITHIN: Nanos = Nanos(1_000_000_000);
+
+/// How long what was killed may take to vanish while its owner leaves.
+const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// What the caller found when it asked an engine whether it is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +164,12 @@ impl Engine {
         let launch = identifier();
         let mut environment = spec.environment.clone();
         environment.push((LAUNCH_ID.to_owned(), Value::Plain(launch.clone())));
-        let command = command(&spec.command, &environment, spec.directory.as_deref());
+        let command = command(
+            &spec.command,
+            &environment,
+            &spec.withheld,
+            spec.directory.as_deref(),
+        );
         let mut command = command.ok_or_else(|| StartError::NoCommand(name()))?;
         if let Some(path) = spec.directory.clone().filter(|path| !path.is_dir()) {
             return Err(StartError::NoDirectory { name: name(), path });
@@ -251,6 +259,16 @@ impl Engine {
         self.log.last_lines()
     }
 
+    /// What kills it at once from elsewhere, such as from a signal's thread while this one waits.
+    pub fn killer(&self) -> Killer {
+        Killer {
+            name: self.spec.name.clone(),
+            table: self.table.clone(),
+            family: self.marker.family.clone(),
+            markers: self.spec.markers.clone(),
+        }
+    }
+
     /// Asks with `check` until it is ready, at longer and longer intervals. A check that takes long is given up when the
     /// time is over, or when the engine dies.
     ///
@@ -277,9 +295,6 @@ impl Engine {
                 Check::Ready => {
                     self.record.ready_after_s = Some(self.clock.now().as_secs_f64());
                     self.record.listener = Some(self.listener());
-                    // Workers that leave the family later are found by what was seen now. An engine that runs is worth
-                    // more than a marker that is up to date.
-                    let _ = self.marker.write(&self.spec.markers);
                     return Ok(&self.record);
                 }
                 Check::NotYet(why) => last = Some(why),
@@ -390,10 +405,46 @@ impl Drop for Engine {
         if self.stopped {
             return;
         }
-        if self.prey().kill() {
+        if self.prey().kill(KILLED_WITHIN).survivors.is_empty() {
             self.leader.wait();
             self.leader.reap();
             self.marker.remove(&self.spec.markers);
+        }
+    }
+}
+
+/// Kills an engine whose owner leaves without stopping it.
+#[derive(Debug)]
+pub struct Killer {
+    name: String,
+    table: Table,
+    family: Family,
+    markers: PathBuf,
+}
+
+impl Killer {
+    /// Sends SIGKILL to what is left of the engine, waits a moment, and says in a sentence what became of it.
+    pub fn kill(mut self) -> String {
+        let mut prey = Prey {
+            table: &self.table,
+            family: &mut self.family,
+            leader: None,
+        };
+        let killed = prey.kill(AT_ONCE);
+        let left: Vec<String> = killed.survivors.iter().map(Seen::to_string).collect();
+        let name = &self.name;
+        if !left.is_empty() {
+            return format!(
+                "engine `{name}` was sent SIGKILL and is still there: {}; the next lab ends it, or end it yourself",
+                left.join(", ")
+            );
+        }
+        // Its leader is not reaped, and nothing of it runs.
+        let marker = Marker::path(&self.markers, &self.family.launch);
+        let _ = std::fs::remove_file(marker);
+        match killed.needed {
+            Needed::Nothing => format!("nothing is left of engine `{name}`"),
+            _ => format!("engine `{name}` was ended with SIGKILL"),
         }
     }
 }

@@ -18,7 +18,8 @@ pub(crate) struct Family {
     pub leader: Option<Id>,
     /// The pipe that is its log, which its processes have as their output unless they close it.
     pub pipe: Option<u64>,
-    /// Processes that were seen.
+    /// Processes that were seen. A marker does not hold them: a list of identifiers that lies on a disk proves nothing.
+    #[serde(skip)]
     pub seen: BTreeSet<Id>,
 }
 
@@ -44,7 +45,7 @@ impl Family {
         let first = self.leader.map_or(0, |leader| leader.start);
         let own: Vec<bool> = (all.iter())
             .map(|process| {
-                Some(process.id) == self.leader
+                (Some(process.id) == self.leader && process.group == process.id.pid)
                     || self.seen.contains(&process.id)
                     || (process.id.start >= first && evident(process))
             })

@@ -17,6 +17,8 @@
 //! started them, so neither says enough. A process belongs to the engine if it is the one that was started (same identifier
 //! and same start time), if it has the launch's identifier in its environment, if it writes to the launch's log, if it was
 //! seen as a descendant of such a process, or if it is in a group that has such a process. Nothing else is sent a signal.
+//! What was seen is known to the runner that saw it alone: [`clean_up`] takes the marks, the process that was started if
+//! it still leads its group, and what descends from them or shares the group.
 //!
 //! A container is a launch command too: `docker run --rm --init …` hands SIGTERM on. SIGKILL does not reach what runs in a
 //! container, which then shows as a port that does not become free.
@@ -42,7 +44,8 @@ mod tests;
 mod version;
 
 pub use clean::{Leftover, State, clean_up};
-pub use engine::{Check, Engine, NotReady, StartError};
+pub use command::is_withheld;
+pub use engine::{Check, Engine, Killer, NotReady, StartError};
 pub use exit::{Class, Death, Exit};
 pub use log::Kept;
 pub use port::{Holder, Occupied, check as check_port};

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use lines::Lines;
+use model::private;
 use model::redact::Known;
 
 pub(crate) use hint::Hint;
@@ -156,7 +157,7 @@ impl Ring {
         earlier.push(".earlier");
         let earlier = PathBuf::from(earlier);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            private::folder(folder)?;
         }
         if let Err(error) = fs::remove_file(&earlier)
             && error.kind() != io::ErrorKind::NotFound
@@ -166,7 +167,7 @@ impl Ring {
         Ok(Ring {
             path: path.to_owned(),
             earlier,
-            file: Some(File::create(path)?),
+            file: Some(private::create(path)?),
             half: (limit / 2).max(1),
             held: [0; 2],
             lost: 0,
@@ -198,7 +199,8 @@ impl Ring {
         if self.file.take().is_none() {
             return;
         }
-        let turned = fs::rename(&self.path, &self.earlier).and_then(|()| File::create(&self.path));
+        let turned =
+            fs::rename(&self.path, &self.earlier).and_then(|()| private::create(&self.path));
         match turned {
             Ok(file) => self.file = Some(file),
             Err(error) => self.failed(&error),

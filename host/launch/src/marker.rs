@@ -1,7 +1,10 @@
 //! The file that says which engine runs, and whose it is: what a later start needs to find an engine whose runner was
 //! killed.
+//!
+//! A marker makes a later start end processes, so it is believed only where nobody else can have written it: the folder
+//! and the file belong to this user, and others may not write to them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,12 +12,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::family::Family;
 use crate::process::{Id, Table};
+use model::private;
 
 /// The version of the format.
 const VERSION: u32 = 1;
 
 /// No marker is larger.
 const LARGEST: u64 = 1 << 20;
+
+/// No more markers of one folder are looked at.
+const MOST: usize = 1_000;
 
 const EXTENSION: &str = "engine";
 
@@ -78,12 +85,9 @@ impl Marker {
 
     /// Writes it, so that at every instant there is a whole one.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder)?;
+        private::own_folder(folder)?;
         let path = Marker::path(folder, &self.family.launch);
-        let new = path.with_extension("new");
-        let file = File::create(&new)?;
-        serde_json::to_writer_pretty(&file, self)?;
-        fs::rename(new, path)
+        private::replace(&path, &serde_json::to_vec_pretty(self)?)
     }
 
     /// Removes it. One that stays is looked at by the next start, which finds nothing then.
@@ -94,10 +98,11 @@ impl Marker {
     /// Reads one.
     ///
     /// # Errors
-    /// If it cannot be read, or is none of this version. The text says what to do.
+    /// If it cannot be read, if another user could have written it, or if it is none of this version. The text says what
+    /// to do.
     pub fn read(path: &Path) -> Result<Self, String> {
         let mut text = String::new();
-        let file = File::open(path).map_err(|error| error.to_string())?;
+        let file = private::open_own(path).map_err(|error| error.to_string())?;
         let read = file.take(LARGEST).read_to_string(&mut text);
         read.map_err(|error| error.to_string())?;
         let marker: Marker = serde_json::from_str(&text).map_err(|error| error.to_string())?;
@@ -110,7 +115,14 @@ impl Marker {
     }
 
     /// The markers in a folder, in the order of their names.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or another user could have put something there.
     pub fn all(folder: &Path) -> io::Result<Vec<PathBuf>> {
+        match private::check_folder(folder).map_err(io::Error::from) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            checked => checked?,
+        }
         let entries = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -119,6 +131,7 @@ impl Marker {
         let mut paths = paths?;
         paths.retain(|path| path.extension().is_some_and(|it| it == EXTENSION));
         paths.sort();
+        paths.truncate(MOST);
         Ok(paths)
     }
 }

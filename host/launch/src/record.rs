@@ -7,6 +7,7 @@ use model::target::REDACTED;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::command::is_withheld;
 use crate::port::Holder;
 use crate::spec::{Spec, Value};
 
@@ -115,7 +116,8 @@ impl Record {
         let inherited = std::env::vars_os().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
             let telling = TELLING.iter().any(|begin| name.starts_with(begin));
-            let shown = telling && !environment.contains_key(&name);
+            let withheld = is_withheld(&name) || spec.withheld.contains(&name);
+            let shown = telling && !withheld && !environment.contains_key(&name);
             let value = plain(&name, &value.to_string_lossy());
             shown.then_some((name, value))
         });

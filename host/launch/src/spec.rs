@@ -35,6 +35,9 @@ pub struct Spec {
     pub command: Vec<String>,
     /// What the environment has beside what this process has. The last of a name counts.
     pub environment: Vec<(String, Value)>,
+    /// Further variables of this process that it does not inherit, beside those that are [withheld](crate::is_withheld)
+    /// from every engine.
+    pub withheld: Vec<String>,
     /// Where it runs; here if absent.
     pub directory: Option<PathBuf>,
     /// Where it is to listen, as a client on this machine writes it.
@@ -55,8 +58,8 @@ pub struct Spec {
     pub last_lines: usize,
     /// Further texts that must not be written down, such as a key in `command`.
     pub secrets: Vec<String>,
-    /// The folder of the markers by which a later start finds this engine if this process is killed. All who may start
-    /// engines on a machine best share one.
+    /// The folder of the markers by which a later start finds this engine if this process is killed. It is this user's
+    /// alone; all labs of a user best share one.
     pub markers: PathBuf,
 }
 
@@ -74,6 +77,7 @@ impl Spec {
             name: name.into(),
             command,
             environment: Vec::new(),
+            withheld: Vec::new(),
             directory: None,
             host: host.into(),
             port,

@@ -77,10 +77,12 @@ impl Drop for Guard {
 pub async fn version(
     words: &[String],
     environment: &[(String, Value)],
+    withheld: &[String],
     directory: Option<&Path>,
     within: Duration,
 ) -> Result<String, NoVersion> {
-    let mut command = command(words, environment, directory).ok_or(NoVersion::NoCommand)?;
+    let mut command =
+        command(words, environment, withheld, directory).ok_or(NoVersion::NoCommand)?;
     let program = words[0].clone();
     let failed = |source| NoVersion::Program {
         program: program.clone(),

@@ -12,7 +12,7 @@ use model::clock::Clock;
 use model::units::Nanos;
 
 /// Most bytes read of an answer.
-const ANSWER_BYTES: usize = 4 << 20;
+pub const ANSWER_BYTES: usize = 4 << 20;
 /// The timeout for an answer: it needs no model.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 

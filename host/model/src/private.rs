@@ -112,10 +112,14 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// # Errors
 /// The system's.
 pub fn folder(path: &Path) -> io::Result<()> {
-    if let Some(above) = path.parent().filter(|above| *above != Path::new("")) {
-        fs::create_dir_all(above)?;
-    }
-    match create_folder(path) {
+    let made = match create_folder(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            create_folder(path)
+        }
+        made => made,
+    };
+    match made {
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made,
     }
@@ -127,6 +131,14 @@ pub fn folder(path: &Path) -> io::Result<()> {
 /// The system's, or who else could have put something there.
 pub fn own_folder(path: &Path) -> Result<(), NotOwn> {
     folder(path)?;
+    check_folder(path)
+}
+
+/// That a folder is this user's alone to write to.
+///
+/// # Errors
+/// The system's, or who else could have put something there.
+pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
     // Neither the folder nor a link to it may be a stranger's.
     for found in [fs::symlink_metadata(path)?, fs::metadata(path)?] {
         if let Some(who) = stranger(&found) {
@@ -149,6 +161,24 @@ pub fn open_own(path: &Path) -> Result<File, NotOwn> {
     match stranger(&found) {
         Some(who) => Err(NotOwn::Stranger(who)),
         None => Ok(file),
+    }
+}
+
+/// Closes a file to others that is there already, for reading and writing.
+///
+/// # Errors
+/// The system's, also if it is no file.
+pub fn close(path: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        ));
+    }
+    match found.mode() & 0o777 & !FILE {
+        0 => Ok(()),
+        _ => fs::set_permissions(path, fs::Permissions::from_mode(FILE)),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::about::About;
 use crate::target::{REDACTED, Secrets};
 
 /// A secret that is shorter would be found in a text by chance.
-const SHORTEST_KNOWN: usize = 4;
+pub const SHORTEST_KNOWN: usize = 4;
 
 /// Flags of ours whose values may be secret.
 const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];

@@ -12,6 +12,7 @@ use super::error::PluginError;
 use super::instance::{Configured, Opened, words};
 use super::sandbox::Guest;
 use model::frame::Frames;
+use model::target::Target;
 use world::BackendWorld;
 
 pub use super::bindings::types::{
@@ -39,6 +40,25 @@ const HOST_HEADERS: [&str; 8] = [
     "upgrade",
     "te",
 ];
+
+/// Requests other than inference, by their names in the contract.
+pub const CONTROLS: [(&str, Control); 4] = [
+    ("health", Control::Health),
+    ("list-models", Control::ListModels),
+    ("flush-cache", Control::FlushCache),
+    ("metrics", Control::Metrics),
+];
+
+/// What a backend says of its server and of the user's key.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    /// The engine's default URL.
+    pub default_url: String,
+    /// How requests are authenticated, and where people keep the key.
+    pub credentials: Credentials,
+    /// The requests other than inference that the engine supports.
+    pub controls: Vec<(&'static str, Request)>,
+}
 
 /// A backend plugin with its configuration, from which instances are made.
 pub type Backend = Configured<BackendWorld>;
@@ -416,6 +436,30 @@ impl Dialect {
         .map(|refusal| Refusal {
             message: words(&refusal.message),
             ..refusal
+        })
+    }
+
+    /// What a user sees of it before a run, as opened with its configuration.
+    ///
+    /// # Errors
+    /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and [`control`](Self::control), and
+    /// if the default URL is none.
+    pub fn outside(&mut self) -> Result<Outside, PluginError> {
+        let default_url = self.default_url()?;
+        if let Err(error) = Target::parse(&default_url) {
+            return Err(self.contract("default-url", error.to_string()));
+        }
+        let credentials = self.credentials()?;
+        let mut controls = Vec::new();
+        for (word, control) in CONTROLS {
+            if let Some(request) = self.control(control)? {
+                controls.push((word, request));
+            }
+        }
+        Ok(Outside {
+            default_url,
+            credentials,
+            controls,
         })
     }
 

@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use files::Mistake;
-pub use given::Case;
-pub use report::{CaseReport, Checks, Failure, SuiteReport, Tested, TimedReport, Written};
+pub use given::{Ask, Case};
+pub use report::{CaseReport, Checks, Failure, Loaded, SuiteReport, Tested, TimedReport, Written};
 
 use super::backend::Backend;
 use super::dataset::Dataset;
@@ -36,6 +36,7 @@ use super::sandbox::{Grants, LogBook};
 use super::scorer::Scorer;
 use super::{Info, Plugin, PluginError};
 use given::Given;
+use model::frame::Framing;
 use model::plugin::Kind;
 use model::plugin::Limits;
 use seen::Seen;
@@ -76,7 +77,10 @@ impl Suite {
     /// If it cannot be instantiated or traps.
     pub fn describe(&self) -> Result<Info, PluginError> {
         let plugin = self.plugin.clone();
-        let (config, grants) = (serde_json::json!({}), self.grants(None));
+        let (config, grants) = (
+            serde_json::json!({}),
+            self.grants(None, &LogBook::default()),
+        );
         match plugin.kind {
             Kind::Backend => Backend::new(plugin, &config, grants)?.describe(),
             Kind::Dataset => Dataset::new(plugin, &config, grants)?.describe(),
@@ -94,12 +98,16 @@ impl Suite {
         &self.plugin
     }
 
-    /// Runs a case. With `bless`, failing expectations are rewritten; misbehaviour of the plugin stays a failure,
-    /// and unstable output is not written.
+    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin did something wrong: what it gives
+    /// then must not become what is expected.
     pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
         let mut seen = Seen::new();
         if let Err(error) = self.run(case, &mut seen) {
             seen.misbehaved("opening it", &error);
+        }
+        let is_damaged = matches!(case.given, Given::Ask(_) | Given::Control(..));
+        if !is_damaged || !seen.failures.is_empty() {
+            seen.keep_log();
         }
         if seen.endless && !self.finds_an_end(case) {
             // What is wrong must not become what is expected.
@@ -124,11 +132,17 @@ impl Suite {
                 }
             }
         }
+        let bless = bless && seen.failures.is_empty();
+        // Here all lines are this plugin's.
+        let own = format!(" {}: ", self.plugin.asked);
+        let log = seen.lines.iter();
+        let log = log.map(|line| line.replacen(&own, ": ", 1)).collect();
         let (differing, written) = expect::compare(&case.folder, &found, bless);
         let mut failures = seen.failures;
         failures.extend(differing);
         CaseReport {
             name: case.name.clone(),
+            log,
             failures,
             written,
             checks: seen.checks,
@@ -142,7 +156,7 @@ impl Suite {
             _ => None,
         });
         let found = asks.any(|(case, ask)| {
-            let plugin = self.configured(case, None);
+            let plugin = self.configured(case, None, &LogBook::default());
             plugin.is_ok_and(|plugin| backend::ends(&plugin, ask))
         });
         // Only some of a plugin's cases may have been asked for.
@@ -151,14 +165,21 @@ impl Suite {
 
     fn run(&self, case: &Case, seen: &mut Seen) -> Result<(), PluginError> {
         match &case.given {
-            Given::Ask(ask) => backend::ask(&self.configured(case, None)?, ask, seen),
+            Given::Ask(ask) => {
+                let plugin = self.configured(case, None, &seen.log)?;
+                backend::ask(&plugin, ask, seen);
+            }
             Given::Control(what, body) => {
-                let plugin = self.configured(case, None)?;
+                let plugin = self.configured(case, None, &seen.log)?;
                 backend::control(&plugin, *what, body.as_deref(), seen);
             }
-            Given::Draw(draw) => dataset::draw(&self.configured(case, Some(draw))?, draw, seen),
+            Given::Draw(draw) => {
+                let plugin = self.configured(case, Some(draw), &seen.log)?;
+                dataset::draw(&plugin, draw, seen);
+            }
             Given::Judge(exchanges) => {
-                scorer::judge(&self.configured(case, None)?, exchanges, seen);
+                let plugin = self.configured(case, None, &seen.log)?;
+                scorer::judge(&plugin, exchanges, seen);
             }
         }
         Ok(())
@@ -168,14 +189,16 @@ impl Suite {
         &self,
         case: &Case,
         draw: Option<&given::Draw>,
+        log: &LogBook,
     ) -> Result<Configured<W>, PluginError> {
-        Configured::new(self.plugin.clone(), &case.config, self.grants(draw))
+        let grants = self.grants(draw, log);
+        Configured::new(self.plugin.clone(), &case.config, grants)
     }
 
-    fn grants(&self, draw: Option<&given::Draw>) -> Grants {
+    fn grants(&self, draw: Option<&given::Draw>, log: &LogBook) -> Grants {
         Grants {
             limits: self.limits.clone(),
-            log: LogBook::default(),
+            log: log.clone(),
             files: Arc::new(draw.map(|draw| draw.files.clone()).unwrap_or_default()),
             tokenizer: draw.map_or_else(
                 || Arc::new(Tokenizer::bytes()),
@@ -184,6 +207,20 @@ impl Suite {
             seed: draw.map_or(0, |draw| draw.seed),
         }
     }
+}
+
+/// The name of the file of a reply with this status, as a case has it.
+pub fn reply_file(framing: Framing, status: u16, body: &[u8]) -> String {
+    let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
+    let document = if is_json { "json" } else { "txt" };
+    if !(200..300).contains(&status) {
+        return format!("reply.{status}.{document}");
+    }
+    let ending = match framing {
+        Framing::Whole => document,
+        other => backend::ending_of(other).1[0],
+    };
+    format!("reply.{ending}")
 }
 
 /// The events that other cases beside a folder expect.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::backend::Backend;
+use super::backend::{self, Backend};
 use super::dataset::Dataset;
 use super::error::PluginError;
 use super::imports::{self, Import};
@@ -85,6 +85,23 @@ pub fn describe(plugin: &Plugin) -> Result<Info, PluginError> {
         Kind::Backend => Backend::new(plugin, none, grants)?.describe(),
         Kind::Dataset => Dataset::new(plugin, none, grants)?.describe(),
         Kind::Scorer => Scorer::new(plugin, none, grants)?.describe(),
+    }
+}
+
+/// What a user sees of a backend before a run, as opened without a configuration; absent of other plugins, and of a
+/// backend that needs a configuration.
+///
+/// # Errors
+/// If a run would refuse what the backend says, or if it traps.
+pub fn server(plugin: &Plugin) -> Result<Option<backend::Outside>, PluginError> {
+    if plugin.kind != Kind::Backend {
+        return Ok(None);
+    }
+    let backend = Backend::new(plugin.clone(), &serde_json::json!({}), grants())?;
+    match backend.open().and_then(|mut dialect| dialect.outside()) {
+        Ok(outside) => Ok(Some(outside)),
+        Err(PluginError::Config { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

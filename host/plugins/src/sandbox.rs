@@ -157,8 +157,10 @@ pub struct Guest {
     /// When this call's time is up; absent if nothing looks at it.
     deadline: Option<Nanos>,
     table: ResourceTable,
-    /// What it wrote as an error during this call: a panic's message.
+    /// What it wrote to the log as an error during this call: a panic's or an exception's message.
     last_error: Option<String>,
+    /// What it printed to standard error during this call.
+    printed: Option<String>,
     /// Incomplete lines that it wrote to standard output and error.
     unfinished: [Vec<u8>; 2],
     random: SplitMix64,
@@ -206,7 +208,7 @@ impl Guest {
             Output::Error => "error",
         };
         if to == Output::Error {
-            let said = self.last_error.get_or_insert_default();
+            let said = self.printed.get_or_insert_default();
             if said.len() < LOG_LINE_BYTES {
                 said.push_str(if said.is_empty() { "" } else { " | " });
                 said.push_str(&one_line(line));
@@ -215,6 +217,12 @@ impl Guest {
         self.grants.log.write(&self.plugin, || {
             format!("{name} {}: {}", self.plugin, one_line(line))
         });
+    }
+
+    /// Why it aborted, in its own words. A line of the log is written for people, so it goes first: what interpreters
+    /// print is a traceback, and then a panic of their own.
+    fn last_words(&self) -> Option<&str> {
+        self.last_error.as_deref().or(self.printed.as_deref())
     }
 
     /// Ends incomplete lines.
@@ -252,6 +260,7 @@ pub fn store(plugin: &str, kind: Kind, grants: &Grants) -> Store<Guest> {
         deadline: (kind != Kind::Backend).then_some(Nanos::ZERO),
         table,
         last_error: None,
+        printed: None,
         unfinished: Default::default(),
         random: SplitMix64::new(grants.seed),
     };
@@ -269,6 +278,7 @@ pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     let guest = store.data_mut();
     guest.finish_lines();
     guest.last_error = None;
+    guest.printed = None;
     if let Some(deadline) = &mut guest.deadline {
         let left = limit_ms.saturating_mul(1_000_000);
         *deadline = Nanos(clock::since_process_began().0.saturating_add(left));
@@ -295,7 +305,7 @@ pub fn trapped(
         Some(Trap::Interrupt) => format!(
             "it ran longer than the {limit_ms} ms allowed for a call (fix the endless loop, or raise the limit under [sandbox])"
         ),
-        Some(Trap::UnreachableCodeReached) => match &guest.last_error {
+        Some(Trap::UnreachableCodeReached) => match guest.last_words() {
             Some(message) => format!("it panicked: {message}"),
             None => "it aborted without a message".to_owned(),
         },
@@ -312,6 +322,11 @@ pub fn trapped(
                 )
             } else if text.contains("handle limit exceeded") {
                 "it holds more handles than any plugin needs (a leak)".to_owned()
+            } else if text.contains("unknown handle index") {
+                // An interpreter that shuts down gives back handles that its snapshot never had.
+                format!(
+                    "{text}; an interpreter that shuts down does this, as with `sys.exit`: a plugin must return a result or an error"
+                )
             } else {
                 text
             }

@@ -190,6 +190,11 @@ impl Judge {
         }
     }
 
+    /// The plugin as the user named it.
+    pub fn name(&self) -> &str {
+        &self.opened.from.plugin.asked
+    }
+
     /// If it runs answers as programs: what runs them, on any thread and in any order, as no program knows of another.
     pub fn runs_answers(&self) -> Option<RunsAnswers> {
         self.runs.as_ref().map(|(declared, _)| RunsAnswers {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::judged::Judge;
-use result::summary::Column;
+use result::summary::{Column, SilentScorer};
 use scenario::plan::PlannedPlugin;
 
 /// The mean of one score.
@@ -36,6 +36,9 @@ pub struct Assessment {
     pub means: BTreeMap<String, Mean>,
     /// Scores of the run as a whole.
     pub run_scores: BTreeMap<String, f64>,
+    /// Scorers that gave no score.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<SilentScorer>,
     /// What scorers failed with, the first hundred times; exchanges they failed on have no score of
     /// theirs.
     pub errors: Vec<String>,
@@ -63,6 +66,30 @@ impl Assessment {
     }
 }
 
+/// Names for scores that stand beside others: their own, or another where it is taken, such as `exact-match.2`.
+pub fn free_names<'n>(
+    names: impl Iterator<Item = &'n String>,
+    taken: &BTreeSet<String>,
+) -> BTreeMap<String, String> {
+    let mut taken = taken.clone();
+    let mut named = BTreeMap::new();
+    for name in names {
+        // A score of the answers and one of the run may have one name.
+        if named.contains_key(name) {
+            continue;
+        }
+        let mut free = name.clone();
+        let mut number: u64 = 2;
+        while taken.contains(&free) {
+            free = format!("{name}.{number}");
+            number += 1;
+        }
+        taken.insert(free.clone());
+        named.insert(name.clone(), free);
+    }
+    named
+}
+
 /// Scores that were given to a saved run, beside those that it had (`runner score`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -81,6 +108,9 @@ pub struct Later {
     pub left_out: BTreeMap<String, Vec<u64>>,
     /// Scores of the run as a whole.
     pub run_scores: BTreeMap<String, f64>,
+    /// Scorers that gave no score.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<SilentScorer>,
     /// How often scorers failed.
     #[serde(default)]
     pub errors: u64,
@@ -100,18 +130,7 @@ impl Later {
     ) -> (Self, Vec<(String, String)>) {
         let errors = judged.error_count();
         let names = judged.scores.keys().chain(judged.run_scores.keys());
-        let mut taken = taken.clone();
-        let mut named: BTreeMap<String, String> = BTreeMap::new();
-        for name in names {
-            let mut candidates = (2_u64..).map(|number| format!("{name}.{number}"));
-            let free = match taken.contains(name) {
-                false => Some(name.clone()),
-                true => candidates.find(|candidate| !taken.contains(candidate)),
-            };
-            let free = free.unwrap_or_else(|| name.clone());
-            taken.insert(free.clone());
-            named.insert(name.clone(), free);
-        }
+        let named = free_names(names, taken);
         let new = |name: String| named.get(&name).cloned().unwrap_or(name);
         let later = Later {
             at,
@@ -125,6 +144,7 @@ impl Later {
             run_scores: (judged.run_scores.into_iter())
                 .map(|(name, value)| (new(name), value))
                 .collect(),
+            silent: judged.silent,
             errors,
             left_out: BTreeMap::new(),
             judge: None,

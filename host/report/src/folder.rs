@@ -22,7 +22,7 @@ use crate::environment::Environment;
 use crate::record::{self, Ended, RecordError, Written};
 use crate::repeat::Repeat;
 use crate::telemetry;
-use kept::without_secrets;
+pub use kept::without_secrets;
 use model::clean;
 use model::exchange::{Exchange, Phase};
 use model::private;

@@ -84,6 +84,8 @@ findings! {
     ClientLimits = "client-limits", client::limits;
     /// A plugin failed.
     PluginErrors = "plugin-errors", rules::plugin_errors;
+    /// A scorer gave no score.
+    ScorerSilent = "scorer-silent", rules::scorer_silent;
     /// Calls to a plugin ran longer than allowed.
     PluginOverruns = "plugin-overruns", vitals::plugin_overruns;
     /// Requests left later than they were due.

@@ -63,7 +63,7 @@ pub use load::Arrivals;
 pub use messages::Message;
 pub use reasoning::Reasoning;
 pub use requests::{Failures, Requests};
-pub use scores::{By, Example, Score, ScoredGroup, Unjudged};
+pub use scores::{By, Example, Score, ScoredGroup, SilentScorer, Unjudged};
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
@@ -146,6 +146,9 @@ pub struct Summary {
     /// Scores of the run as a whole, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub run_scores: BTreeMap<String, f64>,
+    /// Scorers that gave no score.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent_scorers: Vec<SilentScorer>,
     /// How often scorers failed to judge.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub scorer_errors: u64,

@@ -4,13 +4,16 @@
 //! loads and tests the result, `cli` prints it.
 
 mod c;
+mod declarations;
 mod javascript;
 mod python;
 mod rust;
 mod tool;
 
 pub mod build;
+pub mod editor;
 pub mod error;
+pub mod fresh;
 pub mod keys;
 pub mod name;
 pub mod project;

@@ -324,7 +324,8 @@ pub enum Amount {
     Duration(Nanos),
 }
 
-/// Part `index` of `of` of a plan: the requests whose number has the remainder `index`.
+/// Part `index` of `of` of a plan. Places (the users of a closed loop, or the slots below a cap) are dealt out in turn, and
+/// requests by place, so that a part has as large a share of the one as of the other; [`Plan::holds`] says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Slice {
@@ -334,7 +335,30 @@ pub struct Slice {
     pub of: u32,
 }
 
+impl Slice {
+    /// Whether this part gets the item with this number, where items are dealt out in turn.
+    fn gets(self, number: u64) -> bool {
+        number % u64::from(self.of) == u64::from(self.index)
+    }
+
+    /// How many this part gets of so many items.
+    fn share(self, items: u64) -> u64 {
+        let (index, of) = (u64::from(self.index), u64::from(self.of));
+        items / of + u64::from(index < items % of)
+    }
+}
+
 impl Load {
+    /// Requests that may be in flight at the same time: the cap, or a closed loop's users.
+    pub fn slots(&self) -> Option<u32> {
+        match self.arrival {
+            Arrival::Closed { concurrency, .. } => {
+                Some(concurrency.min(self.max_in_flight.unwrap_or(concurrency)))
+            }
+            _ => self.max_in_flight,
+        }
+    }
+
     /// How many requests are measured at most, where that is known beforehand.
     pub fn requests(&self) -> Option<u64> {
         match self.amount {
@@ -379,9 +403,17 @@ impl Plan {
 
     /// Whether this plan's slice holds the session with this number. Where no request depends on another, each is a
     /// session.
-    pub fn holds(&self, index: u64) -> bool {
-        self.slice
-            .is_none_or(|slice| index % u64::from(slice.of) == u64::from(slice.index))
+    ///
+    /// Session `k` belongs to place `k` modulo the number of places. Where replies take equally long that is also the
+    /// place that it would find free in a run of one process, so the slices together have the same requests in flight as
+    /// the whole, at every instant.
+    pub fn holds(&self, number: u64) -> bool {
+        holds(self.slice, self.load.slots(), number)
+    }
+
+    /// Whether there are fewer places than slices, and none is left for this one: it sends nothing.
+    pub fn is_idle(&self) -> bool {
+        self.slots() == Some(0)
     }
 
     /// The plan but for what may differ between machines that share it: what it is called, which part is whose, and under
@@ -419,23 +451,30 @@ impl Plan {
     /// How many of them are this slice's.
     pub fn held_requests(&self) -> Option<u64> {
         let requests = self.requests()?;
-        Some(self.slice.map_or(requests, |slice| {
-            let (index, of) = (u64::from(slice.index), u64::from(slice.of));
-            requests / of + u64::from(index < requests % of)
-        }))
+        Some(match (self.slice, self.load.slots().map(u64::from)) {
+            (None, _) => requests,
+            (Some(slice), None | Some(0)) => slice.share(requests),
+            (Some(slice), Some(slots)) => {
+                requests / slots * slice.share(slots) + slice.share(requests % slots)
+            }
+        })
     }
 
     /// Due times of this plan's requests that depend on no other, in order. `trace` is the contents of the file that
     /// [`Arrival::Trace`] names, or what the dataset plans for [`Arrival::Dataset`]; other arrivals take no
     /// notice of it.
     pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
-        let slice = self.slice.unwrap_or(Slice { index: 0, of: 1 });
-        let roots = self.load.roots();
+        // Where nothing is held, looking for the first due time that is would not end.
+        let roots = match self.is_idle() {
+            true => Some(0),
+            false => self.load.roots(),
+        };
+        let (slice, slots) = (self.slice, self.load.slots());
         self.load
             .arrival
-            .due_times(self.load.seed, roots, trace)
+            .due_times(self.load.seed, self.load.roots(), trace)
             .zip(0..roots.unwrap_or(u64::MAX))
-            .filter(move |(_, index)| index % u64::from(slice.of) == u64::from(slice.index))
+            .filter(move |(_, number)| holds(slice, slots, *number))
             .map(|(due, _)| due)
     }
 
@@ -458,20 +497,17 @@ impl Plan {
     }
 
     /// Requests that may be in flight at the same time: the cap, or a closed loop's users.
-    /// A slice has its share.
+    /// A slice has its share, which may be none.
     pub fn slots(&self) -> Option<usize> {
-        let whole = match self.load.arrival {
-            Arrival::Closed { concurrency, .. } => {
-                Some(concurrency.min(self.load.max_in_flight.unwrap_or(concurrency)))
-            }
-            _ => self.load.max_in_flight,
-        }?;
-        Some(match self.slice {
-            None => whole as usize,
-            Some(slice) => {
-                let extra = u32::from(slice.index < whole % slice.of);
-                (whole / slice.of + extra) as usize
-            }
-        })
+        let whole = self.load.slots()?;
+        Some(self.slice.map_or(whole as usize, |slice| {
+            slice.share(u64::from(whole)) as usize
+        }))
     }
+}
+
+/// Whether a slice holds the session with this number, where so many may be in flight.
+fn holds(slice: Option<Slice>, slots: Option<u32>, number: u64) -> bool {
+    let place = slots.map_or(number, |slots| number % u64::from(slots.max(1)));
+    slice.is_none_or(|slice| slice.gets(place))
 }

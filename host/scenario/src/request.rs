@@ -17,7 +17,7 @@ table! {
         stream: Maybe<bool> = true => plan("request.stream", Must(Kind::Request))
             .switch("disable-stream", REQUESTS)
             .inverted("Ask for whole replies instead of streams");
-        /// Output tokens to ask for if the dataset does not say.
+        /// Output tokens to ask for, whatever the dataset says.
         output_tokens: Maybe<u64> => plan("request.output-tokens", Must(Kind::Lengths))
             .flag("output-tokens", "TOKENS", REQUESTS);
         /// Minimum number of output tokens, if the engine supports it.

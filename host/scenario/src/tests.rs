@@ -16,6 +16,7 @@ mod configs;
 mod keys;
 mod overlays;
 mod reference;
+mod slices;
 
 /// A scenario that says everything that can be said.
 const FULL: &str = include_str!("cases/full.toml");

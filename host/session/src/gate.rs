@@ -71,6 +71,11 @@ impl Gate {
         self.inner.stage.subscribe()
     }
 
+    /// When the run begins, if that was said.
+    pub fn start(&self) -> Option<Nanos> {
+        self.lock().start
+    }
+
     /// All others have warmed up.
     pub fn others_are_warm(&self) {
         self.change(|open| open.others_are_warm = true);

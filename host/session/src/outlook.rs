@@ -300,7 +300,7 @@ impl<'r> Looking<'r> {
 
     /// What stands in for the answer to a sample.
     fn answer(&mut self, sample: &Sample) -> Given {
-        let tokens = sample.output_tokens.or(self.plan.request.output_tokens);
+        let tokens = self.plan.request.output_tokens.or(sample.output_tokens);
         let answer = match &sample.recorded_answer {
             Some(recorded) => recorded.clone(),
             None => self.made_up.answer(self.tokenizer, tokens),

@@ -153,6 +153,10 @@ impl Preparation {
     }
 
     fn run(self, items: &Sender<Item>, stock: &Stock) {
+        if self.plan.is_idle() {
+            // Nothing that the dataset has would be kept, and it may have no end.
+            return;
+        }
         let Preparation {
             samples,
             mut writer,

@@ -11,6 +11,7 @@
 
 mod ask;
 mod engines;
+pub mod record;
 mod request;
 mod shape;
 mod verdict;

@@ -43,12 +43,26 @@ pub trait Dataset: Sized + 'static {
 
     /// At most `limit` samples for requests that are not measured. Called before the first
     /// [`next`](Self::next), if at all. `next` must never return any of these prompts. The default takes
-    /// them from the start of the sequence.
+    /// the first ones that depend on no other. Nothing else is given of a session that begins with a spare sample: the
+    /// SDK leaves out what depends on others and comes before the first root of [`next`](Self::next).
     ///
     /// # Errors
     /// As [`next`](Self::next).
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.next(limit)
+        let mut alone = Vec::new();
+        while alone.len() < limit as usize {
+            let left = limit - alone.len() as u32;
+            let samples = self.next(left)?;
+            // A dataset returns few where they are large, or where there are no more.
+            let few = samples.len() < left as usize;
+            let none = samples.is_empty();
+            let roots = samples.into_iter().filter(|sample| sample.after.is_empty());
+            alone.extend(roots);
+            if none || (few && !alone.is_empty()) {
+                break;
+            }
+        }
+        Ok(alone)
     }
 
     /// What was done to the input so far, by kind and reason: samples that were dropped, texts that were cut. It
@@ -84,7 +98,30 @@ impl From<Option<u64>> for Amount {
 }
 
 /// An opened dataset as the component's `generator`.
-pub struct Generator<D>(RefCell<D>);
+pub struct Generator<D>(RefCell<Sequence<D>>);
+
+/// A dataset, and whether the rest of a session whose first sample was a spare one may come next.
+struct Sequence<D> {
+    dataset: D,
+    spared: bool,
+}
+
+impl<D: Dataset> Sequence<D> {
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        loop {
+            let mut samples = self.dataset.next(limit)?;
+            if !self.spared || samples.is_empty() {
+                return Ok(samples);
+            }
+            let first = samples.iter().position(|sample| sample.after.is_empty());
+            samples.drain(..first.unwrap_or(samples.len()));
+            if !samples.is_empty() {
+                self.spared = false;
+                return Ok(samples);
+            }
+        }
+    }
+}
 
 impl<D: Dataset> wit::GuestGenerator for Generator<D> {
     fn open(config: String, seed: u64, amount: Amount) -> Result<wit::Generator, Error> {
@@ -94,7 +131,11 @@ impl<D: Dataset> wit::GuestGenerator for Generator<D> {
             tokenizer: Box::new(HostTokenizer),
         };
         let dataset = D::open(config::parse(&config)?, seed, amount, inputs)?;
-        Ok(wit::Generator::new(Generator(RefCell::new(dataset))))
+        let sequence = Sequence {
+            dataset,
+            spared: false,
+        };
+        Ok(wit::Generator::new(Generator(RefCell::new(sequence))))
     }
 
     fn next(&self, limit: u32) -> Result<Vec<Sample>, Error> {
@@ -102,10 +143,12 @@ impl<D: Dataset> wit::GuestGenerator for Generator<D> {
     }
 
     fn spare(&self, limit: u32) -> Result<Vec<Sample>, Error> {
-        self.0.borrow_mut().spare(limit)
+        let mut sequence = self.0.borrow_mut();
+        sequence.spared = true;
+        sequence.dataset.spare(limit)
     }
 
     fn remarks(&self) -> Vec<Remark> {
-        self.0.borrow().remarks()
+        self.0.borrow().dataset.remarks()
     }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::Timing;
 use super::driver::{Command, Driver, Failure, View};
 use crate::files::{FileError, Store};
-use crate::identity::{Identity, TOKENS_DIFFER};
+use crate::identity::{self, TOKENS_DIFFER};
 use crate::place::Place;
 use crate::rendezvous::agent::Agent as State;
 use crate::token::Token;
@@ -117,7 +117,7 @@ impl Agent {
     /// If there is no coordinator, it refuses, or the files cannot be had.
     pub async fn join(join: Join) -> Result<Joined, JoinError> {
         let unable = |error: &dyn std::fmt::Display| JoinError::Unable(error.to_string());
-        let identity = Identity::of(&join.token).map_err(|error| unable(&error))?;
+        let identity = identity::client(&join.token).map_err(|error| unable(&error))?;
         let mut instance = [0; 8];
         ring::rand::SystemRandom::new()
             .fill(&mut instance)
@@ -238,6 +238,11 @@ impl Joined {
     pub async fn decline(mut self, reasons: Vec<String>) -> JoinError {
         self.command(Command::Decline(reasons));
         // Whatever comes, it is the end.
+        self.refused().await
+    }
+
+    /// Waits until there is no hope of a run; gives why.
+    pub async fn refused(&mut self) -> JoinError {
         match self.until(|_| false).await {
             Err(error) => error,
             Ok(_) => JoinError::Refused(Vec::new()),
@@ -271,7 +276,8 @@ impl Joined {
         self.command(Command::Records(path.to_owned()));
     }
 
-    /// Waits for the next interrupt beyond the first `known`. A coordinator that is gone for good is one too.
+    /// Waits for the next interrupt beyond the first `known`. A coordinator that is gone for good is the first one, if
+    /// there was none: nobody asks for a second one then, and the replies under way are read to their end.
     pub async fn interrupted(&mut self, known: u32) -> Interrupt {
         let beyond = |view: &View| {
             view.interrupt
@@ -284,11 +290,11 @@ impl Joined {
                 ..
             }) => interrupt,
             Ok(_) => std::future::pending().await,
-            // Nobody will send a second one.
-            Err(error) => Interrupt {
-                times: known.saturating_add(1),
+            Err(error) if known == 0 => Interrupt {
+                times: 1,
                 why: error.to_string(),
             },
+            Err(_) => std::future::pending().await,
         }
     }
 

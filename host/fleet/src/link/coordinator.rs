@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,15 +10,16 @@ use model::clock::Clock;
 use model::units::Nanos;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::board::Board;
 use super::hub::{Command, Hub, LEAVE, Links};
+use super::lobby::Lobby;
 use super::peer::{self, Shared};
-use super::{HANDSHAKES, Timing, lock};
+use super::{Timing, lock};
 use crate::clock::{Estimate, Moved};
-use crate::identity::Identity;
+use crate::identity;
 use crate::records::Incoming;
 use crate::rendezvous::{Event, Reason, Rendezvous, Rules, Who};
 use crate::token::Token;
@@ -77,6 +79,11 @@ pub enum BindError {
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
+    /// The token is an agents'.
+    #[error(
+        "rank 0 has an agents' token, which cannot coordinate: give it the run's token, from which `runner fleet token` made that one"
+    )]
+    AgentsToken,
 }
 
 /// Why there is no run, for each process that is in the way.
@@ -134,7 +141,7 @@ pub enum Outcome {
 pub struct Coordinator {
     listener: TcpListener,
     address: SocketAddr,
-    identity: Identity,
+    identity: Arc<rustls::ServerConfig>,
     clock: Clock,
     timing: Timing,
     commands: mpsc::UnboundedSender<Command>,
@@ -163,7 +170,7 @@ impl Coordinator {
             address: listen.address.clone(),
             cause,
         };
-        let identity = Identity::of(&listen.token)?;
+        let identity = identity::server(&listen.token)?.ok_or(BindError::AgentsToken)?;
         let listener = TcpListener::bind(&listen.address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         // The owner's own wishes, a few in a run.
@@ -200,6 +207,7 @@ impl Coordinator {
                 Arc::new(Mutex::new(Incoming::new(&path, offer.most_records)))
             })
             .collect();
+        let written: Arc<[AtomicU64]> = copies.iter().map(|_| AtomicU64::new(0)).collect();
         let (hub, notes) = mpsc::channel(NOTES);
         let shared = Arc::new(Shared {
             identity: self.identity,
@@ -210,6 +218,7 @@ impl Coordinator {
                 .map(|file| (file.entry.digest.clone(), file.path.clone()))
                 .collect(),
             copies: copies.clone(),
+            written: Arc::clone(&written),
         });
         let board = Board::default();
         let (verdict, gathered) = oneshot::channel();
@@ -226,6 +235,7 @@ impl Coordinator {
             documents: offer.documents,
             files: offer.files.into_iter().map(|file| file.entry).collect(),
             copies: copies.clone(),
+            written,
             links: Links::default(),
         };
         let (stop, stopped) = oneshot::channel();
@@ -254,21 +264,19 @@ impl Coordinator {
     }
 }
 
-/// Accepts connections, of which so many may be in their handshake, until it is stopped. Those that are there are then
+/// Accepts connections, of which so many may be in their handshake ([`Lobby`]), until it is stopped. Those that are there are then
 /// left the time to send what waits.
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    let lobby = Lobby::default();
     let mut served = JoinSet::new();
     let mut conn = 0;
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((tcp, address)) => {
-                    // One too many is closed; an agent comes again.
-                    if let Ok(permit) = Arc::clone(&handshakes).try_acquire_owned() {
-                        conn += 1;
-                        served.spawn(peer::serve(Arc::clone(&shared), tcp, address, conn, permit));
-                    }
+                    conn += 1;
+                    let guest = lobby.enter(conn, address.ip().to_canonical());
+                    served.spawn(peer::serve(Arc::clone(&shared), tcp, address, conn, guest));
                 }
                 Err(_) => tokio::time::sleep(RECOVER).await,
             },
@@ -349,10 +357,28 @@ impl Running {
     pub async fn finish(self) -> Vec<Ending> {
         let (answer, endings) = oneshot::channel();
         let _ = self.commands.send(Command::Finish(answer));
-        let endings = endings.await.unwrap_or_default();
+        let endings = match endings.await {
+            Ok(endings) => endings,
+            // What decides has failed; what the agents sent is there all the same.
+            Err(_) => (0..).zip(&self.copies).map(unknown).collect(),
+        };
         drop(self.stop);
         let mut tasks = self.tasks;
         while tasks.join_next().await.is_some() {}
         endings
+    }
+}
+
+/// The ending of an agent of which nothing is known but what it sent.
+fn unknown((rank, copy): (u32, &Arc<Mutex<Incoming>>)) -> Ending {
+    let copy = lock(copy);
+    Ending {
+        who: Who { rank, host: None },
+        outcome: Outcome::Unfinished,
+        records: (copy.length() > 0).then(|| copy.path().to_owned()),
+        bytes: copy.length(),
+        at_start: None,
+        at_end: None,
+        moves: Vec::new(),
     }
 }

@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use super::stream::{Reader, write};
 use super::{Timing, WAITING, blocking, lock};
 use crate::files::{FileError, Store};
-use crate::identity::{Identity, TOKENS_DIFFER, meaning, name};
+use crate::identity::{TOKENS_DIFFER, meaning, name};
 use crate::records::{NOTHING, Outgoing, RecordsError, WINDOW, seal};
 use crate::rendezvous::agent::Agent as State;
 use crate::wire::{BODY, Bound, FileEntry, Finished, Frame, Hello, Interrupt, Message, Welcome};
@@ -70,7 +70,7 @@ pub(super) struct View {
 pub(super) struct Driver {
     pub(super) host: String,
     pub(super) port: u16,
-    pub(super) identity: Identity,
+    pub(super) identity: Arc<rustls::ClientConfig>,
     pub(super) hello: Hello,
     pub(super) clock: Clock,
     pub(super) timing: Timing,
@@ -131,7 +131,8 @@ impl Driver {
                     End::Done => return,
                     End::Broken(why) => why,
                 },
-                Err(why) if why == TOKENS_DIFFER => {
+                // Once it belongs to a run, its own coordinator may come back to the address that another has meanwhile.
+                Err(why) if why == TOKENS_DIFFER && self.state.welcome.is_none() => {
                     let address = self.address();
                     return self.fail(Failure::Tokens(address));
                 }
@@ -178,7 +179,7 @@ impl Driver {
                 .await
                 .map_err(|error| error.to_string())?;
             tcp.set_nodelay(true).map_err(|error| error.to_string())?;
-            let config = Arc::clone(&self.identity.client);
+            let config = Arc::clone(&self.identity);
             let stream = TlsConnector::from(config).connect(name(), tcp).await;
             stream.map_err(|error| meaning(&error).map_or(error.to_string(), str::to_owned))
         };
@@ -281,9 +282,6 @@ impl Driver {
                 self.pump(out).await
             }
             Command::Finish(ending) => {
-                if self.figures.has_changed().unwrap_or(false) {
-                    self.report(out).await?;
-                }
                 let path = self.records.as_ref().map(|records| records.path.clone());
                 let commands = self.commands.clone();
                 // A large file takes a while, in which questions about the clock are answered.
@@ -306,6 +304,10 @@ impl Driver {
                     records,
                     sha256,
                 });
+                // The ending is noted: whatever breaks from here on, it is said again.
+                if self.figures.has_changed().unwrap_or(false) {
+                    self.report(out).await?;
+                }
                 self.pump(out).await?;
                 self.end(out).await
             }

@@ -1,6 +1,7 @@
 //! The coordinator's one task that decides: it feeds the state machine, and does what that says.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ pub(super) struct Hub {
     pub(super) documents: Value,
     pub(super) files: Vec<FileEntry>,
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
+    /// How many bytes of them were written. While a disk is slow the copies are locked, and nobody here waits for a disk.
+    pub(super) written: Arc<[AtomicU64]>,
     pub(super) links: Links,
 }
 
@@ -143,12 +146,18 @@ impl Hub {
                     of: self.machine.seats().len() as u32,
                     documents: self.documents.clone(),
                     files: self.files.clone(),
-                    records: lock(&self.copies[rank as usize]).length(),
+                    records: self.written[rank as usize].load(Ordering::Relaxed),
                 };
                 if let Some(link) = self.links.0.get_mut(&conn) {
                     link.accept.take().map(|accept| accept.send(()));
                 }
                 return self.send(conn, Message::Welcome(Box::new(welcome)));
+            }
+            Action::Forget(rank) => {
+                if let Err(error) = lock(&self.copies[rank as usize]).forget() {
+                    let conn = self.machine.conn(rank)?;
+                    return Some((conn, error.to_string()));
+                }
             }
             Action::Send(conn, message) => return self.send(conn, message),
             Action::Close(conn) => drop(self.links.0.remove(&conn)),

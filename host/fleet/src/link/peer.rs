@@ -2,22 +2,23 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::clock::Clock;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::hub::Note;
+use super::lobby::Guest;
 use super::stream::{Reader, write};
 use super::{Timing, WAITING, blocking, lock};
 use crate::clock::Exchange;
 use crate::files;
-use crate::identity::Identity;
 use crate::records::{Incoming, RecordsError};
 use crate::rendezvous::{Conn, Input};
 use crate::wire::{Bound, Frame, Hello, Message};
@@ -27,7 +28,7 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// What all connections of a coordinator have in common.
 pub(super) struct Shared {
-    pub(super) identity: Identity,
+    pub(super) identity: Arc<rustls::ServerConfig>,
     pub(super) clock: Clock,
     pub(super) timing: Timing,
     pub(super) hub: mpsc::Sender<Note>,
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     pub(super) files: Vec<(String, PathBuf)>,
     /// The copies of records, by rank.
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
+    /// How many bytes of them were written, by rank: to read that, nobody waits for a disk.
+    pub(super) written: Arc<[AtomicU64]>,
 }
 
 type Stream = tokio_rustls::server::TlsStream<TcpStream>;
@@ -46,9 +49,12 @@ pub(super) async fn serve(
     tcp: TcpStream,
     address: SocketAddr,
     conn: Conn,
-    permit: OwnedSemaphorePermit,
+    (guest, sent_away): (Guest, oneshot::Receiver<()>),
 ) {
-    let greeted = timeout(shared.timing.handshake, greet(&shared, tcp)).await;
+    let greeted = tokio::select! {
+        greeted = timeout(shared.timing.handshake, greet(&shared, tcp, &guest)) => greeted,
+        _ = sent_away => return,
+    };
     let (hello, mut reader, half) = match greeted {
         Ok(Ok(greeted)) => greeted,
         Ok(Err(Some(why))) => {
@@ -59,7 +65,7 @@ pub(super) async fn serve(
         // A connection that says nothing: a probe of a port, or an agent that comes again.
         Ok(Err(None)) | Err(_) => return,
     };
-    drop(permit);
+    drop(guest);
     let (out, messages) = mpsc::channel(WAITING);
     let (bulk, pieces) = mpsc::channel(2);
     let (clock, silence) = (shared.clock, shared.timing.silence);
@@ -85,6 +91,7 @@ pub(super) async fn serve(
             shared: &shared,
             conn,
             copy,
+            written: &shared.written[rank as usize],
             out: &out,
             bulk,
             feeder: None,
@@ -110,10 +117,15 @@ pub(super) async fn serve(
 async fn greet(
     shared: &Shared,
     tcp: TcpStream,
+    guest: &Guest,
 ) -> Result<(Hello, Read, tokio::io::WriteHalf<Stream>), Option<String>> {
     // Messages are small, and their instants matter.
     tcp.set_nodelay(true).map_err(|_| None)?;
-    let accepting = TlsAcceptor::from(Arc::clone(&shared.identity.server)).accept(tcp);
+    match timeout(shared.timing.first_byte, tcp.peek(&mut [0])).await {
+        Ok(Ok(1..)) => guest.spoke(),
+        Ok(Ok(0) | Err(_)) | Err(_) => return Err(None),
+    }
+    let accepting = TlsAcceptor::from(Arc::clone(&shared.identity)).accept(tcp);
     let stream = accepting
         .await
         .map_err(|error| crate::identity::meaning(&error).map(str::to_owned))?;
@@ -140,6 +152,7 @@ struct Peer<'a> {
     shared: &'a Shared,
     conn: Conn,
     copy: Arc<Mutex<Incoming>>,
+    written: &'a AtomicU64,
     out: &'a mpsc::Sender<Frame>,
     bulk: mpsc::Sender<Frame>,
     feeder: Option<JoinHandle<()>>,
@@ -224,6 +237,8 @@ impl Peer<'_> {
                 let taken = blocking(move || lock(&copy).take(offset, &frame.body)).await;
                 match taken {
                     Ok(offset) => {
+                        self.written.fetch_max(offset, Ordering::Relaxed);
+                        self.tell(Input::Records(self.conn)).await?;
                         let ack = Message::Ack { offset }.into();
                         self.out.send(ack).await.map_err(|error| error.to_string())
                     }

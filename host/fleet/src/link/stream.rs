@@ -50,8 +50,12 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                     self.decoder.feed(&self.chunk[..read]);
                 }
                 Err(error) => {
-                    let meaning = crate::identity::meaning(&error);
-                    let words = meaning.map_or_else(|| error.to_string(), str::to_owned);
+                    let words = match (crate::identity::meaning(&error), error.kind()) {
+                        (Some(meaning), _) => meaning.to_owned(),
+                        // A process that is killed says nothing, and what the library says of that is for its users.
+                        (None, std::io::ErrorKind::UnexpectedEof) => "the connection ended without a word, as when a process is killed or its machine goes down".to_owned(),
+                        (None, _) => error.to_string(),
+                    };
                     return Err(words);
                 }
             }

@@ -170,7 +170,7 @@ fn other_versions_and_plans_are_refused_by_name() {
         let words = refusal.to_string();
         let expected = [
             "rank 1 (node1) runs version 0.9, the coordinator version 1.0",
-            "rank 2 (node2) made the plan another, rank 0 the plan plan",
+            "rank 2 (node2) made another plan than rank 0: its digest is another, that of rank 0 plan",
         ];
         for expected in expected {
             assert!(words.contains(expected), "{words}");
@@ -427,6 +427,81 @@ fn a_hundred_agents_come_together() {
         running.finish().await;
         for finishing in finishing {
             finishing.await.unwrap().unwrap();
+        }
+    });
+}
+
+/// A load machine with all that an agent has listens where rank 0 should, and another connects to it.
+#[test]
+fn nobody_joins_a_coordinator_with_the_agents_token() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let listen = Listen {
+            address: "127.0.0.1:0".to_owned(),
+            token: token('a').of_agents(),
+            clock: bench.clock,
+            timing: bench.timing,
+        };
+        let refused = Coordinator::bind(listen).await.err().unwrap().to_string();
+        assert!(refused.contains("cannot coordinate"), "{refused}");
+        // Agents join with theirs.
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let mut join = bench.join(coordinator.address().port(), 0, 1);
+        join.token = token('a').of_agents();
+        let agent = tokio::spawn(ready(join));
+        let gathered = coordinator.gather(rules(1), bench.goods()).await.unwrap();
+        gathered.stop("enough").await;
+        assert!(agent.await.unwrap().is_err());
+    });
+}
+
+/// More connections than there are places say nothing, and are held open.
+#[test]
+fn silent_connections_keep_nobody_out() {
+    on_runtime(async {
+        let bench = Bench::new();
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let port = coordinator.address().port();
+        let mut held = Vec::new();
+        for _ in 0..2 * HANDSHAKES {
+            held.push(
+                tokio::net::TcpStream::connect(("127.0.0.1", port))
+                    .await
+                    .unwrap(),
+            );
+        }
+        let agents = [0, 1].map(|rank| {
+            let mut join = bench.join(port, rank, 2);
+            // One attempt has to do.
+            join.patience = Duration::ZERO;
+            tokio::spawn(ready(join))
+        });
+        let gathered = coordinator.gather(rules(2), bench.goods()).await.unwrap();
+        gathered.stop("enough").await;
+        for agent in agents {
+            let ended = agent.await.unwrap().err().unwrap();
+            assert!(matches!(ended, JoinError::Interrupted(_)), "{ended}");
+        }
+        drop(held);
+    });
+}
+
+/// The replies under way are read to their end: a coordinator that is gone stops the sending, once.
+#[test]
+fn a_lost_coordinator_interrupts_once() {
+    on_runtime(async {
+        let bench = Bench::new().with_silence(Duration::from_millis(200));
+        let (gathered, mut agents) = bench.fleet(1, |_, port| port).await;
+        let running = gathered.start(bench.soon());
+        let (mut joined, _, _) = agents.remove(0).await.unwrap().unwrap();
+        drop(running);
+        let interrupt = joined.interrupted(0).await;
+        assert_eq!(interrupt.times, 1);
+        assert!(interrupt.why.contains("has been gone"), "{}", interrupt.why);
+        tokio::select! {
+            biased;
+            again = joined.interrupted(1) => panic!("a second one: {again:?}"),
+            () = std::future::ready(()) => {}
         }
     });
 }

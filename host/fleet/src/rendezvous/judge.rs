@@ -2,23 +2,32 @@
 //! who is lost.
 
 use model::units::Nanos;
+use serde_json::Value;
 
-use super::{Action, Event, Message, Phase, Reason, Rendezvous, Seat, Step};
+use super::reason::differences;
+use super::{Action, Event, Message, Phase, QUIET, Reason, Rendezvous, Seat, Step};
 
 impl Rendezvous {
     /// Before the start: whether all are ready, or there is no hope of it.
     pub(super) fn judge(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         let rules = &self.rules;
-        let ours = self.seats.first().and_then(|seat| seat.plan.clone());
+        let first = self.seats.first();
+        let ours = first.and_then(|seat| Some((seat.plan.as_ref()?, seat.facts.as_ref()?)));
+        let parts = |facts: &Value| facts.get("plan").cloned().unwrap_or_default();
         let mut found = Vec::new();
         for seat in &self.seats {
-            if let (Some(ours), Some(theirs)) = (&ours, &seat.plan)
+            if let (Some((ours, our_facts)), Some(theirs), Some(facts)) =
+                (ours, &seat.plan, &seat.facts)
                 && ours != theirs
             {
+                let (their_parts, our_parts) = (parts(facts), parts(our_facts));
                 found.push(Reason::Plan {
                     who: seat.who.clone(),
-                    theirs: theirs.clone(),
-                    ours: ours.clone(),
+                    differs: differences(
+                        &their_parts,
+                        &our_parts,
+                        (theirs.as_str(), ours.as_str()),
+                    ),
                 });
             }
             if let Some((at, why)) = &seat.broken
@@ -119,13 +128,20 @@ impl Rendezvous {
 
     /// From then on: who is lost, and whether all have ended.
     pub(super) fn watch(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        let grace = self.rules.grace;
+        let started = self.phase == Phase::Running;
         for rank in 0..self.rules.size {
-            let grace = self.rules.grace;
             let seat = self.seat(rank);
             if let Some((at, why)) = &seat.broken
                 && now.since(*at) >= grace
             {
                 let why = why.clone();
+                self.lose(rank, why, actions);
+            } else if started && now.since(seat.told) >= QUIET {
+                let why = format!(
+                    "it is connected, and has sent no figures, records or ending for {:.0} s",
+                    QUIET.as_secs_f64()
+                );
                 self.lose(rank, why, actions);
             }
         }

@@ -1,8 +1,10 @@
 //! Why there is no run: each reason names the process that it is about.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use model::units::Nanos;
+use serde_json::Value;
 
 use crate::clock::TooWide;
 
@@ -118,15 +120,13 @@ pub enum Reason {
     },
     /// A process made another plan.
     #[error(
-        "{who} made the plan {theirs}, rank 0 the plan {ours}: the same scenario, files and variables must be on every machine"
+        "{who} made another plan than rank 0: {differs}; the same command line, scenario, files and variables must be on every machine"
     )]
     Plan {
         /// Which one.
         who: Who,
-        /// Its plan's digest.
-        theirs: String,
-        /// Rank 0's.
-        ours: String,
+        /// In what they differ.
+        differs: String,
     },
     /// A process cannot take part, as it says itself.
     #[error("{who} cannot take part: {}", reasons.join("; "))]
@@ -175,4 +175,54 @@ pub enum Reason {
     /// The run was stopped before it began.
     #[error("stopped before the start: {0}")]
     Interrupted(String),
+}
+
+/// How many differences of two plans are named.
+const MOST_DIFFERENCES: usize = 4;
+/// The longest value of a plan that is named, in letters.
+const LONGEST_VALUE: usize = 60;
+
+/// In what an agent's plan differs from rank 0's: both by their parts, as far as these say it, or else by their digests.
+pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -> String {
+    let mut all = Vec::new();
+    let parts = |plan: &Value| plan.as_object().cloned().unwrap_or_default();
+    let (theirs, ours) = (parts(theirs), parts(ours));
+    let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
+    for name in names {
+        let (theirs, ours) = (theirs.get(name), ours.get(name));
+        if theirs != ours {
+            all.push(format!(
+                "{name} is {}, on rank 0 {}",
+                value(theirs),
+                value(ours)
+            ));
+        }
+    }
+    let more = all.len().saturating_sub(MOST_DIFFERENCES);
+    all.truncate(MOST_DIFFERENCES);
+    if more > 0 {
+        all.push(format!("and {more} more"));
+    }
+    match all.is_empty() {
+        true => format!("its digest is {}, that of rank 0 {}", digests.0, digests.1),
+        false => all.join("; "),
+    }
+}
+
+/// A value in few letters, of one line.
+fn value(value: Option<&Value>) -> String {
+    let Some(value) = value else {
+        return "not set".to_owned();
+    };
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    let mut letters = text
+        .chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter });
+    let mut short: String = letters.by_ref().take(LONGEST_VALUE).collect();
+    if letters.next().is_some() {
+        short.push('…');
+    }
+    short
 }

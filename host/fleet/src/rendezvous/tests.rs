@@ -234,13 +234,77 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
         "rank 2 (node2) speaks version 2 of the protocol, the coordinator version 1: install",
         "rank 3 (node3) counts 7 processes, the coordinator 6: start all of them",
         "rank 4 (node4) and a second process on twin have the same rank: give each its own",
-        "rank 5 (node5) made the plan q, rank 0 the plan p: the same scenario",
+        "rank 5 (node5) made another plan than rank 0: its digest is q, that of rank 0 p; the same command line",
         "10.0.0.9:4 was turned away: tokens differ",
     ];
     assert_eq!(reasons.len(), expected.len(), "{reasons:#?}");
     for (reason, expected) in reasons.iter().zip(expected) {
         assert!(reason.starts_with(expected), "{reason}");
     }
+}
+
+/// What differs is named, where the agents say what their plans are made of.
+#[test]
+fn another_plan_is_refused_with_what_differs() {
+    let mut scene = Scene::new(rules(2));
+    for (rank, plan, seed) in [(0, "p", "7"), (1, "q", "9")] {
+        let conn = Conn::from(rank) + 10;
+        scene.greet(conn, rank);
+        let message = Message::Prepared {
+            plan: plan.to_owned(),
+            facts: json!({"plan": {"load.seed": seed, "load.warmup": "1"}}),
+        };
+        scene.on(Input::Message(conn, message));
+    }
+    let reasons = scene.reasons();
+    let expected = "rank 1 (node1) made another plan than rank 0: load.seed is 9, on rank 0 7; the same command line";
+    assert!(reasons[0].starts_with(expected), "{reasons:?}");
+}
+
+/// One version is several builds, but builds for several platforms are never alike.
+#[test]
+fn another_build_is_refused() {
+    for (theirs, is_refused) in [
+        ("1.0 linux-x86_64 aa", false),
+        ("1.0 linux-x86_64 bb", true),
+        ("1.0 linux-aarch64 bb", false),
+        ("1.1 linux-x86_64 aa", true),
+    ] {
+        let version = "1.0 linux-x86_64 aa".to_owned();
+        let mut scene = Scene::new(Rules {
+            version,
+            ..rules(2)
+        });
+        let mut hello = Scene::hello(1, 2);
+        hello.version = theirs.to_owned();
+        let actions = scene.on(Input::Hello(11, hello));
+        let refused = matches!(&actions[0], Action::Send(11, Message::Refused { .. }));
+        assert_eq!(refused, is_refused, "{theirs}");
+    }
+}
+
+/// A process that is gone before the start may be started again. What its first instance said counts no more.
+#[test]
+fn a_process_may_be_started_again_before_the_start() {
+    let mut scene = Scene::new(rules(2));
+    scene.greet(10, 0);
+    scene.greet(11, 1);
+    scene.prepare(11, "q");
+    scene.on(Input::Broken(11, "killed".to_owned()));
+    let mut again = Scene::hello(1, 2);
+    again.instance = 7;
+    let actions = scene.on(Input::Hello(12, again));
+    assert_eq!(actions, [Action::Forget(1), Action::Welcome(12, 1)]);
+    let seat = &scene.machine.seats()[1];
+    assert_eq!((seat.step, seat.plan.as_ref()), (Step::Welcomed, None));
+    // One that is there is another matter: two processes have the same rank.
+    let mut third = Scene::hello(1, 2);
+    third.instance = 8;
+    let actions = scene.on(Input::Hello(13, third));
+    assert!(matches!(
+        &actions[0],
+        Action::Send(13, Message::Refused { .. })
+    ));
 }
 
 #[test]
@@ -420,4 +484,22 @@ fn an_agent_says_again_what_it_said() {
     agent.on(Message::Bye).unwrap();
     assert!(agent.released);
     assert!(agent.on(Message::Ready).is_err());
+}
+
+/// Greetings of ranks that are none, each another reason, do not fill the memory.
+#[test]
+fn reasons_have_a_bound() {
+    let mut scene = Scene::new(rules(2));
+    for rank in 0..10_000_u32 {
+        let hello = Hello {
+            protocol: PROTOCOL,
+            version: "1.0".to_owned(),
+            rank: rank + 2,
+            size: 2,
+            host: format!("host{rank}"),
+            instance: u64::from(rank),
+        };
+        scene.on(Input::Hello(u64::from(rank) + 100, hello));
+    }
+    assert_eq!(scene.machine.reasons.len(), 2 + MORE_REASONS);
 }

@@ -123,9 +123,6 @@ fn a_process_that_has_the_identifier_of_an_engine_is_not_killed() {
             ..id
         };
         assert_eq!(cleaned(&folder, &forged(Some(earlier))).await, State::Gone);
-        let mut seen = forged(None);
-        seen.family.seen.insert(earlier);
-        assert_eq!(cleaned(&folder, &seen).await, State::Gone);
         assert_eq!(cleaned(&folder, &forged(None)).await, State::Gone);
         assert_eq!(markers(&folder), 0);
 
@@ -146,6 +143,132 @@ fn a_process_that_has_the_identifier_of_an_engine_is_not_killed() {
         let state = cleaned(&folder, &forged(Some(id))).await;
         assert!(matches!(state, State::Ended { .. }), "{state:?}");
         assert!(!lives(id));
+    });
+}
+
+/// A marker as an earlier version wrote it, or as somebody else did: with a list of processes.
+fn planted(folder: &TempDir, seen: Id) -> std::path::PathBuf {
+    let mut marker = serde_json::to_value(forged(None)).unwrap();
+    marker["family"]["seen"] = serde_json::json!([{ "pid": seen.pid, "start": seen.start }]);
+    let markers = folder.path().join("markers");
+    model::private::folder(&markers).unwrap();
+    let path = markers.join("planted.engine");
+    fs::write(&path, marker.to_string()).unwrap();
+    path
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_list_of_processes_on_the_disk_ends_none_of_them() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = Ends::stranger();
+        planted(&folder, victim.id());
+        let found = clean_up(&folder.path().join("markers")).await.unwrap();
+        assert_eq!(found[0].state, State::Gone);
+        assert!(lives(victim.id()));
+        // Nor does a process that was started so and no longer leads its group, such as a child of somebody else's shell.
+        let mut child = Command::new("sleep");
+        let child = Ends(child.arg("1000").spawn().unwrap());
+        assert_eq!(
+            cleaned(&folder, &forged(Some(child.id()))).await,
+            State::Gone
+        );
+        assert!(lives(child.id()));
+    });
+}
+
+#[test]
+fn markers_that_another_user_may_have_written_end_nothing() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = Ends::stranger();
+        let markers_at = folder.path().join("markers");
+        forged(Some(victim.id())).write(&markers_at).unwrap();
+        let path = Marker::all(&markers_at).unwrap().remove(0);
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        // The file first: the folder is our own.
+        mode(&path, 0o646);
+        let found = clean_up(&markers_at).await.unwrap();
+        let said = found[0].to_string();
+        assert!(
+            said.contains("cannot be read: other users may write to it (mode 646)"),
+            "{said}"
+        );
+        mode(&path, 0o600);
+        for open in [0o777, 0o1777, 0o720] {
+            mode(&markers_at, open);
+            let refused = clean_up(&markers_at).await.unwrap_err();
+            assert!(
+                refused.to_string().contains("other users may write to it"),
+                "{refused}"
+            );
+            // Nor is an engine's marker put there.
+            assert!(forged(None).write(&markers_at).is_err());
+        }
+        mode(&markers_at, 0o700);
+        let root = rustix::process::geteuid().is_root();
+        if root {
+            chown(&path, Some(65_534), None).unwrap();
+            let said = clean_up(&markers_at).await.unwrap()[0].to_string();
+            assert!(
+                said.contains("it belongs to user 65534, but this is user 0"),
+                "{said}"
+            );
+            chown(&markers_at, Some(65_534), None).unwrap();
+            assert!(clean_up(&markers_at).await.is_err());
+        }
+        assert!(lives(victim.id()));
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn several_leftovers_are_ended_at_once() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let markers_at = folder.path().join("markers");
+        // None of them heeds SIGTERM, so each waits for as long as its marker says.
+        let script = "trap '' TERM; echo > ready; while :; do sleep 1; done";
+        let engines: Vec<Ends> = (0..3)
+            .map(|number| {
+                use std::os::unix::process::CommandExt;
+                let at = folder.path().join(number.to_string());
+                fs::create_dir(&at).unwrap();
+                let mut command = Command::new("sh");
+                let engine = command
+                    .args(["-c", script])
+                    .current_dir(&at)
+                    .process_group(0);
+                let engine = Ends(engine.spawn().unwrap());
+                while !at.join("ready").exists() {
+                    std::thread::yield_now();
+                }
+                engine
+            })
+            .collect();
+        for (number, engine) in engines.iter().enumerate() {
+            let mut marker = forged(Some(engine.id()));
+            marker.family.launch = format!("forged{number}");
+            marker.stop_timeout_s = 0.5;
+            marker.write(&markers_at).unwrap();
+        }
+        let found = clean_up(&markers_at).await.unwrap();
+        let killed = |leftover: &crate::Leftover| {
+            matches!(
+                leftover.state,
+                State::Ended {
+                    needed: Needed::Kill,
+                    ..
+                }
+            )
+        };
+        assert!(found.len() == 3 && found.iter().all(killed), "{found:?}");
+        assert!(found.is_sorted_by_key(|leftover| leftover.marker.clone()));
+        assert!(engines.iter().all(|engine| !lives(engine.id())));
     });
 }
 

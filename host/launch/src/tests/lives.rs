@@ -314,7 +314,7 @@ fn versions_of_programs() {
     run(async {
         let ask = async |script: &str, within| {
             let environment = [("V".to_owned(), Value::Plain("0.11.0".to_owned()))];
-            let version = version(&shell(script), &environment, None, within).await;
+            let version = version(&shell(script), &environment, &[], None, within).await;
             version.map_err(|error| error.to_string())
         };
         let version = ask("echo warning >&2; echo loading; echo $V; echo", LONG).await;
@@ -334,9 +334,13 @@ fn versions_of_programs() {
             .await
             .unwrap_err();
         assert_eq!(error, "`sh` did not say its version within 0.05 s");
-        let error = super::super::version(&["none-such".to_owned()], &[], None, LONG).await;
+        let error = super::super::version(&["none-such".to_owned()], &[], &[], None, LONG).await;
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with("`none-such` does not run: "), "{error}");
-        assert!(super::super::version(&[], &[], None, LONG).await.is_err());
+        assert!(
+            super::super::version(&[], &[], &[], None, LONG)
+                .await
+                .is_err()
+        );
     });
 }

@@ -123,6 +123,26 @@ fn a_stop_that_is_given_up_kills() {
     });
 }
 
+/// As after an interrupt too many: another thread kills what this one is stopping.
+#[test]
+fn an_engine_is_killed_from_another_thread() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "trap '' TERM; (setsid sh -c 'echo $$ > worker; exec sleep 1000' &); while [ ! -s worker ]; do sleep 0.01; done; echo > ready; while :; do sleep 1; done";
+        let mut spec = spec(&folder, shell(script));
+        spec.directory = Some(folder.path().to_owned());
+        let engine = ready_with(spec, &folder.path().join("ready")).await;
+        let worker = process_in(&folder.path().join("worker"));
+        let killer = engine.killer();
+        let said = std::thread::spawn(move || killer.kill());
+        let stopped = engine.stop(no_device).await;
+        assert_eq!(said.join().unwrap(), "engine `e` was ended with SIGKILL");
+        assert_eq!(stopped.exit, Some(Exit::Signal(9)));
+        assert!(!lives(worker));
+        assert_eq!(markers(&folder), 0);
+    });
+}
+
 #[test]
 fn the_memory_of_devices_is_waited_for() {
     run(async {

@@ -44,6 +44,8 @@ crate::words! {
         NotSent = "not-sent",
         /// A request that it depends on failed, so it was not sent.
         ParentFailed = "parent-failed",
+        /// An agent that was lost had to send it. Whether it did, and what came of it, is not known.
+        LostWithAgent = "lost-with-agent",
     }
 }
 

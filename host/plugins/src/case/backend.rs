@@ -45,6 +45,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
         return;
     }
     seen.found("request.http", first);
+    seen.keep_log();
     match &ask.reply {
         None => {}
         Some(Reply::Error(status, body)) => explain(plugin, dialect, *status, body, seen),
@@ -98,6 +99,7 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
     if !first.is_empty() {
         seen.found("request.http", first);
     }
+    seen.keep_log();
     let Some(body) = body else {
         return;
     };
@@ -131,13 +133,19 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
 }
 
 fn open(plugin: &Backend, seen: &mut Seen) -> Option<Dialect> {
-    match plugin.open() {
-        Ok(dialect) => Some(dialect),
+    let mut dialect = match plugin.open() {
+        Ok(dialect) => dialect,
         Err(error) => {
             seen.ended("opening it with the configuration", &error);
-            None
+            return None;
         }
+    };
+    // A run asks for these before it sends anything.
+    if let Err(error) = dialect.outside() {
+        seen.misbehaved("asking for its server and its key", &error);
+        return None;
     }
+    Some(dialect)
 }
 
 /// Whether the same call gives the same result in the same instance and in a fresh one.
@@ -196,6 +204,7 @@ fn damaged_bodies(
     body: &[u8],
     mut call: impl FnMut(&mut Dialect, &mut Seen, &[u8]) -> Result<String, PluginError>,
 ) {
+    seen.keep_log();
     let mut spoilt = 0;
     for seed in 0..DAMAGED_BODIES {
         let (what, body) = damage::body(body, &mut Dice::new(seed));
@@ -429,6 +438,7 @@ impl Trial<'_> {
     /// Passes truncated and damaged replies: the result must be an error or events, the same in one batch and frame by
     /// frame.
     fn damaged(&mut self, one: &mut [Dialect]) {
+        self.seen.keep_log();
         if self.frames.is_empty() {
             return;
         }

@@ -2,6 +2,7 @@
 //! the rules for every sequence.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -94,6 +95,9 @@ pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Seen) {
         }
     }
     check(&first, seen);
+    if draw.spare == 0 && seen.failures.is_empty() {
+        spared(plugin, draw, most, seen);
+    }
     let shown = |samples: &[Sample]| -> Vec<Value> {
         samples.iter().take(SHOWN).map(format::sample).collect()
     };
@@ -142,6 +146,20 @@ fn drawn(
     })
 }
 
+/// Draws with a spare sample too, where a case asks for none: most runs do.
+fn spared(plugin: &Dataset, draw: &Draw, most: usize, seen: &mut Seen) {
+    let spare = &Draw {
+        spare: 1,
+        files: draw.files.clone(),
+        tokenizer: Arc::clone(&draw.tokenizer),
+        ..*draw
+    };
+    match drawn(plugin, spare, most, seen, &mut || STEP) {
+        Ok(drawn) => check(&drawn, seen),
+        Err(error) => seen.misbehaved("drawing a spare sample and then the others", &error),
+    }
+}
+
 /// The position of the first sample that belongs to no session that is measured.
 fn beyond(samples: &[Sample], amount: Amount) -> Option<usize> {
     let Amount::Sessions(sessions) = amount else {
@@ -166,7 +184,12 @@ fn check(drawn: &Drawn, seen: &mut Seen) {
         }
     }
     if let Some(what) = sessions::fault(&drawn.samples) {
-        seen.breach(what);
+        seen.breach(match drawn.spare.is_empty() {
+            true => what,
+            false => format!(
+                "after `spare`: {what}; of a session whose first sample was a spare one, `next` must not return the rest"
+            ),
+        });
     }
     if let Some(sample) = drawn.spare.iter().find(|one| !one.after.is_empty()) {
         seen.breach(format!(

@@ -45,6 +45,16 @@ pub struct Case {
     pub given: Given,
 }
 
+impl Case {
+    /// The request that a backend is to write, if this is such a case.
+    pub fn asked(&self) -> Option<&Ask> {
+        match &self.given {
+            Given::Ask(ask) => Some(ask),
+            _ => None,
+        }
+    }
+}
+
 /// A plugin's input, in addition to its configuration.
 pub enum Given {
     /// A backend: a sample to send, and optionally a reply.

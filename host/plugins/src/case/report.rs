@@ -14,6 +14,9 @@ use model::plugin::Limits;
 pub struct SuiteReport {
     /// What was tested.
     pub plugin: Tested,
+    /// Why no case was run: the plugin could not be loaded, or the cases could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Its limits in the sandbox.
     pub limits: Limits,
     /// Each case.
@@ -34,6 +37,15 @@ pub struct SuiteReport {
 pub struct Tested {
     /// The file as it was requested.
     pub file: String,
+    /// What is known of it; absent if it could not be loaded.
+    #[serde(flatten)]
+    pub loaded: Option<Loaded>,
+}
+
+/// What is known of a plugin that was loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Loaded {
     /// The file's SHA-256 in hexadecimal.
     pub digest: String,
     /// What it does.
@@ -42,6 +54,13 @@ pub struct Tested {
     pub name: String,
     /// Its version, as it describes itself.
     pub version: String,
+}
+
+impl Tested {
+    /// Its name, or its file's if it could not be loaded.
+    pub fn name(&self) -> &str {
+        self.loaded.as_ref().map_or(&self.file, |known| &known.name)
+    }
 }
 
 /// The result of one case, and how long it took.
@@ -59,15 +78,33 @@ impl SuiteReport {
     /// A report without cases.
     pub fn new(suite: &Suite, said: &Info) -> Self {
         let plugin = suite.plugin();
+        let loaded = Loaded {
+            digest: plugin.digest.clone(),
+            kind: plugin.kind,
+            name: said.name.clone(),
+            version: said.version.clone(),
+        };
+        let tested = Tested {
+            file: plugin.asked.clone(),
+            loaded: Some(loaded),
+        };
+        SuiteReport::of(tested, suite.limits().clone(), None)
+    }
+
+    /// A report of a plugin that was not tested, and why.
+    pub fn untested(file: String, error: String) -> Self {
+        SuiteReport::of(
+            Tested { file, loaded: None },
+            Limits::default(),
+            Some(error),
+        )
+    }
+
+    fn of(plugin: Tested, limits: Limits, error: Option<String>) -> Self {
         SuiteReport {
-            plugin: Tested {
-                file: plugin.asked.clone(),
-                digest: plugin.digest.clone(),
-                kind: plugin.kind,
-                name: said.name.clone(),
-                version: said.version.clone(),
-            },
-            limits: suite.limits().clone(),
+            plugin,
+            error,
+            limits,
             cases: Vec::new(),
             held: 0,
             failed: 0,
@@ -89,8 +126,8 @@ impl SuiteReport {
 
     /// Whether rewriting expectations would fix any failure.
     pub fn can_be_blessed(&self) -> bool {
-        let mut failures = self.cases.iter().flat_map(|case| &case.report.failures);
-        failures.any(Failure::can_be_blessed)
+        let mut failures = self.cases.iter().map(|case| &case.report.failures);
+        failures.any(|all| !all.is_empty() && all.iter().all(Failure::can_be_blessed))
     }
 }
 
@@ -104,6 +141,9 @@ pub struct CaseReport {
     pub failures: Vec<Failure>,
     /// Expectations that were written at the user's request.
     pub written: Vec<Written>,
+    /// What the plugin wrote to its log, each line once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
     /// How many checks were made.
     pub checks: Checks,
 }

@@ -4,9 +4,13 @@ use super::expect::diff;
 use super::format;
 use super::report::{Checks, Failure};
 use crate::PluginError;
+use crate::sandbox::LogBook;
 
 /// A case stops after this many traps on damaged input.
 pub const TOLERATED: usize = 3;
+
+/// The most log lines of a case that are shown.
+const LINES: usize = 40;
 
 /// Collects the observations of a case.
 pub struct Seen {
@@ -18,6 +22,10 @@ pub struct Seen {
     pub checks: Checks,
     /// Whether all output is known: then an expectation without output must not exist.
     pub settled: bool,
+    /// Where the plugin's log lines go.
+    pub log: LogBook,
+    /// Those that are worth showing, each once.
+    pub lines: Vec<String>,
     /// Whether a reply was read that has no end, although the server sent all of it without an error.
     pub endless: bool,
 }
@@ -30,7 +38,19 @@ impl Seen {
             failures: Vec::new(),
             checks: Checks::default(),
             settled: true,
+            log: LogBook::default(),
+            lines: Vec::new(),
             endless: false,
+        }
+    }
+
+    /// Takes what was logged since the last time. Before a reply is damaged this is worth showing; of what is logged
+    /// about damaged ones, only that of a failure.
+    pub fn keep_log(&mut self) {
+        for line in self.log.drain() {
+            if !self.lines.contains(&line) && self.lines.len() < LINES {
+                self.lines.push(line);
+            }
         }
     }
 

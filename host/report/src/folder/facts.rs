@@ -49,6 +49,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         unscored: assessment.unscored,
         left_out: BTreeMap::new(),
         run_scores: assessment.run_scores,
+        silent_scorers: assessment.silent,
         fleet: None,
         client: None,
         server: None,
@@ -74,6 +75,7 @@ pub(super) fn add_later(facts: &mut RunFacts, later: Vec<Later>) {
         facts.unscored.extend(later.unscored);
         facts.left_out.extend(later.left_out);
         facts.run_scores.extend(later.run_scores);
+        facts.silent_scorers.extend(later.silent);
         facts.scorer_errors += later.errors;
     }
 }

@@ -8,7 +8,7 @@ use scenario::plan::Plan;
 
 /// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is kept, so that runs
 /// that differ in it can be told apart. Its 32 bits do not reveal a key.
-pub(super) fn without_secrets(plan: &Plan) -> serde_json::Value {
+pub fn without_secrets(plan: &Plan) -> serde_json::Value {
     let mut plan = serde_json::to_value(plan).unwrap_or_default();
     for place in ["/request/extra-body", "/backend/config", "/dataset/config"] {
         if let Some(value) = plan.pointer_mut(place) {

@@ -363,7 +363,11 @@ fn scores(summary: &Summary) -> Option<Part> {
         name: name.clone(),
         value: fixed(*value, 4),
     });
-    let pairs: Vec<Pair> = means.chain(whole).collect();
+    let silent = summary.silent_scorers.iter().map(|scorer| Pair {
+        name: scorer.name.clone(),
+        value: format!("no score: {}", scorer.unjudged.words().unwrap_or_default()),
+    });
+    let pairs: Vec<Pair> = means.chain(whole).chain(silent).collect();
     (!pairs.is_empty()).then_some(Part {
         title: "Scores",
         words: (!summary.scores.is_empty())

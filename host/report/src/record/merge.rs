@@ -1,5 +1,6 @@
 //! Records of several processes, made into those of one run: by one clock, in one file.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::lines::Lines;
@@ -7,12 +8,14 @@ use super::{RecordError, Recorder, Written, readable};
 use model::exchange::Phase;
 
 /// The records of one process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Part {
     /// Its file.
     pub path: PathBuf,
     /// How far its clock is ahead of the one that the run's records are to have, in nanoseconds.
     pub ahead: i128,
+    /// The exchanges that are left out, because another part has them.
+    pub except: HashSet<(Phase, u64)>,
 }
 
 /// Writes the records of all parts into a folder that has none, one part after the other. Says what was written, and how
@@ -26,6 +29,9 @@ pub fn merge(folder: &Path, parts: &[Part]) -> Result<(Written, Vec<u64>), Recor
     for part in parts {
         let mut measured = 0;
         for mut exchange in readable(Lines::of_file(&part.path)?) {
+            if part.except.contains(&(exchange.phase, exchange.index)) {
+                continue;
+            }
             exchange.shift(-part.ahead);
             measured += u64::from(exchange.phase == Phase::Measure);
             recorder.put(&exchange)?;
@@ -65,6 +71,7 @@ mod tests {
             .map(|(folder, ahead)| Part {
                 path: folder.path().join(record::FILE),
                 ahead: *ahead,
+                ..Part::default()
             })
             .collect();
         let all = TempDir::new().unwrap();
@@ -84,5 +91,11 @@ mod tests {
         let other = TempDir::new().unwrap();
         let (written, counts) = merge(other.path(), &parts).unwrap();
         assert_eq!((written.count, counts), (2, vec![0, 1, 1]));
+
+        // What one part leaves out comes from another, or from none.
+        parts[1].except = [(Phase::Measure, 0), (Phase::Warmup, 1)].into();
+        let left = TempDir::new().unwrap();
+        let (written, counts) = merge(left.path(), &parts).unwrap();
+        assert_eq!((written.count, counts), (1, vec![0, 0, 1]));
     }
 }

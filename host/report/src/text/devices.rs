@@ -5,6 +5,20 @@ use result::summary::Summary;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
+/// Power and energy of all devices together.
+pub(super) fn headline(block: &mut Block, summary: &Summary) {
+    let Some(devices) = &summary.devices else {
+        return;
+    };
+    block.section("Devices");
+    block.figure("Mean device power (W):", devices.mean_power_w);
+    block.figure("Device energy (J):", devices.energy_j);
+    block.figure(
+        "Device energy per 1M output tokens (J):",
+        devices.energy_per_million_output_tokens,
+    );
+}
+
 /// Each device has a line where there are several: power, clock, temperature, memory.
 pub(super) fn devices(block: &mut Block, summary: &Summary) {
     let Some(devices) = &summary.devices else {

@@ -20,6 +20,9 @@ pub(super) fn headline(block: &mut Block, summary: &Summary) {
     for (name, value) in &summary.run_scores {
         block.line(&format!("{name}:"), Some(decimals(*value)));
     }
+    for silent in &summary.silent_scorers {
+        block.prose(&silent.words());
+    }
 }
 
 /// The sections on scores, if the run has any.

@@ -5,7 +5,7 @@ use result::finding::Severity;
 use result::metric;
 use result::summary::Summary;
 
-use super::{Block, MS, closed_loop, metrics_not_measured, outcomes, scores};
+use super::{Block, MS, closed_loop, devices, metrics_not_measured, outcomes, scores};
 
 /// The height of a terminal that shows the block at once.
 const SCREEN: usize = 50;
@@ -35,13 +35,20 @@ pub fn short(summary: &Summary) -> String {
     let failures = fitting(drawn(|block| failures(block, summary)), &mut room);
     let thresholds = fitting(drawn(|block| super::thresholds(block, summary)), &mut room);
     let scores = fitting(drawn(|block| scores::headline(block, summary)), &mut room);
+    let power = fitting(
+        drawn(|block| {
+            devices::headline(block, summary);
+            devices::cost(block, summary);
+        }),
+        &mut room,
+    );
     let notes = fitting(
         findings(summary, |severity| severity == Severity::Note),
         &mut room,
     );
     let confidence = fitting(drawn(|block| confidence(block, summary)), &mut room);
 
-    for line in [confidence, failures, scores, thresholds].concat() {
+    for line in [confidence, power, failures, scores, thresholds].concat() {
         block.prose(&line);
     }
     block.section("Verdict");

@@ -50,9 +50,14 @@ pub(crate) fn there_are(summary: &Summary) -> String {
         .take(NAMED)
         .map(|name| format!("{PREFIX}{name}"))
         .collect();
-    match names.is_empty() {
-        true => "not measured: no scorer judged the answers; name one under [[scorers]]".to_owned(),
-        false => format!("not measured; the run has {}", names.join(", ")),
+    let silent = summary.silent_scorers.iter().map(|scorer| scorer.words());
+    let silent: Vec<String> = silent.collect();
+    if !names.is_empty() {
+        format!("not measured; the run has {}", names.join(", "))
+    } else if !silent.is_empty() {
+        format!("not measured: {}", silent.join("; "))
+    } else {
+        "not measured: no scorer judged the answers; name one under [[scorers]]".to_owned()
     }
 }
 

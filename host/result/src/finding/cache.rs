@@ -8,6 +8,14 @@ use model::session::Cache as Policy;
 /// How far the server's share of cached prompt tokens may be from the run's own, as a share of all prompt tokens.
 const APART: f64 = 0.05;
 
+/// The share of prompt tokens in the cache that the run's own repeats explain, whoever counts it: servers with smaller
+/// pages find up to a page more of each prompt. `None` if more may repeat than is known.
+pub(super) fn explained(cache: &Cache) -> Option<f64> {
+    let most = cache.reusable + u64::from(cache.page) * cache.requests;
+    let share = most as f64 / cache.tokens.max(1) as f64;
+    (cache.tokens > 0 && !cache.is_bounded).then_some(share + APART)
+}
+
 /// What the server reports of a run, with both shares.
 fn told(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
     let cache = summary.cache.as_ref()?;

@@ -135,6 +135,16 @@ pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
 
 pub(super) fn buffered_replies(summary: &Summary) -> Option<Finding> {
     let gaps = summary.metric(metric::ITL)?;
+    let (why, advice) = match super::vitals::paused(summary) {
+        Some(_) => (
+            "no model generates tokens that fast: this client was paused (client-paused), and what came meanwhile was read at once; if that does not explain it, the server, or a proxy in front of it, held chunks back and sent them together. TTFT, ITL and peaks describe the pauses or a buffer",
+            "measure again without the pauses first; if the finding stays, turn off buffering in any proxy in front of the engine, and check how many tokens the engine collects before it sends; compare by TPOT",
+        ),
+        None => (
+            "no model generates tokens that fast: the server, or a proxy in front of it, held chunks back and sent them together, so TTFT, ITL and peaks describe its buffer",
+            "turn off buffering in any proxy in front of the engine, and check how many tokens the engine collects before it sends; compare by TPOT",
+        ),
+    };
     (gaps.median < TOGETHER_MS).then(|| Finding {
         id: Id::BufferedReplies,
         severity: Severity::Suspect,
@@ -142,7 +152,7 @@ pub(super) fn buffered_replies(summary: &Summary) -> Option<Finding> {
             "half of the gaps between chunks of a reply are {:.3} ms or shorter",
             gaps.median
         ),
-        why: "no model generates tokens that fast: the server, or a proxy in front of it, held chunks back and sent them together, so TTFT, ITL and peaks describe its buffer".into(),
-        advice: "turn off buffering in any proxy in front of the engine, and check how many tokens the engine collects before it sends; compare by TPOT".into(),
+        why: why.into(),
+        advice: advice.into(),
     })
 }

@@ -23,20 +23,26 @@ pub(super) fn agent_lost(summary: &Summary) -> Option<Finding> {
     let lost: Vec<String> = agents(summary)
         .filter_map(|agent| {
             let lost = agent.lost.as_ref()?;
-            let missing = match lost.not_offered {
+            let missing = match lost.unknown.or(lost.not_offered) {
                 Some(requests) => format!(", {requests} of its requests are not on record"),
                 None => String::new(),
             };
+            let merged = match agent.merged {
+                true => ", though the records of its own disk were taken in",
+                false => "",
+            };
             let (name, from, why) = (agent.name(), lost.from_s, &lost.why);
-            Some(format!("{name} from {from:.1} s on ({why}){missing}"))
+            Some(format!(
+                "{name} from {from:.1} s on ({why}){missing}{merged}"
+            ))
         })
         .collect();
     (!lost.is_empty()).then(|| Finding {
         id: Id::AgentLost,
         severity: Severity::Invalid,
         seen: format!("lost: {}", listed(&lost)),
-        why: "from then on the engine had less load than the plan says, so throughput, latency and the share of requests that met their objectives are those of another run".into(),
-        advice: "find out why that machine or its network failed, and measure again; what was measured before is in the records".into(),
+        why: "what it did from then on is not on record: it may have sent all of its requests, some or none, so the load is not known, and throughput and the share of requests that met their objectives leave its part out".into(),
+        advice: "if its own records are on its disk, take them in with `runner fleet merge`; otherwise find out why that machine or its network failed, and measure again".into(),
     })
 }
 

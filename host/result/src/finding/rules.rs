@@ -27,7 +27,13 @@ pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
 pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     // Of each of these another finding says how many there are.
-    let elsewhere: u64 = [Class::NotSent, Class::Interrupted, Class::Short]
+    let elsewhere = [
+        Class::NotSent,
+        Class::LostWithAgent,
+        Class::Interrupted,
+        Class::Short,
+    ];
+    let elsewhere: u64 = elsewhere
         .iter()
         .filter_map(|class| requests.failures.get(class))
         .map(|failures| failures.count)
@@ -53,7 +59,7 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let total = requests.total;
     let who = match failed == requests.failed {
         true => "they",
-        false => "they and those not sent, interrupted or short",
+        false => "they and those not sent, lost, interrupted or short",
     };
     let hidden = hidden_by_failures(summary, highest, who);
     let followed = summary.requests.failures.get(&Class::ParentFailed);
@@ -224,6 +230,18 @@ pub(super) fn plugin_errors(summary: &Summary) -> Option<Finding> {
         seen: parts.into_iter().flatten().collect::<Vec<_>>().join("; "),
         why: "requests on which a plugin failed are missing from the figures, although the server may have answered them".into(),
         advice: "read the messages and plugins.log in the run's folder; report it to the plugin's author, with a case for `runner plugin test` that reproduces it".into(),
+    })
+}
+
+pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
+    let silent = summary.silent_scorers.iter().map(|scorer| scorer.words());
+    let seen = silent.collect::<Vec<_>>().join("; ");
+    (!seen.is_empty()).then(|| Finding {
+        id: Id::ScorerSilent,
+        severity: Severity::Suspect,
+        seen,
+        why: "the run says nothing of what the scorer was to judge".into(),
+        advice: "give the samples the references that the scorer needs (`runner guide scorers` has their forms), or leave the scorer out".into(),
     })
 }
 

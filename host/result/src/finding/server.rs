@@ -13,9 +13,8 @@ const APART: f64 = 0.01;
 const WARM: [f64; 2] = [0.02, 0.1];
 
 pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
-    // Where it is known what the run repeats, other rules say whether the server found more.
-    let is_known = summary.cache.as_ref();
-    if is_known.is_some_and(|cache| cache.reported.is_some()) {
+    // Where answers say what was cached, other rules hold it against what the run repeats.
+    if (summary.cache.as_ref()).is_some_and(|cache| cache.reported.is_some()) {
         return None;
     }
     let share = |cached: f64, all: f64| (all > 0.0).then_some(cached / all);
@@ -30,6 +29,11 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
         (None, Some(share)) => (share, "according to its metrics"),
         (None, None) => return None,
     };
+    // What the run itself repeats is no surprise, where it is known.
+    let own = (summary.cache.as_ref()).and_then(super::cache::explained);
+    if own.is_some_and(|own| share <= own) {
+        return None;
+    }
     let [told, shows] = WARM;
     (share > told).then(|| Finding {
         id: Id::WarmCache,

@@ -5,6 +5,7 @@ use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::Summary;
 use crate::summary::client::{Client, Thread, role};
+use crate::summary::fleet::Agent;
 
 /// Share of a second on a core beyond which a thread has no capacity left.
 const SATURATED: f64 = 0.9;
@@ -90,6 +91,16 @@ pub(super) fn plugin_overruns(summary: &Summary) -> Option<Finding> {
     })
 }
 
+/// The process with the longest pause: of a fleet, by its rank.
+fn who(summary: &Summary, longest: f64) -> String {
+    let agents = summary.fleet.iter().flat_map(|fleet| &fleet.agents);
+    let mut paused = agents.filter(|agent| {
+        let client = agent.client.as_ref();
+        client.is_some_and(|client| client.longest_pause_ms >= longest)
+    });
+    (paused.next()).map_or_else(|| "this process".to_owned(), Agent::name)
+}
+
 pub(super) fn paused(summary: &Summary) -> Option<Finding> {
     let client = summary.client.as_ref()?;
     let longest = client.longest_pause_ms;
@@ -105,7 +116,8 @@ pub(super) fn paused(summary: &Summary) -> Option<Finding> {
         id: Id::ClientPaused,
         severity: Severity::Suspect,
         seen: format!(
-            "this process was paused for up to {longest:.0} ms{}, {:.2} s in all",
+            "{} was paused for up to {longest:.0} ms{}, {:.2} s in all",
+            who(summary, longest),
             beside.unwrap_or_default(),
             client.paused_s
         ),

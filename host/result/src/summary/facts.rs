@@ -11,6 +11,7 @@ use super::client::Client;
 use super::column::Column;
 use super::dataset::Dataset;
 use super::fleet::Fleet;
+use super::scores::SilentScorer;
 use super::server::Server;
 use super::telemetry::Price;
 use crate::metric::{Objective, objective};
@@ -221,6 +222,9 @@ pub struct RunFacts {
     /// Scores of the run as a whole by name. Values are finite.
     #[serde(default)]
     pub run_scores: BTreeMap<String, f64>,
+    /// Scorers that gave no score.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent_scorers: Vec<SilentScorer>,
     /// Measured requests that were due when the run was stopped, and have no record of their own.
     #[serde(default)]
     pub unsent: u64,
@@ -256,6 +260,19 @@ impl RunFacts {
     }
 }
 
+impl RunFacts {
+    /// Requests of lost agents that are not on record.
+    pub(super) fn unknown(&self) -> u64 {
+        let agents = self.fleet.iter().flat_map(|fleet| &fleet.agents);
+        let lost = agents.filter_map(|agent| agent.lost.as_ref());
+        lost.filter_map(|lost| lost.unknown).sum()
+    }
+}
+
+/// What is said of the requests of a lost agent that are not on record.
+pub(super) const LOST_WITH_AGENT: &str =
+    "the agent that had to send it was lost; whether it was sent, and answered, is not known";
+
 /// What stands in the record of a request that was never sent.
 pub const NOT_SENT: &str =
     "it was due, but the run ended before a slot came free or it could be sent";
@@ -270,6 +287,7 @@ impl From<Run> for RunFacts {
             unscored: BTreeMap::new(),
             left_out: BTreeMap::new(),
             run_scores: BTreeMap::new(),
+            silent_scorers: Vec::new(),
             unsent: 0,
             scorer_errors: 0,
             fleet: None,

@@ -9,8 +9,8 @@ use super::client::Client;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fleet {
-    /// Each of them, by rank. Requests are shared out by their number: the agent of rank k of n sends those whose
-    /// number leaves the remainder k.
+    /// Each of them, by rank. Requests are dealt out in turn, those of a closed loop or below a cap with the users or slots
+    /// that send them.
     pub agents: Vec<Agent>,
 }
 
@@ -34,6 +34,9 @@ pub struct Agent {
     /// That it was lost; absent if it finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
+    /// Whether it was lost, and the records of its own disk were taken in after the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub merged: bool,
     /// Why its part of the run ended early, though it was not lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -60,7 +63,11 @@ pub struct Lost {
     pub from_s: f64,
     /// What broke.
     pub why: String,
-    /// Requests of its part that are not on record; absent where the plan does not say how many they are.
+    /// Requests of its part that are not on record: whether they were sent is not known. Absent where the plan does not
+    /// say how many they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<u64>,
+    /// The same, in results of former versions, which counted them as not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_offered: Option<u64>,
 }

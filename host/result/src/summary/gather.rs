@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::backlog::Waiting;
-use super::facts::NOT_SENT;
+use super::facts::{LOST_WITH_AGENT, NOT_SENT};
 use super::failing::missing;
 use super::goodput::Judged;
 use super::load::Load;
@@ -171,20 +171,25 @@ impl<'a> Gather<'a> {
         self.held_back += u64::from(held_back);
     }
 
-    /// Counts the requests that were due, but have no record because the run was stopped.
-    fn count_unsent(&mut self) {
+    /// Counts the requests that have no record: those that were due when the run was stopped, and those of lost agents.
+    fn count_unrecorded(&mut self) {
         let unsent = self.facts.unsent;
-        if unsent > 0 {
-            let messages = self.messages.entry(Class::NotSent).or_default();
-            messages.add_many(self.requests.total, unsent, (None, None), NOT_SENT);
-            self.requests.total += unsent;
-            self.requests.failed += unsent;
-            self.held_back += unsent;
+        for (class, count, words) in [
+            (Class::NotSent, unsent, NOT_SENT),
+            (Class::LostWithAgent, self.facts.unknown(), LOST_WITH_AGENT),
+        ] {
+            if count > 0 {
+                let messages = self.messages.entry(class).or_default();
+                messages.add_many(self.requests.total, count, (None, None), words);
+                self.requests.total += count;
+                self.requests.failed += count;
+            }
         }
+        self.held_back += unsent;
     }
 
     pub(super) fn finish(mut self) -> Summary {
-        self.count_unsent();
+        self.count_unrecorded();
         let run = Run {
             percentiles: percentiles(&self.facts.run),
             measure_start: Some(self.surveyed.origin)
@@ -214,8 +219,9 @@ impl<'a> Gather<'a> {
         let tokens = self.tokens.finish(run.streamed);
         let duration = self.surveyed.duration;
         let spreads = &mut self.spreads;
+        let unsent = self.facts.unsent;
         let sessions = self.sessions.map(|sessions| {
-            sessions.finish(duration, |session| {
+            let mut sessions = sessions.finish(duration, |session| {
                 for (metric, (spread, _)) in CATALOGUE.iter().zip(&mut *spreads) {
                     if let Measure::Session(measure) = metric.measure
                         && let Some(sample) = measure(session)
@@ -223,7 +229,9 @@ impl<'a> Gather<'a> {
                         spread.add(sample);
                     }
                 }
-            })
+            });
+            sessions.count_unsent(unsent);
+            sessions
         });
         let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
         let total = tokens
@@ -319,6 +327,7 @@ impl<'a> Gather<'a> {
             metrics,
             scores: self.scores.finish(),
             run_scores: self.facts.run_scores.clone(),
+            silent_scorers: self.facts.silent_scorers.clone(),
             scorer_errors: self.facts.scorer_errors,
             requests,
             run,

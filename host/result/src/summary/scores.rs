@@ -133,6 +133,25 @@ impl Unjudged {
     }
 }
 
+/// A scorer that gave no score at all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SilentScorer {
+    /// The plugin as the user named it.
+    pub name: String,
+    /// The answers that it was to judge, by why it did not.
+    pub unjudged: Unjudged,
+}
+
+impl SilentScorer {
+    /// What it did not judge, and why, in words.
+    pub fn words(&self) -> String {
+        let why = self.unjudged.words();
+        let why = why.unwrap_or_else(|| "there were no answers".to_owned());
+        format!("`{}` judged no answer: {why}", self.name)
+    }
+}
+
 /// An answer with a bad score.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -19,7 +19,7 @@ use model::units::Nanos;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sessions {
-    /// All that began.
+    /// All that began, and those whose first request was due when the run was stopped.
     pub total: u64,
     /// Those whose every request was answered. Metrics of sessions are of these.
     pub complete: u64,
@@ -30,7 +30,7 @@ pub struct Sessions {
     pub cancelled: u64,
     /// Those of which no request failed, but which the end of the run cut short.
     pub cut_short: u64,
-    /// Their requests that are on record.
+    /// Their requests that are on record, and those first requests.
     pub requests: u64,
     /// Of these, those answered.
     pub answered: u64,
@@ -139,6 +139,18 @@ enum Fate {
     Left,
     /// The run ended before.
     Cut,
+}
+
+impl Sessions {
+    /// Counts those whose first request was due when the run was stopped, and has no record. Where some requests belong to
+    /// no session, it is not known of which kind these would have been.
+    pub(super) fn count_unsent(&mut self, unsent: u64) {
+        if self.alone == 0 {
+            self.total += unsent;
+            self.cut_short += unsent;
+            self.requests += unsent;
+        }
+    }
 }
 
 impl Gather {
@@ -322,6 +334,29 @@ mod tests {
             failed(root(13, 2800, 3000, 1), Class::Interrupted, ""),
             root(15, 1100, 1200, 0),
         ]
+    }
+
+    /// First requests that were due when the run was stopped are requests, and so sessions that were cut short.
+    #[test]
+    fn sessions_that_were_due_count_as_the_requests_do() {
+        let all = run();
+        let begun = all.iter().filter(|exchange| is_of_session(exchange));
+        let begun: Vec<Exchange> = begun.cloned().collect();
+        let mut facts = facts();
+        let before = Summary::of(&facts, &begun);
+        facts.unsent = 5;
+        let after = Summary::of(&facts, &begun);
+        let (one, other) = (before.sessions.unwrap(), after.sessions.unwrap());
+        let more = [
+            after.requests.total - before.requests.total,
+            other.requests - one.requests,
+            other.total - one.total,
+            other.cut_short - one.cut_short,
+        ];
+        assert_eq!((one.alone, more), (0, [5; 4]));
+        // Beside requests alone it is not known what they would have been.
+        let mixed = Summary::of(&facts, &all).sessions.unwrap();
+        assert_eq!(mixed.total, one.total);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use toolchain::Target;
 
 use super::project::{Project, Sources};
 use super::tool;
-use super::{AuthorError, Language, c, javascript, python, rust};
+use super::{AuthorError, Language, c, editor, fresh, javascript, python, rust};
 use model::hex;
 
 pub use super::tool::{Shell, Talk};
@@ -46,6 +46,8 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
         tool::make_folder(folder)?;
     }
     let absolute = std::path::absolute(&path).map_err(AuthorError::system("find", &path))?;
+    editor::prepare(project, Some(shell))?;
+    let sources = fresh::sources(project);
     let mut compiler = None;
     let (language, made, tool) = match &project.sources {
         Sources::Crate { module } => {
@@ -77,6 +79,7 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
     };
     let module = read(&made, tool)?;
     let built = finish(project.name.clone(), &module, path)?;
+    fresh::record(project, sources, &built.sha256)?;
     Ok(Built {
         language: Some(language),
         compiler,

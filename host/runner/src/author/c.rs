@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use wit_bindgen_core::Files;
-use wit_parser::{Resolve, WorldItem};
+use wit_parser::{Resolve, WorldId, WorldItem};
 
 use super::AuthorError;
 use super::project::Project;
@@ -77,7 +77,15 @@ fn bindings(wit: &Path, kind: Kind, work: &Path) -> Result<(), AuthorError> {
     Ok(())
 }
 
-fn generate(wit: &Path, kind: Kind) -> Result<Files, String> {
+/// Writes the contract's header, which the project's code includes, for editors.
+pub fn header(project: &Project, kind: Kind) -> Result<(), AuthorError> {
+    let folder = std::path::absolute(project.work());
+    let work = folder.map_err(AuthorError::system("find", &project.work()))?;
+    bindings(&tool::contract(project)?, kind, &work)
+}
+
+/// The contract in a folder, and the world of a kind.
+pub fn resolved(wit: &Path, kind: Kind) -> Result<(Resolve, WorldId), String> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve
         .push_dir(wit)
@@ -85,6 +93,11 @@ fn generate(wit: &Path, kind: Kind) -> Result<Files, String> {
     let world = format!("{}-plugin", kind.name());
     let world =
         (resolve.select_world(&[package], Some(&world))).map_err(|error| format!("{error:#}"))?;
+    Ok((resolve, world))
+}
+
+fn generate(wit: &Path, kind: Kind) -> Result<Files, String> {
+    let (mut resolve, world) = resolved(wit, kind)?;
     // Short names, the same for every kind and version: `types_sample_t`, not `runner_plugin_types_sample_t`.
     let items = resolve.worlds[world]
         .imports

@@ -35,8 +35,9 @@ pub fn compile(
         .arg(tool::contract(project)?)
         .args(["--js", entry, "--module-root", "."])
         .args(["-n", &format!("{}-plugin", kind.name())])
-        // Synchronous, because the runner calls plugins from separate threads.
-        .args(["--stub-wasi", "--sync", "-o"])
+        // Synchronous, because the runner calls plugins from separate threads. With WASI, which the sandbox provides
+        // empty: stubs would trap, so exceptions would end a call without a word.
+        .args(["--sync", "-o"])
         .arg(component);
     tool::call(shell, TOOL, &mut command, Talk::OnFailure)
 }

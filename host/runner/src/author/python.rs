@@ -1,6 +1,7 @@
 //! Python: componentize-py bundles the interpreter and the project's modules into a component.
 
 use std::path::Path;
+use std::process::Command;
 
 use super::AuthorError;
 use super::project::Project;
@@ -22,6 +23,32 @@ pub fn compile(
     component: &Path,
     shell: Shell<'_>,
 ) -> Result<(), AuthorError> {
+    let module = entry.strip_suffix(".py").unwrap_or(entry).replace('/', ".");
+    let mut command = called(project, kind)?;
+    command
+        // With WASI, which the sandbox provides empty. Stubs would trap instead, so output, clocks and exceptions would
+        // all end a call without a word, and the random numbers would be those of the build.
+        .args(["componentize", "-p", ".", "-o"])
+        .arg(component)
+        .arg(module);
+    tool::call(shell, TOOL, &mut command, Talk::Always)
+}
+
+/// Writes the contract's types for editors.
+pub fn bindings(
+    project: &Project,
+    kind: Kind,
+    folder: &Path,
+    shell: Shell<'_>,
+) -> Result<(), AuthorError> {
+    let absolute = std::path::absolute(folder).map_err(AuthorError::system("find", folder))?;
+    let mut command = called(project, kind)?;
+    command.arg("bindings").arg(absolute);
+    tool::call(shell, TOOL, &mut command, Talk::OnFailure)
+}
+
+/// A call of the compiler for the world of a kind.
+fn called(project: &Project, kind: Kind) -> Result<Command, AuthorError> {
     let local = if cfg!(windows) {
         ".venv/Scripts/componentize-py.exe"
     } else {
@@ -29,15 +56,10 @@ pub fn compile(
     };
     let program = tool::find("COMPONENTIZE_PY", &project.folder, local, TOOL)
         .ok_or_else(|| AuthorError::Missing(MISSING.to_owned()))?;
-    let module = entry.strip_suffix(".py").unwrap_or(entry).replace('/', ".");
     let mut command = tool::command(&program, &project.folder);
     command
         .args(["-q", "-d"])
         .arg(tool::contract(project)?)
-        .args(["-w", &format!("{}-plugin", kind.name())])
-        // Without WASI: it would be stood in for by what traps.
-        .args(["componentize", "--stub-wasi", "-p", ".", "-o"])
-        .arg(component)
-        .arg(module);
-    tool::call(shell, TOOL, &mut command, Talk::Always)
+        .args(["-w", &format!("{}-plugin", kind.name())]);
+    Ok(command)
 }

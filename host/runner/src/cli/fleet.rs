@@ -9,8 +9,12 @@ mod coordinate;
 mod gathered;
 mod hosts;
 mod manifest;
+mod merge;
 mod others;
+mod own;
+mod token;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,6 +22,8 @@ use ::fleet::link::Timing;
 use ::fleet::place::{self, Place};
 use ::fleet::token::Token;
 use model::duration::Span;
+use model::hex;
+use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -32,17 +38,22 @@ use super::watch::Watch;
 /// Start the same command on each machine with what you have: srun, mpirun, a Kubernetes Indexed Job, or --hosts for
 /// ssh. The processes find each other by the variables that these set. Rank 0 coordinates: it sends the scenario's text
 /// and files to the others, waits until all are ready and their clocks are known, and gives them one instant to begin at.
-/// Each sends its share of the requests: by number, by user of a closed loop, or by session, at the instants at which a
-/// single machine would send them. Records come together in one run folder on rank 0, with one summary.
+/// Each sends its share of the requests, with its share of the users or slots, at the instants at which a single machine
+/// would send them. Records come together in one run folder on rank 0, with one summary.
 ///
 /// Rank 0 alone shows progress, the dashboard and the page for Prometheus, of all processes together. It alone reads
 /// devices, once for all: with `--device-metrics nvml` those of its own machine, which mostly is not the engine's.
 ///
 /// All processes need a secret in common: RUNNER_FLEET_TOKEN, or a file named by RUNNER_FLEET_TOKEN_FILE, with at least
-/// 32 hexadecimal digits (`openssl rand -hex 32`). --hosts makes one.
+/// 32 hexadecimal digits (`openssl rand -hex 32`). --hosts makes one. `runner fleet token` makes of it what the others
+/// need and rank 0 alone keeps the rest.
+///
+/// A process sends its keys and headers to targets that its own command line names, or its own copy of the scenario, and
+/// opens no other file of its machine than these name: see --trust-rank-0.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
+    override_usage = "runner fleet [OPTIONS] [SCENARIO]\n       runner fleet manifest [OPTIONS]\n       runner fleet merge RUN AGENT_FOLDER...",
     after_help = "Examples:\n  \
         srun --nodes 4 --ntasks-per-node 1 runner fleet chat.toml --base-url http://engine:8000\n  \
         mpirun -n 4 runner fleet chat.toml --base-url http://engine:8000\n  \
@@ -62,6 +73,8 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum What {
     Manifest(Box<manifest::Args>),
+    Merge(merge::Args),
+    Token(token::Args),
 }
 
 /// The run of a fleet.
@@ -124,6 +137,15 @@ struct Run {
         help_heading = "Fleet"
     )]
     fleet_grace: Span,
+    /// Only to say that a fleet has none
+    #[arg(long, value_name = "N", hide = true)]
+    repeat: Option<String>,
+    /// Let rank 0's scenario choose which keys and files of this machine are used, and where they go
+    ///
+    /// Without it, this process refuses a scenario that wants a variable, a target for a key, or a file that neither its
+    /// command line nor its own copy of the scenario names. --hosts gives it to what it starts, with the keys.
+    #[arg(long, env = "RUNNER_TRUST_RANK_0", help_heading = "Fleet")]
+    trust_rank_0: bool,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -141,6 +163,8 @@ struct Run {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.what {
         Some(What::Manifest(args)) => manifest::exec(args),
+        Some(What::Merge(args)) => merge::exec(args),
+        Some(What::Token(_)) => token::exec(),
         None => args.run.exec(),
     }
 }
@@ -148,6 +172,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 impl Run {
     fn exec(&self) -> Result<ExitCode, Failure> {
         self.artifacts.apply();
+        if self.repeat.is_some() {
+            let words = "a fleet makes one run: leave --repeat out, start the fleet once for each repeat, and give `runner report` the folders of the runs";
+            return Err(Failure::new(Exit::CommandLine, words.to_owned()));
+        }
         let interrupt = listen()?;
         let mut others = hosts::Started::default();
         let (place, token) = match self.hosts.is_empty() {
@@ -158,6 +186,10 @@ impl Run {
                 (place, token)
             }
         };
+        if place.rank == 0 && !token.coordinates() {
+            let words = "rank 0 has an agents' token, which cannot coordinate: give it the run's token, from which `runner fleet token` made this one";
+            return Err(Failure::new(Exit::CommandLine, words));
+        }
         let code = match place.rank {
             0 => coordinate::exec(self, &place, &token, &interrupt),
             _ => agent::exec(self, place, token, &interrupt),
@@ -228,6 +260,25 @@ impl Connections {
     }
 }
 
+/// Which program this is: its version, the platform, and the beginning of the executable's digest, so that builds of one
+/// version that differ are told apart.
+fn build() -> Result<String, Failure> {
+    let unreadable = |cause: std::io::Error| {
+        let words = format!("cannot read this program's own file: {cause}");
+        Failure::new(Exit::Input, words)
+    };
+    let path = std::env::current_exe().map_err(unreadable)?;
+    let mut digest = Sha256::new();
+    std::io::copy(&mut File::open(path).map_err(unreadable)?, &mut digest).map_err(unreadable)?;
+    Ok(format!(
+        "{} {}-{} {}",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        hex(&digest.finalize()[..6])
+    ))
+}
+
 /// This machine's name.
 fn host_name() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname");
@@ -237,9 +288,9 @@ fn host_name() -> String {
         .unwrap_or_else(|| "unnamed".to_owned())
 }
 
-/// Makes a folder, with those above it.
+/// Makes a folder that is this user's alone, with those above it.
 fn make(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|cause| {
+    model::private::folder(folder).map_err(|cause| {
         let words = format!(
             "cannot make the folder `{}`: {cause}; give a writable one with --output-dir",
             folder.display()

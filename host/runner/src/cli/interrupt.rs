@@ -51,6 +51,8 @@ struct State {
     doing: Doing,
     /// What the first interrupt says between runs, where it does not end the program.
     between: Option<&'static str>,
+    /// What must not be left behind when the program ends at once, and what to say of it.
+    leaving: Option<Box<dyn FnOnce() -> String + Send>>,
 }
 
 /// What an interrupt interrupts.
@@ -147,6 +149,9 @@ impl Interrupt {
             ),
             _ => {
                 screen::leave();
+                if let Some(leave) = state.leaving.take() {
+                    tell(format_args!("\nleaving at once: {}", leave()));
+                }
                 process::exit(i32::from(Exit::Interrupted as u8))
             }
         }
@@ -186,6 +191,11 @@ impl Interrupt {
     /// first, in these words; without them it does again.
     pub fn between_runs(&self, does: Option<&'static str>) {
         self.lock().between = does;
+    }
+
+    /// What is done, and then said, before an interrupt ends the program at once; nothing from here on without it.
+    pub fn before_leaving(&self, does: Option<Box<dyn FnOnce() -> String + Send>>) {
+        self.lock().leaving = does;
     }
 
     /// A run is over.

@@ -122,7 +122,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let kept = Kept {
         version: lab::journal::VERSION,
         path: path.clone(),
-        text: text.clone(),
+        text: lab.kept().to_owned(),
         scenarios: scenarios.all().to_vec(),
         previous: previous::read(&lab, &home, &scenarios)?,
     };
@@ -228,7 +228,7 @@ fn read(name: &str) -> Result<(String, Home), Failure> {
 /// What comes next, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let mut text = format!("{}\n\n", progress(lab, scenarios, results));
-    for planned in lab::estimate::plan(lab, scenarios, results) {
+    for planned in lab::estimate::plan(lab.shown(), scenarios, results) {
         let lab::estimate::Planned {
             model, label, left, ..
         } = &planned;
@@ -295,7 +295,13 @@ fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Failure> {
 
 /// What a lab found so far.
 fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
-    lab::findings::of(lab, &kept.scenarios, results, kept.previous.as_ref())
+    // What is shown has no secrets.
+    lab::findings::of(
+        lab.shown(),
+        &kept.scenarios,
+        results,
+        kept.previous.as_ref(),
+    )
 }
 
 /// Writes the page in both forms, and what it is made of.

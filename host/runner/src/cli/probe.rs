@@ -101,7 +101,7 @@ impl Args {
 
 /// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that clients of OpenAI's
 /// API are given.
-fn base(url: &str) -> String {
+pub(super) fn base(url: &str) -> String {
     let url = match url.contains("://") {
         true => url.to_owned(),
         false => format!("http://{url}"),

@@ -20,6 +20,7 @@ use report::compatible::{self, Compatible, Keep, Tool};
 use report::document::Document;
 use report::folder::{self, FolderError, RunFolder, Status};
 use report::{csv, json, markdown, text};
+use scenario::plan::Slice;
 
 /// Render results again from the records of runs
 #[derive(Clone, Debug, clap::Args)]
@@ -39,7 +40,7 @@ pub struct Args {
     #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
     detailed: bool,
     /// Show every figure and the reasons of each finding in the text, instead of one screen
-    #[arg(long)]
+    #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
     details: bool,
     /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts are
     /// drawn into the folder given with --output
@@ -87,6 +88,19 @@ enum Style {
     Lmdeploy,
 }
 
+/// Says which of these are parts of a run, whose figures are those of one process.
+fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
+    for run in runs {
+        if let Some(Slice { index, of }) = run.plan()?.slice {
+            tell(format_args!(
+                "note: {} is a part of a run, rank {index} of {of} processes: its requests, rates and verdict are not those of the run; `runner fleet merge` takes it into the run's folder",
+                run.path().display()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -115,6 +129,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let runs = open(&args.runs)?;
+    tell_parts(&runs)?;
     if let Some(picture) = picture {
         drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
         return Ok(ExitCode::SUCCESS);

@@ -119,7 +119,7 @@ pub struct Output {
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     pub(super) json: bool,
     /// Print every figure and the reasons of each finding, instead of one screen
-    #[arg(long, conflicts_with = "json", help_heading = "Result")]
+    #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     details: bool,
     /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
     ///
@@ -449,7 +449,7 @@ pub(super) fn raise_descriptors(plan: &Plan) -> Option<u64> {
     if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {
         tell(format_args!(
             "warning: {most} connections may be open at the same time, but only {limit} file descriptors are allowed and the limit cannot be raised further; \
-             requests beyond it will fail as `connect`. Raise it (ulimit -Hn, LimitNOFILE), or cap requests in flight with --max-concurrency {}",
+             requests beyond it will fail as `refused`. Raise it (ulimit -Hn, LimitNOFILE), or cap requests in flight with --max-concurrency {}",
             limit.saturating_sub(OTHER_DESCRIPTORS).max(1)
         ));
     }

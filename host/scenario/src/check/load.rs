@@ -437,6 +437,19 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
         )),
         _ => None,
     };
+    let of_dataset = scenario.dataset.config.get("time-scale");
+    if let (Some(theirs), Some(ours), Some(Arrival::Dataset)) =
+        (of_dataset, &load.trace.time_scale, load.meant_arrival())
+    {
+        problems.push(
+            Problem::new(
+                "the dataset's times are scaled twice, and both factors would be multiplied",
+            )
+            .at(ours.place.clone(), "here")
+            .at(theirs.value.place.clone(), "and here, by the dataset")
+            .help("keep one of the two"),
+        );
+    }
     if let (Some((key, help)), Some((place, reads))) = (lack, decider(load)) {
         let problem = Problem::new(format!("{reads} needs a `{key}`"));
         problems.push(

@@ -1,13 +1,13 @@
 //! A scorer at work: what it gave and what it failed on, and which threads it works on. Reading answers, counting their
 //! tokens and adding up are left to `assess`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use plugins::PluginError;
 use plugins::scorer::{Judge, Ran, RunsAnswers};
-use report::assessment::Assessment;
-use result::summary::Column;
+use report::assessment::{Assessment, free_names};
+use result::summary::{Column, SilentScorer, Unjudged};
 
 use super::Answer;
 use super::threads::share;
@@ -23,6 +23,8 @@ pub(super) struct Judging {
     scores: BTreeMap<String, Column<f64>>,
     /// Answers that it failed on, or was not asked about any more.
     failed: Vec<u64>,
+    /// Answers that it gave no score, by why.
+    passed_over: Unjudged,
     /// What it failed with. Its errors are counted beyond those that are kept.
     errors: Assessment,
 }
@@ -34,6 +36,7 @@ impl Judging {
             failures_in_a_row: 0,
             scores: BTreeMap::new(),
             failed: Vec::new(),
+            passed_over: Unjudged::default(),
             errors: Assessment::default(),
         }
     }
@@ -74,6 +77,12 @@ impl Judging {
         match scores {
             Ok(scores) => {
                 self.failures_in_a_row = 0;
+                if scores.is_empty() {
+                    match answer.shown.reference {
+                        None => self.passed_over.without_reference += 1,
+                        Some(_) => self.passed_over.passed_over += 1,
+                    }
+                }
                 for (name, value) in scores {
                     let column = self.scores.entry(name).or_default();
                     column.insert(answer.index, value);
@@ -93,15 +102,37 @@ impl Judging {
     /// Adds what it gave and what it failed on, and has it score the run as a whole.
     pub fn finish(mut self, assessment: &mut Assessment) {
         self.failed.sort_unstable();
+        let run_scores = if self.is_left_out() {
+            Vec::new()
+        } else {
+            self.judge.finish().unwrap_or_else(|error| {
+                self.errors.failed(error.to_string());
+                Vec::new()
+            })
+        };
+        if self.scores.is_empty() && run_scores.is_empty() {
+            assessment.silent.push(SilentScorer {
+                name: self.judge.name().to_owned(),
+                unjudged: Unjudged {
+                    failed: self.failed.len() as u64,
+                    ..self.passed_over
+                },
+            });
+        }
+        // Scorers may give scores of one name: each keeps its own.
+        let taken = assessment.scores.keys().chain(assessment.run_scores.keys());
+        let taken: BTreeSet<String> = taken.cloned().collect();
+        let names = run_scores.iter().map(|(name, _)| name);
+        let named = free_names(self.scores.keys().chain(names), &taken);
         for (name, column) in std::mem::take(&mut self.scores) {
+            let name = &named[&name];
             if !self.failed.is_empty() {
                 (assessment.unscored).insert(name.clone(), self.failed.clone());
             }
-            assessment
-                .scores
-                .entry(name)
-                .or_default()
-                .extend(column.iter());
+            assessment.scores.insert(name.clone(), column);
+        }
+        for (name, value) in run_scores {
+            assessment.run_scores.insert(named[&name].clone(), value);
         }
         let Assessment {
             errors,
@@ -112,13 +143,6 @@ impl Judging {
             .into_iter()
             .for_each(|error| assessment.failed(error));
         assessment.further_errors += further_errors;
-        if self.is_left_out() {
-            return;
-        }
-        match self.judge.finish() {
-            Ok(scores) => assessment.run_scores.extend(scores),
-            Err(error) => assessment.failed(error.to_string()),
-        }
     }
 }
 

@@ -131,6 +131,11 @@ impl Checked {
 }
 
 impl Kept {
+    /// How the load ended, and whether all files could be written, where nothing else is made of it.
+    pub fn ended(self) -> (Result<(), RunError>, Result<(), FolderError>) {
+        (self.ended, self.kept)
+    }
+
     /// What this process measured, for a run that several make together.
     pub fn part(&self) -> Part {
         Part {

@@ -121,7 +121,7 @@ impl Writer {
             sample: SampleFacts {
                 id: sample.id.clone(),
                 input_tokens: sample.input_tokens,
-                output_tokens: sample.output_tokens.or(self.settings.output_tokens),
+                output_tokens: sample.output_tokens,
                 prompt_end: self.prompt_end(&sample.prompt),
                 reference: sample
                     .reference
@@ -162,6 +162,10 @@ impl Writer {
 
     /// Gives a sample what the plan adds to it.
     pub(crate) fn complete(&self, asked: &mut Asked) {
+        // What the user says explicitly goes before what the dataset would ask for.
+        if let Some(tokens) = self.settings.output_tokens {
+            asked.sample.output_tokens = Some(tokens);
+        }
         if asked.sample.adapter.is_none() {
             asked.sample.adapter = self.plan.adapter(asked.index).map(str::to_owned);
         }

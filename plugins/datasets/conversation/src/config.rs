@@ -40,7 +40,7 @@ pub struct Config {
     /// `drop` leaves the conversation out. By default `truncate`.
     pub outside: Outside,
     /// Output tokens to request: as many as the `recorded` answer has, as the `run` says, or drawn from a distribution.
-    /// The default is `recorded` for files and `run` for synthetic conversations.
+    /// The default is `recorded` for files and 128 for synthetic conversations.
     pub output_len: Option<Setting<Length>>,
     /// Seconds between an answer and the next question: as `recorded` in the file, which is the default, `none`, or
     /// drawn from a distribution. Synthetic conversations have none unless a distribution is given.
@@ -82,6 +82,10 @@ impl Default for Config {
         }
     }
 }
+
+/// Tokens of a synthetic answer if nothing says how many: without a limit, an answer may fill the model's context, and
+/// the next turn is refused.
+const OUTPUT_LEN: u32 = 128;
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -218,8 +222,9 @@ impl Config {
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if a number is out of range.
-    pub(crate) fn drawn_outputs(&self) -> Result<Option<Lengths>, Error> {
+    pub(crate) fn drawn_outputs(&self, format: Format) -> Result<Option<Lengths>, Error> {
         match &self.output_len {
+            None if format == Format::Synthetic => Ok(Some(Lengths::constant(OUTPUT_LEN))),
             Some(Setting::Drawn(distribution)) => {
                 distribution.lengths("output-len", 1..=LONGEST).map(Some)
             }

@@ -11,7 +11,7 @@ use dialogue::words::{Wanted, Writer};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::{Error, Message, Role, Tokenizer};
 
-use crate::config::Config;
+use crate::config::{Config, Format};
 use crate::source::{Conversation, Source};
 
 /// The parts of a session, each of which draws from a generator of its own.
@@ -76,7 +76,7 @@ impl Synthetic {
             turns,
             first,
             later,
-            outputs: config.drawn_outputs()?,
+            outputs: config.drawn_outputs(Format::Synthetic)?,
             think: match &config.think_time {
                 Some(Setting::Drawn(distribution)) => Some(distribution.clone()),
                 _ => None,

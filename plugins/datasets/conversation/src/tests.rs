@@ -454,13 +454,25 @@ fn rows_of_whole_conversations_are_not_added_up() {
 
 #[test]
 fn texts_that_do_not_fit_into_memory_are_refused() {
+    // Each of 100 turns has 128 tokens of a synthetic answer besides.
     let config = r#"{"turns": 100, "input-len": 100000}"#;
     let mut dataset = open(config, 1, Named::default(), Pairs).expect("a configuration");
     let Err(Error::InvalidConfig(said)) = dataset.next(1) else {
         panic!("it is made");
     };
     assert!(
-        said.contains("have 10000000 tokens; expected at most 4194304"),
+        said.contains("have 10012800 tokens; expected at most 4194304"),
         "{said}"
     );
+}
+
+#[test]
+fn synthetic_answers_are_bounded_unless_the_run_says_how_long_they_are() {
+    let asked = |config: &str| {
+        let opened = open(config, 1, Named::default(), Pairs);
+        let samples = opened.expect("a dataset").next(4).expect("samples");
+        samples[0].output_tokens
+    };
+    assert_eq!(asked("{}"), Some(128));
+    assert_eq!(asked(r#"{"output-len": "run"}"#), None);
 }

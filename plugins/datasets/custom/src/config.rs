@@ -26,6 +26,9 @@ pub struct Config {
     /// Output tokens to request, instead of what the file says: the column `output-tokens`, a recorded request's limit,
     /// or the length of a recorded answer.
     pub output_len: Option<u32>,
+    /// Ask for as many output tokens as a row's reference has, where nothing else says how many. Otherwise a reference is
+    /// only what scorers compare answers with: an answer that is right and longer would be cut.
+    pub reference_sets_length: bool,
     /// Use only rows of these classes.
     pub classes: Vec<String>,
     /// Leave out rows with fewer tokens in the first prompt.
@@ -55,7 +58,8 @@ pub struct Columns {
     pub messages: Option<String>,
     /// The system message.
     pub system: Option<String>,
-    /// What a scorer compares the answer with; a text also counts as the recorded answer.
+    /// What a scorer compares the answer with; a text also counts as the recorded answer, except for its length: see
+    /// `reference-sets-length`.
     pub reference: Option<String>,
     /// Output tokens to request.
     pub output_tokens: Option<String>,

@@ -46,7 +46,7 @@ pub fn count(
             Prompt::Tokens(_) | Prompt::Continuation(_) => {}
         }
         if fixed.is_none() && draft.output_tokens.is_none() {
-            for answer in answers(draft).flatten() {
+            for answer in measures(config, draft).flatten() {
                 let texts = if draft.pair { &mut alone } else { &mut bare };
                 texts.push(conversation::text(answer));
             }
@@ -70,7 +70,7 @@ pub fn count(
             Prompt::Continuation(_) => (None, 0),
         };
         let given = fixed.or(draft.output_tokens);
-        let outputs = answers(&draft)
+        let outputs = measures(config, &draft)
             .map(|answer| {
                 given.or_else(|| {
                     answer?;
@@ -143,6 +143,15 @@ impl Counted {
 
 fn some(count: u32) -> (Option<u32>, u32) {
     (Some(count), count)
+}
+
+/// The answers on record whose lengths are asked for, of each turn.
+fn measures<'a>(
+    config: &Config,
+    draft: &'a Draft,
+) -> impl Iterator<Item = Option<&'a Message>> + use<'a> {
+    let is_one = !draft.answer_is_reference || config.reference_sets_length;
+    answers(draft).map(move |answer| answer.filter(|_| is_one))
 }
 
 /// The answers on record, of each turn.

@@ -113,7 +113,7 @@ impl Dataset for Custom {
                 remarks.dropped(SHORT, || source.describe(place));
             }
         }
-        Ok(Self {
+        let mut custom = Self {
             reader: Reader {
                 config,
                 finder: Finder(files),
@@ -135,7 +135,18 @@ impl Dataset for Custom {
             arrivals: Arrivals::default(),
             session: None,
             sessions: HashSet::new(),
-        })
+        };
+        // A file without rows is refused before anything is begun.
+        if custom.source.rows() == Some(0) {
+            return Err(custom.nothing_left());
+        }
+        if custom.source.rows().is_none() {
+            match custom.source.next()? {
+                Some(found) => custom.ahead.push_back(found),
+                None => return Err(custom.nothing_left()),
+            }
+        }
+        Ok(custom)
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
@@ -162,7 +173,7 @@ impl Dataset for Custom {
         Ok(self.ready.drain(..limit.min(self.ready.len())).collect())
     }
 
-    /// From the end of shuffled rows, as long as enough are left to measure; otherwise from the beginning of the file.
+    /// Behind the rows that are measured, where it is known how many these are; otherwise from the beginning of the file.
     /// Only the first request of a session.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let mut samples = Vec::new();
@@ -188,18 +199,7 @@ impl Custom {
     /// At the end of the file: whether to read it again.
     fn again(&mut self) -> Result<bool, Error> {
         if self.drawn == 0 {
-            let dropped = self.remarks.list().iter().map(|remark| remark.count).sum();
-            let why = match dropped {
-                0_u64 if self.spared > 0 => {
-                    "those that there are were used for requests that are not measured".to_owned()
-                }
-                0 if self.reader.config.classes.is_empty() => "the file has none".to_owned(),
-                0 => "none is of these `classes`".to_owned(),
-                dropped => format!("{dropped} were left out"),
-            };
-            return Err(Error::InvalidInput(format!(
-                "file `{FILE}`: no row is left to measure: {why}"
-            )));
+            return Err(self.nothing_left());
         }
         if !self.reader.config.repeat || !self.fruitful {
             return Ok(false);
@@ -210,6 +210,20 @@ impl Custom {
         self.sessions.clear();
         self.source.rewind()?;
         Ok(true)
+    }
+
+    /// Why there is nothing to measure.
+    fn nothing_left(&self) -> Error {
+        let dropped = self.remarks.list().iter().map(|remark| remark.count).sum();
+        let why = match dropped {
+            0_u64 if self.spared > 0 => {
+                "those that there are were used for requests that are not measured".to_owned()
+            }
+            0 if self.reader.config.classes.is_empty() => "the file has none".to_owned(),
+            0 => "none is of these `classes`".to_owned(),
+            dropped => format!("{dropped} were left out"),
+        };
+        Error::InvalidInput(format!("file `{FILE}`: no row is left to measure: {why}"))
     }
 
     /// What a row asks; `None` if it is left out.

@@ -23,6 +23,8 @@ pub struct Draft {
     pub prompt: Prompt,
     /// The answer to it on record.
     pub answer: Option<Message>,
+    /// Whether that is the reference, which says nothing of how long answers are.
+    pub answer_is_reference: bool,
     /// The turns that follow.
     pub following: Vec<Turn>,
     /// Whether it is a pair of ShareGPT, for which SGLang's bounds hold.
@@ -89,6 +91,7 @@ impl Reader {
             id: find(row, of.id.as_deref(), ID).map(text),
             prompt: Prompt::Text(String::new()),
             answer: None,
+            answer_is_reference: false,
             following: Vec::new(),
             pair: false,
             session: false,
@@ -112,6 +115,7 @@ impl Reader {
             && let Some(Value::String(answer)) = reference
         {
             draft.answer = Some(Message::text(Role::Assistant, answer.clone()));
+            draft.answer_is_reference = true;
         }
         Ok(draft)
     }

@@ -2,7 +2,7 @@
 //! and the other rows of a session that begins with one, are lost: prompts that come once are preferred, and rows of no
 //! session.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use runner_plugin::Error;
 
@@ -27,6 +27,15 @@ struct Candidate {
     session: Option<u64>,
 }
 
+/// Rows to choose from.
+struct Candidates {
+    candidates: Vec<Candidate>,
+    /// Whether there are more rows than these.
+    more: bool,
+    /// The number from which on rows may be taken; those before it are only compared.
+    first_spare: usize,
+}
+
 /// Where a prompt was seen.
 struct Seen {
     count: u32,
@@ -41,7 +50,11 @@ impl Custom {
     /// # Errors
     /// If the file cannot be read.
     pub fn take_spares(&mut self, limit: usize) -> Result<Vec<Counted>, Error> {
-        let (candidates, more) = self.candidates(limit)?;
+        let Candidates {
+            candidates,
+            more,
+            first_spare,
+        } = self.candidates(limit)?;
         let mut seen = HashMap::<u64, Seen>::new();
         for candidate in &candidates {
             let at = seen.entry(candidate.prompt).or_insert(Seen {
@@ -62,6 +75,10 @@ impl Custom {
         for session in candidates.iter().filter_map(|candidate| candidate.session) {
             *of_session.entry(session).or_default() += 1;
         }
+        let measured: HashSet<u64> = (candidates.iter())
+            .filter(|candidate| candidate.number < first_spare)
+            .filter_map(|candidate| candidate.session)
+            .collect();
         let (alone, first): (Vec<_>, Vec<_>) = candidates
             .iter()
             .partition(|candidate| candidate.session.is_none());
@@ -71,7 +88,16 @@ impl Custom {
             if spares.len() == limit {
                 break;
             }
-            // A session is taken by its first row, and whole.
+            if candidate.number < first_spare {
+                continue;
+            }
+            // A session is taken by its first row, and whole; none of which a row is measured.
+            if candidate
+                .session
+                .is_some_and(|session| measured.contains(&session))
+            {
+                continue;
+            }
             let rows = match candidate.session {
                 None => 1,
                 Some(session) => of_session.remove(&session).unwrap_or(0),
@@ -103,10 +129,11 @@ impl Custom {
         Ok(spares)
     }
 
-    /// Rows to choose from, in the order in which they are preferred, and whether there are more: those at the beginning
-    /// of the file, which are held from then on, or those at the end of shuffled ones, as long as enough are left to
-    /// measure.
-    fn candidates(&mut self, limit: usize) -> Result<(Vec<Candidate>, bool), Error> {
+    /// Rows to choose from, in the order in which they are preferred: those behind as many as are measured, or, of
+    /// shuffled ones, those at the end as long as enough are left to measure. Where it is not known how many are
+    /// measured, or they are too large to be held, those at the beginning of the file. Rows of the file's beginning are
+    /// held from then on.
+    fn candidates(&mut self, limit: usize) -> Result<Candidates, Error> {
         let most = limit.saturating_add(AHEAD);
         let mut candidates = Vec::new();
         let mut bytes = 0;
@@ -123,20 +150,50 @@ impl Custom {
                 }
             }
             // Those before them are enough.
-            return Ok((candidates, least > 0));
+            return Ok(Candidates {
+                candidates,
+                more: least > 0,
+                first_spare: 0,
+            });
         }
+        let measured = self.amount.samples().or(self.amount.sessions());
+        // A file that is read again has enough to measure without them.
+        let measured = measured.filter(|_| !self.reader.config.repeat);
+        let least = measured.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
         let mut number = 0;
-        while number < most && bytes <= MOST_HELD {
+        let mut more = true;
+        while number < most.saturating_add(least) && bytes <= MOST_HELD {
             if number == self.ahead.len() {
                 let Some(found) = self.source.next()? else {
-                    return Ok((candidates, false));
+                    more = false;
+                    break;
                 };
                 self.ahead.push_back(found);
             }
             bytes += self.candidate(&mut candidates, number, &self.ahead[number]);
             number += 1;
         }
-        Ok((candidates, true))
+        // Rows that are not sent, such as those of other classes, are not measured either.
+        let by_session = self.amount.samples().is_none();
+        let mut counted = 0;
+        let mut before = None;
+        let behind = candidates.iter().find(|candidate| {
+            let follows = by_session && candidate.session.is_some() && before == candidate.session;
+            before = candidate.session;
+            counted += usize::from(!follows);
+            counted > least
+        });
+        let first_spare = match behind {
+            _ if least == 0 => 0,
+            Some(candidate) => candidate.number,
+            None if more => 0,
+            None => number,
+        };
+        Ok(Candidates {
+            candidates,
+            more,
+            first_spare,
+        })
     }
 
     /// Adds a row that can be taken, and says how long its prompt is. What is wrong with one that cannot is said where

@@ -17,18 +17,20 @@ pub struct Config {
     /// Kinds of prompts, each with its share and its lengths. Every sample carries the name of its class, by which
     /// results can be grouped.
     pub classes: Vec<Class>,
-    /// The range of lengths, as defined by the tool in `like`. With `sglang` and `lmdeploy`, lengths are drawn
+    /// The range of lengths, as defined by the tool in `like`. With `sglang`, `lmdeploy` and without `like`, lengths are drawn
     /// from (ratio × length) to (length), and 1, the default, makes all exact; with `vllm`, from (1 − ratio) ×
     /// length to (1 + ratio) × length, and 0, the default, makes all exact. A table `{ input = …, output = … }`
     /// sets the two separately. Not with distributions or classes, which say themselves how lengths vary.
     pub range_ratio: Option<Ratio>,
     /// The tool whose prompts to reproduce, character by character, for the same seed, number of prompts and
-    /// tokenizer. By default `sglang`. `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`,
-    /// its texts cut and repeated to length (its `random`). `lmdeploy`: the latter, in LMDeploy's way. `vllm`:
+    /// tokenizer. Without it, prompts are drawn as with `sglang` and then adjusted until their text tokenizes to exactly
+    /// the length that is asked for. `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`,
+    /// its texts cut and repeated to length (its `random`); the text of such prompts
+    /// often has more or fewer tokens than were drawn. `lmdeploy`: the latter, in LMDeploy's way. `vllm`:
     /// runs of consecutive token ids, adjusted until their text tokenizes to the requested length. With distributions
     /// or classes, lengths are not those of the tool, but prompts are still made in its way. With a file `text`, prompts
     /// are pieces of that text, and `like` is left out.
-    pub like: Like,
+    pub like: Option<Like>,
     /// Send the prompt as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
@@ -44,7 +46,7 @@ impl Default for Config {
             output_len: Distribution::constant(128.0),
             classes: Vec::new(),
             range_ratio: None,
-            like: Like::Sglang,
+            like: None,
             form: Form::Text,
             prefix_len: 0,
         }
@@ -101,10 +103,31 @@ pub enum Form {
     Tokens,
 }
 
+/// How prompts are made of token ids.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Making {
+    pub(crate) form: Form,
+    /// Whether a text is adjusted until it has as many tokens as there are ids.
+    pub(crate) exact: bool,
+}
+
 impl Config {
+    /// The tool in whose way prompts are drawn, whether or not they are then adjusted.
+    pub(crate) fn way(&self) -> Like {
+        self.like.unwrap_or(Like::Sglang)
+    }
+
+    /// How prompts are made of token ids.
+    pub(crate) fn making(&self) -> Making {
+        Making {
+            form: self.form,
+            exact: self.like.is_none(),
+        }
+    }
+
     /// The ratios for prompts and answers.
     pub(crate) fn ratios(&self) -> (f64, f64) {
-        match (self.range_ratio, self.like) {
+        match (self.range_ratio, self.way()) {
             (Some(Ratio::Both(both)), _) => (both, both),
             (Some(Ratio::Each { input, output }), _) => (input, output),
             (None, Like::Vllm) => (0.0, 0.0),
@@ -133,7 +156,7 @@ impl Config {
         self.check_classes()?;
         let (input, output) = self.ratios();
         for ratio in [input, output] {
-            let (holds, expected) = match self.like {
+            let (holds, expected) = match self.way() {
                 Like::Vllm => (
                     (0.0..1.0).contains(&ratio),
                     "from 0 (all lengths exact) to below 1",
@@ -155,7 +178,7 @@ impl Config {
                 self.prefix_len
             )));
         }
-        if self.prefix_len > 0 && self.like != Like::Vllm {
+        if self.prefix_len > 0 && self.way() != Like::Vllm {
             return Err(invalid(
                 "`prefix-len` belongs to `like = \"vllm\"`: leave it out".to_owned(),
             ));

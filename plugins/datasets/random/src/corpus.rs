@@ -8,7 +8,7 @@ use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Tokenizer};
 use sharegpt_file::Conversations;
 
-use crate::config::Form;
+use crate::config::Making;
 use crate::lengths::Lengths;
 use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
@@ -23,7 +23,7 @@ pub(crate) struct Corpus {
     conversations: Conversations,
     random: NumpyLegacy,
     drafts: Drafts,
-    form: Form,
+    making: Making,
     count: Option<u64>,
     /// The conversation to take next.
     front: usize,
@@ -41,7 +41,7 @@ impl Corpus {
     pub(crate) fn new(
         mut conversations: Conversations,
         lengths: Lengths,
-        form: Form,
+        making: Making,
         seed: u64,
         count: Option<u64>,
     ) -> Self {
@@ -53,7 +53,7 @@ impl Corpus {
             // NumPy accepts only 32-bit seeds; of larger ones the lower half is used.
             random: NumpyLegacy::new(seed as u32),
             drafts: Drafts::new(lengths, 0, count),
-            form,
+            making,
             count,
             front: 0,
             ready: VecDeque::new(),
@@ -129,7 +129,7 @@ impl Source for Corpus {
             tokens += draft.input as usize;
             prompts.push((to_length(ids, draft.input), draft.asked));
         }
-        Ok(formed(tokenizer, self.form, prompts))
+        Ok(formed(tokenizer, self.making, prompts))
     }
 
     /// From the back of the shuffled file, texts that do not begin like a measured one. If it is not known how
@@ -161,7 +161,7 @@ impl Source for Corpus {
         let prompts = prompts
             .map(|ids| (to_length(ids, length), Asked::spare(output)))
             .collect();
-        Ok(formed(tokenizer, self.form, prompts))
+        Ok(formed(tokenizer, self.making, prompts))
     }
 
     fn remarks(&self) -> Option<&Remarks> {

@@ -3,7 +3,7 @@
 use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
 use runner_plugin::{Error, Tokenizer};
 
-use crate::config::Form;
+use crate::config::Making;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
@@ -15,14 +15,14 @@ pub(crate) struct Ids {
     apart: NumpyGenerator,
     drafts: Drafts,
     vocabulary: u32,
-    form: Form,
+    making: Making,
 }
 
 impl Ids {
     pub(crate) fn new(
         lengths: Lengths,
         vocabulary: u32,
-        form: Form,
+        making: Making,
         seed: u64,
         count: Option<u64>,
     ) -> Self {
@@ -32,7 +32,7 @@ impl Ids {
             apart: NumpyGenerator::new(seed),
             drafts: Drafts::new(lengths, vocabulary, count),
             vocabulary,
-            form,
+            making,
         }
     }
 }
@@ -50,7 +50,7 @@ impl Source for Ids {
             tokens += draft.input as usize;
             prompts.push((ids.collect(), draft.asked));
         }
-        Ok(formed(tokenizer, self.form, prompts))
+        Ok(formed(tokenizer, self.making, prompts))
     }
 
     /// Descending runs, whereas the measured ones ascend.
@@ -68,7 +68,7 @@ impl Source for Ids {
                 Asked::spare(output),
             ));
         }
-        Ok(formed(tokenizer, self.form, prompts))
+        Ok(formed(tokenizer, self.making, prompts))
     }
 }
 

@@ -128,13 +128,13 @@ impl Lengths {
         let input_len = constant("input-len", &config.input_len)?;
         let output_len = constant("output-len", &config.output_len)?;
         let (input, output) = config.ratios();
-        Ok(match config.like {
+        Ok(match config.way() {
             Like::Sglang | Like::Lmdeploy => Self {
                 kind: Kind::Range {
                     input: from_ratio(input_len, input),
                     output: from_ratio(output_len, output),
                 },
-                less: if config.like == Like::Sglang && text {
+                less: if config.way() == Like::Sglang && text {
                     added
                 } else {
                     0

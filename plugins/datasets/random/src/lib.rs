@@ -11,6 +11,7 @@
 
 mod config;
 mod corpus;
+mod exact;
 mod ids;
 mod lengths;
 mod source;
@@ -140,15 +141,16 @@ fn source(
         ));
     }
     // LMDeploy drops empty texts before it shuffles; SGLang skips them later.
-    let keep_empty = config.like != Like::Lmdeploy;
-    if let Some(conversations) = Conversations::open(&*inputs.files, FILE, config.like, keep_empty)?
+    let keep_empty = config.way() != Like::Lmdeploy;
+    if let Some(conversations) =
+        Conversations::open(&*inputs.files, FILE, config.way(), keep_empty)?
     {
         if inputs.files.open(TEXT).is_some() {
             return Err(invalid(format!(
                 "prompts are cut from the file `{FILE}` or from the file `{TEXT}`, not from both: leave one of them out"
             )));
         }
-        if config.like == Like::Vllm {
+        if config.way() == Like::Vllm {
             return Err(invalid(format!(
                 "`like = \"vllm\"` draws token ids and reads no file: leave `{FILE}` out, or take `like = \"sglang\"`"
             )));
@@ -161,21 +163,21 @@ fn source(
         return Ok(Box::new(corpus::Corpus::new(
             conversations,
             lengths,
-            config.form,
+            config.making(),
             seed,
             count,
         )));
     }
     if let Some(file) = inputs.files.open(TEXT) {
-        if config.like != Like::Sglang {
+        if config.like.is_some() {
             return Err(invalid(format!(
                 "no tool cuts prompts from a text: leave `like` out, or the file `{TEXT}`"
             )));
         }
-        let text = text::Text::new(TEXT, file, lengths, config.form, seed, count)?;
+        let text = text::Text::new(TEXT, file, lengths, config.making(), seed, count)?;
         return Ok(Box::new(text));
     }
-    if config.like == Like::Lmdeploy {
+    if config.way() == Like::Lmdeploy {
         return Err(invalid(format!(
             "`like = \"lmdeploy\"` cuts its prompts from a ShareGPT file: pass --dataset-path FILE, or set \
              `{FILE} = \"FILE\"` under [dataset.files], or take `like = \"sglang\"`"
@@ -196,7 +198,7 @@ fn source(
     if !usable {
         return Err(no_vocabulary());
     }
-    Ok(match config.like {
+    Ok(match config.way() {
         Like::Vllm => Box::new(vllm::Vllm::new(
             lengths,
             &facts,
@@ -208,7 +210,7 @@ fn source(
         Like::Sglang | Like::Lmdeploy => Box::new(ids::Ids::new(
             lengths,
             facts.base_size,
-            config.form,
+            config.making(),
             seed,
             count,
         )),

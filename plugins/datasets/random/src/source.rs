@@ -6,7 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Prompt, Tokenizer};
 
-use crate::config::Form;
+use crate::config::{Form, Making};
+use crate::exact;
 use crate::lengths::{Draw, Kind, Lengths};
 
 /// Tokens of prompts after which a call returns, so that it fits into a plugin's memory whatever is asked for.
@@ -79,20 +80,23 @@ impl From<Content> for Prompt {
 }
 
 /// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with those that the model
-/// adds around it: this is what the server will count, and may differ from what was drawn.
+/// adds around it: this is what the server will count, and differs from what was drawn where texts are not adjusted.
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
-    form: Form,
+    making: Making,
     prompts: Vec<(Vec<u32>, Asked)>,
 ) -> Vec<Drawn> {
     let (ids, asked): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
-    let (contents, inputs): (Vec<_>, Vec<_>) = match form {
+    let (contents, inputs): (Vec<_>, Vec<_>) = match making.form {
         Form::Tokens => {
             let inputs = ids.iter().map(|ids| ids.len() as u32).collect();
             (ids.into_iter().map(Content::Tokens).collect(), inputs)
         }
         Form::Text => {
-            let texts = tokenizer.decode(&ids);
+            let texts = match making.exact {
+                true => exact::texts(tokenizer, ids),
+                false => tokenizer.decode(&ids),
+            };
             let inputs = tokenizer.count(&texts, true);
             (texts.into_iter().map(Content::Text).collect(), inputs)
         }

@@ -4,9 +4,15 @@
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, Facts, Tokenizer};
 
-use crate::config::Form;
+use crate::config::{Form, Making};
 use crate::lengths::{Draw, Lengths};
 use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+
+/// The stand-in's tokens are characters, so there is nothing to adjust.
+const PLAIN: Making = Making {
+    form: Form::Text,
+    exact: false,
+};
 
 /// Every token is drawn at random from those that stand for text.
 #[derive(Debug)]
@@ -61,7 +67,7 @@ impl Source for StandIn {
             tokens += draft.input as usize;
             prompts.push((run(&mut self.random, &self.plain, draft.input), draft.asked));
         }
-        Ok(formed(tokenizer, Form::Text, prompts))
+        Ok(formed(tokenizer, PLAIN, prompts))
     }
 
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
@@ -75,6 +81,6 @@ impl Source for StandIn {
             }
             prompts.push((ids, Asked::spare(output)));
         }
-        Ok(formed(tokenizer, Form::Text, prompts))
+        Ok(formed(tokenizer, PLAIN, prompts))
     }
 }

@@ -498,3 +498,111 @@ fn distributions_classes_and_texts_go_only_with_what_they_leave_open() {
         }
     }
 }
+
+/// A tokenizer in the manner of byte pairs: ids stand for texts of one to four letters, and encoding takes the longest.
+#[derive(Clone, Copy, Debug)]
+struct Greedy;
+
+impl Greedy {
+    const LETTERS: u32 = 12;
+
+    /// The text of an id: the numbers to the base of the letters, by their lengths.
+    fn text(mut id: u32) -> String {
+        let mut of_length = Self::LETTERS;
+        let mut length = 1;
+        while id >= of_length {
+            id -= of_length;
+            of_length *= Self::LETTERS;
+            length += 1;
+        }
+        let digits = (0..length).map(|_| {
+            let letter = char::from(b'a' + (id % Self::LETTERS) as u8);
+            id /= Self::LETTERS;
+            letter
+        });
+        digits.collect()
+    }
+
+    /// How many letters the token at the beginning of a text takes: it depends on the first letter.
+    fn step(rest: &[u8]) -> usize {
+        (1 + usize::from(rest[0] % 4)).min(rest.len())
+    }
+}
+
+impl Tokenizer for Greedy {
+    fn describe(&self) -> runner_plugin::Facts {
+        runner_plugin::Facts {
+            vocabulary_size: 20_000,
+            base_size: 20_000,
+            added_tokens: 1,
+            special: Vec::new(),
+            approximate: false,
+            chat: false,
+        }
+    }
+
+    fn encode(&self, texts: &[String], special: bool) -> Vec<Vec<u32>> {
+        let ids = |text: &String| {
+            let mut ids = vec![0; usize::from(special)];
+            let mut rest = text.as_bytes();
+            while !rest.is_empty() {
+                let (token, after) = rest.split_at(Self::step(rest));
+                let below: u32 = (1..token.len() as u32)
+                    .map(|it| Self::LETTERS.pow(it))
+                    .sum();
+                let digits = token.iter().rev();
+                let digit = |letter: &u8| u32::from(letter - b'a');
+                ids.push(below + digits.fold(0, |sum, it| sum * Self::LETTERS + digit(it)));
+                rest = after;
+            }
+            ids
+        };
+        texts.iter().map(ids).collect()
+    }
+
+    fn count(&self, texts: &[String], special: bool) -> Vec<u32> {
+        let counted = self.encode(texts, special).into_iter();
+        counted.map(|ids| ids.len() as u32).collect()
+    }
+
+    fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String> {
+        let text = |ids: &Vec<u32>| ids.iter().map(|id| Self::text(*id)).collect();
+        tokens.iter().map(text).collect()
+    }
+}
+
+#[test]
+fn without_a_tool_every_prompt_has_the_length_that_is_asked_for() {
+    let lengths = |config: &str, pairs: bool| -> BTreeSet<u32> {
+        let opened = match pairs {
+            true => open(config, 3, Some(60), Named::default(), Pairs),
+            false => open(config, 3, Some(60), Named::default(), Greedy),
+        };
+        let mut dataset = opened.expect("a dataset");
+        let mut samples = dataset.spare(3).expect("spare samples");
+        samples.extend(first(&mut dataset, 60, 16));
+        (samples.iter())
+            .filter_map(|sample| sample.input_tokens)
+            .collect()
+    };
+    for length in [2, 3, 7, 128, 1024] {
+        for pairs in [true, false] {
+            let config = format!("{{\"input-len\": {length}}}");
+            assert_eq!(lengths(&config, pairs), [length].into(), "{pairs}");
+        }
+    }
+    let theirs = lengths(r#"{"input-len": 128, "like": "sglang"}"#, false);
+    assert!(theirs.len() > 10, "the tokenizer is no test: {theirs:?}");
+}
+
+#[test]
+fn pieces_of_texts_have_the_length_that_is_asked_for() {
+    let tide = Named::default().with_path("text", folder().join("tide.txt"));
+    for files in [corpus(), tide] {
+        let config = r#"{"input-len": 33}"#;
+        let mut dataset = open(config, 3, Some(9), files, Pairs).expect("a dataset");
+        for sample in first(&mut dataset, 3, 16) {
+            assert_eq!(sample.input_tokens, Some(33), "{}", sample.id);
+        }
+    }
+}

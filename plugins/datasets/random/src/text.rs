@@ -7,7 +7,7 @@ use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, File, Tokenizer};
 
-use crate::config::Form;
+use crate::config::Making;
 use crate::lengths::Lengths;
 use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
@@ -31,7 +31,7 @@ pub(crate) struct Text {
     /// Draws where spare prompts begin, separately so that it does not affect the measured ones.
     apart: NumpyGenerator,
     drafts: Drafts,
-    form: Form,
+    making: Making,
     begun: BTreeSet<u64>,
     remarks: Remarks,
 }
@@ -43,7 +43,7 @@ impl Text {
         name: &str,
         file: Box<dyn File>,
         lengths: Lengths,
-        form: Form,
+        making: Making,
         seed: u64,
         count: Option<u64>,
     ) -> Result<Self, Error> {
@@ -59,7 +59,7 @@ impl Text {
             places: NumpyGenerator::new(seed),
             apart: NumpyGenerator::new(!seed),
             drafts: Drafts::new(lengths, 0, count),
-            form,
+            making,
             begun: BTreeSet::new(),
             remarks: Remarks::default(),
         })
@@ -80,7 +80,6 @@ impl Text {
             let mut ids = tokenizer.encode(&[text], false).pop().unwrap_or_default();
             if ids.len() >= length as usize {
                 ids.truncate(length as usize);
-                self.end(tokenizer, &mut ids);
                 return Ok(ids);
             }
             if bytes > most {
@@ -147,18 +146,6 @@ impl Text {
         }
         text.trim_start().to_owned()
     }
-
-    /// Leaves out tokens at the end that are a part of a character.
-    fn end(&self, tokenizer: &dyn Tokenizer, ids: &mut Vec<u32>) {
-        for _ in 0..3 {
-            let tail = ids[ids.len().saturating_sub(4)..].to_vec();
-            let text = tokenizer.decode(&[tail]).pop().unwrap_or_default();
-            if ids.len() < 2 || !text.ends_with(char::REPLACEMENT_CHARACTER) {
-                return;
-            }
-            ids.pop();
-        }
-    }
 }
 
 impl Source for Text {
@@ -179,7 +166,7 @@ impl Source for Text {
             tokens += draft.input as usize;
             prompts.push((self.piece(tokenizer, place, draft.input)?, draft.asked));
         }
-        Ok(formed(tokenizer, self.form, prompts))
+        Ok(formed(tokenizer, self.making, prompts))
     }
 
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
@@ -192,7 +179,7 @@ impl Source for Text {
             let ids = self.piece(tokenizer, place, length)?;
             prompts.push((ids, Asked::spare(output)));
         }
-        Ok(formed(tokenizer, self.form, prompts))
+        Ok(formed(tokenizer, self.making, prompts))
     }
 
     fn remarks(&self) -> Option<&Remarks> {

@@ -2,12 +2,15 @@
 
 This package is yours: it came with the project, and you may change it. Import at the top of a module whatever you
 need, also of the standard library: the component is a snapshot of the interpreter after it has imported your
-module, and it has no files, no clock, no network and no environment.
+module, and it has no files, no network and no environment. Its clock stands still at 0, and the random numbers of
+`random` and `os.urandom` follow from the run's seed. What you `print` goes to the log.
 """
 
+import builtins
 import dataclasses
 import json
 import re
+import sys
 
 from componentize_py_types import Err
 from wit_world.exports import about
@@ -16,22 +19,22 @@ from wit_world.imports import log, types
 
 def invalid_config(message):
     """An error to raise if the user's configuration is wrong. Name the key, what was expected, and what to do."""
-    return Err(types.Error_InvalidConfig(message))
+    return Err(types.Error_InvalidConfig(well_formed(message)))
 
 
 def invalid_input(message):
     """An error to raise if an input file is wrong. Name the place in the file and what was expected."""
-    return Err(types.Error_InvalidInput(message))
+    return Err(types.Error_InvalidInput(well_formed(message)))
 
 
 def protocol(message):
     """An error to raise if the server sent something that this plugin does not understand."""
-    return Err(types.Error_Protocol(message))
+    return Err(types.Error_Protocol(well_formed(message)))
 
 
 def other(message):
     """An error to raise for anything else."""
-    return Err(types.Error_Other(message))
+    return Err(types.Error_Other(well_formed(message)))
 
 
 def note(message):
@@ -42,6 +45,46 @@ def note(message):
 def warn(message):
     """Writes a warning to the run's log."""
     log.write(log.Level.WARN, well_formed(message))
+
+
+def _failed(kind, error, trace):
+    """Says in one line why a call ends with an exception. The whole traceback follows in the log."""
+    place = ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        # The innermost line of the author's own, where there is one: an error inside `json` is rarely that of `json`.
+        if not place or (code.co_filename.startswith(OWN) and not code.co_filename.startswith(OWN + "runner_plugin/")):
+            place = f" at {code.co_name}, {code.co_filename.removeprefix(OWN)} line {trace.tb_lineno}"
+        trace = trace.tb_next
+    try:
+        said = str(error)
+    except Exception:
+        said = ""
+    if issubclass(kind, ModuleNotFoundError):
+        said += " (import modules at the top of a file: the component is a snapshot taken after that)"
+    log.write(log.Level.ERROR, well_formed(f"{kind.__name__}{': ' * bool(said)}{said}{place}"))
+    sys.__excepthook__(kind, error, trace)
+
+
+class _Exit(BaseException):
+    """In place of `SystemExit`, which would shut the interpreter down before it could say why."""
+
+    def __init__(self, code=None):
+        super().__init__("a plugin must return a result or raise an error")
+        self.code = code
+
+
+def _exit(code=None):
+    raise _Exit(code)
+
+
+OWN = "/0/"
+"""The project's folder, in the names of files."""
+
+_Exit.__name__ = _Exit.__qualname__ = "SystemExit"
+builtins.SystemExit = _Exit
+sys.exit = _exit
+sys.excepthook = _failed
 
 
 def well_formed(text):

@@ -8,10 +8,26 @@ import {
   invalidInput,
   parsed,
   protocol,
+  telling,
   textOf,
+  told,
 } from "./index.js";
 
 const NOTHING = new Uint8Array(0);
+
+/** The methods that the host calls. */
+const HOST_CALLS = [
+  "defaultUrl",
+  "control",
+  "credentials",
+  "readModels",
+  "readMetrics",
+  "encode",
+  "framing",
+  "begin",
+  "decode",
+  "explain",
+];
 
 /**
  * A server's dialect. Derive a class `Codec` from it, set the static field `config` and the fields `url` and
@@ -35,6 +51,7 @@ export class Backend {
   constructor(config) {
     /** The user's configuration. */
     this.config = config;
+    telling(this, HOST_CALLS);
   }
 
   /**
@@ -61,7 +78,7 @@ export class Backend {
   // Called by the host; these defaults suit most engines.
 
   static open(config) {
-    return new this(configured(this.config, config));
+    return told(() => new this(configured(this.config, config)));
   }
 
   defaultUrl() {
@@ -202,10 +219,13 @@ export class Events {
     this.add("carry", bytesOf(text));
   }
 
-  /** The server reported an error inside a reply with a success status; `error` is what it sent. */
-  failure(error) {
+  /**
+   * The server reported an error inside a reply with a success status; `error` is what it sent. `why` is a reason of
+   * the contract, such as `overloaded`; without one, the words of the error decide.
+   */
+  failure(error, why = null) {
     const said = messageIn(error);
-    this.add("failure", { reason: reasonOf(null, said), message: said });
+    this.add("failure", { reason: why ?? reasonOf(null, said), message: said });
   }
 
   /** The end marker: the reply is complete. */

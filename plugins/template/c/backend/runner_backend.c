@@ -26,8 +26,18 @@ exports_backend_meaning_t *add(events *events, uint8_t meaning) {
   return &event->what;
 }
 
-void add_piece(events *events, uint8_t meaning, slice string) {
-  add(events, meaning)->val.text.text = text_of(string);
+static exports_backend_output_t *add_text(events *events, uint8_t meaning, plugin_string_t text) {
+  exports_backend_output_t *piece = &add(events, meaning)->val.text;
+  piece->text = text;
+  return piece;
+}
+
+exports_backend_output_t *add_piece(events *events, uint8_t meaning, slice string) {
+  return add_text(events, meaning, text_of(string));
+}
+
+exports_backend_output_t *add_plain_piece(events *events, uint8_t meaning, slice text) {
+  return add_text(events, meaning, owned(text));
 }
 
 void add_finish(events *events, slice string) {

@@ -20,8 +20,10 @@ typedef struct {
 // An event with a meaning of `EXPORTS_BACKEND_MEANING_…`; the rest of it is the caller's to fill in.
 exports_backend_meaning_t *add(events *events, uint8_t meaning);
 // A piece of the first answer, of its reasoning or of its tool call: the text of a JSON string. Its number of tokens is
-// left absent.
-void add_piece(events *events, uint8_t meaning, slice string);
+// left absent; fill it in where the server reports it.
+exports_backend_output_t *add_piece(events *events, uint8_t meaning, slice string);
+// The same of a plain text, such as a part of a frame.
+exports_backend_output_t *add_plain_piece(events *events, uint8_t meaning, slice text);
 // The finish reason, in the server's own word: the text of a JSON string.
 void add_finish(events *events, slice string);
 // The server's token counts, such as `(counts){.input = get(usage, "prompt_tokens")}`. A value that is not a count is

@@ -439,6 +439,13 @@ static void put_code_point(buffer *to, uint32_t point) {
   }
 }
 
+bool is_text(slice value, const char *expected) {
+  buffer text = {0};
+  bool well = put_text(&text, value) && is(slice_of_buffer(&text), expected);
+  discard(&text);
+  return well;
+}
+
 bool put_text(buffer *to, slice value) {
   if (!is_string(value)) return false;
   reserve(to, value.len);

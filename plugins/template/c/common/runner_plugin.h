@@ -71,6 +71,8 @@ bool next_field(slice *rest, slice *key, slice *value);
 bool is_object(slice value);
 bool is_list(slice value);
 bool is_string(slice value);
+// Whether a value is the JSON string of this text, which is written without quotes: `is_text(get(line, "kind"), "token")`.
+bool is_text(slice value, const char *expected);
 // Adds the text of a JSON string to a buffer; adds nothing and returns false if the value is not a string.
 bool put_text(buffer *to, slice value);
 // The text of a JSON string for the host; an empty one if the value is not a string.

@@ -7,6 +7,7 @@
 struct exports_dataset_generator_t {
   uint32_t output_tokens;
   lines prompts;
+  samples ahead;
 };
 
 static const option OPTIONS[] = {
@@ -36,6 +37,7 @@ bool exports_dataset_static_generator_open(types_json_t *config, uint64_t seed, 
 
 void exports_dataset_generator_destructor(exports_dataset_generator_t *generator) {
   close_lines(&generator->prompts);
+  exports_dataset_list_sample_free(&generator->ahead.list);
   free(generator);
 }
 
@@ -55,6 +57,7 @@ bool exports_dataset_method_generator_next(exports_dataset_generator_t *generato
   samples found = {0};
   slice line;
   int read = 1;
+  if (limit) take_ahead(&generator->ahead, &found);
   while (found.list.len < limit && (read = next_line(&generator->prompts, &line, error)) > 0) {
     slice prompt = trimmed(line);
     if (prompt.len == 0) continue;
@@ -66,10 +69,10 @@ bool exports_dataset_method_generator_next(exports_dataset_generator_t *generato
   return read >= 0;
 }
 
-// The first samples, so `next` never gives them again.
+// The first samples that stand alone, so `next` never gives them again.
 bool exports_dataset_method_generator_spare(exports_dataset_generator_t *generator, uint32_t limit,
                                             exports_dataset_list_sample_t *result, types_error_t *error) {
-  return exports_dataset_method_generator_next(generator, limit, result, error);
+  return first_alone(generator, exports_dataset_method_generator_next, &generator->ahead, limit, result, error);
 }
 
 // Nothing is left out or changed.

@@ -1,5 +1,6 @@
 #include "runner_dataset.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // Bytes to ask the host for at once.
@@ -76,4 +77,39 @@ types_sample_t *add_sample(samples *samples, plugin_string_t id, slice prompt) {
   sample->prompt.tag = TYPES_PROMPT_TEXT;
   sample->prompt.val.text = owned(prompt);
   return sample;
+}
+
+// Adds a sample that is already there.
+static void move_sample(samples *samples, types_sample_t sample) {
+  samples->list.ptr = grown(samples->list.ptr, samples->list.len, &samples->capacity, sizeof *samples->list.ptr);
+  samples->list.ptr[samples->list.len++] = sample;
+}
+
+bool first_alone(exports_dataset_generator_t *generator, further *next, samples *ahead, uint32_t limit,
+                 exports_dataset_list_sample_t *result, types_error_t *error) {
+  samples alone = {0};
+  for (;;) {
+    exports_dataset_list_sample_t one = {0};
+    if (!next(generator, 1, &one, error)) {
+      exports_dataset_list_sample_free(&alone.list);
+      return false;
+    }
+    if (one.len == 0) break;
+    if (one.ptr[0].after.len) {
+      exports_dataset_list_sample_free(&one);
+      continue;
+    }
+    bool enough = alone.list.len == limit;
+    move_sample(enough ? ahead : &alone, one.ptr[0]);
+    free(one.ptr);
+    if (enough) break;
+  }
+  *result = alone.list;
+  return true;
+}
+
+void take_ahead(samples *ahead, samples *found) {
+  for (size_t at = 0; at < ahead->list.len; at++) move_sample(found, ahead->list.ptr[at]);
+  free(ahead->list.ptr);
+  *ahead = (samples){0};
 }

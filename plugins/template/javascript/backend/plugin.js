@@ -30,6 +30,7 @@ class Codec extends Backend {
   url = "http://127.0.0.1:8000";
   controls = { health: "/health", "list-models": "/v1/models" };
 
+  /** @type {Backend["encode"]} */
   encode(sample, settings, _earlier) {
     const body = {
       model: modelOf(sample, settings),
@@ -45,6 +46,7 @@ class Codec extends Backend {
     return post(this.config.path, extended(body, sample, settings));
   }
 
+  /** @type {Backend["read"]} */
   read(frame, _name, _state, events) {
     if (textOf(frame.subarray(0, 6)) === "[DONE]") {
       events.end();

@@ -14,6 +14,7 @@ class Judge extends Scorer {
   exchanges = 0;
   answered = 0;
 
+  /** @type {Scorer["judge"]} */
   judge(exchange) {
     this.exchanges += 1;
     if (exchange.output.trim() !== "") this.answered += 1;

@@ -36,17 +36,39 @@ enum Fault {
     Hasty,
     /// Spare samples depend on others.
     SpareTurns,
+    /// What depends on a spare sample comes after another root.
+    SpareLater,
+    /// Spare samples are those of the SDK, which is no fault.
+    SpareDefault,
     /// The number of calls is among the remarks.
     RemarksByCall,
 }
 
 /// The samples.
+#[derive(Default)]
 pub struct Unsteady {
     config: Config,
     seed: u64,
     number: u64,
     calls: u64,
     sessions: Option<u64>,
+    /// Whether a root stands between a spare sample and what depends on it.
+    between: bool,
+}
+
+/// The same samples, with the spare ones of the SDK.
+struct Plain(Unsteady);
+
+impl Dataset for Plain {
+    type Config = Config;
+
+    fn open(config: Config, seed: u64, amount: Amount, inputs: Inputs) -> Result<Self, Error> {
+        Unsteady::open(config, seed, amount, inputs).map(Plain)
+    }
+
+    fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        self.0.next(limit)
+    }
 }
 
 runner_plugin::export_dataset!(Unsteady);
@@ -100,6 +122,7 @@ impl Dataset for Unsteady {
             number: 0,
             calls: 0,
             sessions: amount.sessions(),
+            between: false,
         })
     }
 
@@ -107,7 +130,10 @@ impl Dataset for Unsteady {
         self.calls += 1;
         let turns = self.config.turns.max(1);
         let mut samples = Vec::new();
-        for _ in 0..limit {
+        if std::mem::take(&mut self.between) {
+            samples.push(Self::sample("between".to_owned(), "Between.".to_owned()));
+        }
+        for _ in samples.len()..limit as usize {
             if self
                 .sessions
                 .is_some_and(|most| self.number >= most * turns)
@@ -127,6 +153,17 @@ impl Dataset for Unsteady {
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
+        if self.is(Fault::SpareDefault) {
+            let mut plain = Plain(std::mem::take(self));
+            let spare = plain.spare(limit);
+            *self = plain.0;
+            return spare;
+        }
+        if self.is(Fault::SpareLater) {
+            let spare = self.next(1);
+            self.between = true;
+            return spare;
+        }
         let prompt = |number: u32| match self.is(Fault::SpareMeasured) {
             true => format!("{number} of seed {}", self.seed),
             false => format!("spare {number}"),

@@ -18,6 +18,7 @@ use crate::token::Token;
 pub(super) fn timing() -> Timing {
     Timing {
         handshake: Duration::from_secs(10),
+        first_byte: Duration::from_secs(3),
         ping: Duration::from_millis(50),
         first_pings: Duration::from_millis(2),
         first: 8,

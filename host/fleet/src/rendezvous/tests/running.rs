@@ -109,7 +109,13 @@ fn a_clock_that_moves_during_the_run_is_reported() {
 fn what_cannot_be_used_loses_the_agent() {
     let mut scene = Scene::running(1);
     let actions = scene.on(Input::Failed(10, "the records came damaged".to_owned()));
-    assert!(matches!(&actions[1], Action::Event(Event::Lost { why, .. })
+    // It hears why, and does not go on sending.
+    assert!(
+        matches!(&actions[0], Action::Send(10, Message::Refused { reasons })
+        if reasons[0].contains("the records came damaged"))
+    );
+    assert_eq!(actions[1], Action::Close(10));
+    assert!(matches!(&actions[2], Action::Event(Event::Lost { why, .. })
         if why == "the records came damaged"));
     assert_eq!(actions.last(), Some(&Action::Event(Event::Over)));
 }
@@ -124,4 +130,44 @@ fn messages_out_of_turn_close_the_connection() {
     // Those of nobody change nothing.
     let mut scene = Scene::new(rules(1));
     assert!(scene.on(Input::Message(77, Message::Ready)).is_empty());
+}
+
+/// An agent whose ending never comes answers for its clock for ever; the run does not wait for it for ever.
+#[test]
+fn one_that_only_answers_for_its_clock_is_lost() {
+    let mut scene = Scene::running(2);
+    scene.on(Input::Finished(10, finished()));
+    let quiet = QUIET.0 / SECOND;
+    let answer = |scene: &mut Scene| {
+        let exchange = Exchange {
+            asked: Nanos(scene.now),
+            received: Nanos(scene.now),
+            sent: Nanos(scene.now),
+            heard: Nanos(scene.now + 1),
+        };
+        scene.on(Input::Clock(11, exchange));
+    };
+    // Records and figures are signs of work.
+    for input in [
+        Input::Records(11),
+        Input::Message(11, Message::Live { figures: json!(1) }),
+    ] {
+        for _ in 0..quiet - 20 {
+            answer(&mut scene);
+            assert!(scene.wait(1).is_empty());
+        }
+        scene.on(input);
+    }
+    for _ in 0..quiet + 20 {
+        answer(&mut scene);
+        scene.wait(1);
+    }
+    let events = scene.events();
+    let lost = events.iter().find_map(|event| match event {
+        Event::Lost { who, why, .. } => Some((who.rank, why.clone())),
+        _ => None,
+    });
+    let (rank, why) = lost.expect("it is lost");
+    assert!(rank == 1 && why.contains("no figures, records or ending for 600 s"));
+    assert_eq!(events.last(), Some(&&Event::Over));
 }

@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::backend::{
-    Candidates, Control, Earlier, Media, Message, Part, Prompt, Role, Sample, Turn,
-};
+use crate::backend::{Candidates, Earlier, Media, Message, Part, Prompt, Role, Sample, Turn};
 use crate::backend::{Sampling, Settings};
 use crate::scorer::{Count, CountSource, Exchange};
 
@@ -364,12 +362,7 @@ impl Default for HeadFile {
 }
 
 /// The words of `control.txt`.
-pub const CONTROLS: [(&str, Control); 4] = [
-    ("health", Control::Health),
-    ("list-models", Control::ListModels),
-    ("flush-cache", Control::FlushCache),
-    ("metrics", Control::Metrics),
-];
+pub use crate::backend::CONTROLS;
 
 /// An entry of `exchanges.json` or a line of `exchanges.jsonl`.
 #[derive(Deserialize)]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::summary::cache::Cache;
+use crate::summary::server::{Figure, Server, Told};
 use model::session::Cache as Policy;
 
 /// The findings on the cache of a run of ten requests with 1,000 tokens each, of which so many are reusable and found.
@@ -42,6 +43,35 @@ fn a_cache_that_finds_what_repeats_is_no_finding() {
         assert_eq!(found(policy, 480, Some(431)), []);
         assert_eq!(found(policy, 480, Some(529)), []);
     }
+}
+
+#[test]
+fn what_a_run_repeats_is_no_warm_cache_whoever_counts_it() {
+    let told = |reusable| {
+        let mut cache = Cache {
+            page: 16,
+            ..Cache::default()
+        };
+        (0..10).for_each(|_| cache.add(1000, reusable, None));
+        let facts = RunFacts {
+            cache: Some(cache),
+            server: Some(Server {
+                targets: vec![Told {
+                    during: [
+                        (Figure::PrefixCacheQueries, 10_000.0),
+                        (Figure::PrefixCacheHits, 7360.0),
+                    ]
+                    .into(),
+                    ..Told::default()
+                }],
+            }),
+            ..facts()
+        };
+        let findings = Summary::of(&facts, &[reply(0, 1000, &[])]).findings;
+        findings.iter().any(|finding| finding.id == Id::WarmCache)
+    };
+    assert!(!told(755), "the run's own");
+    assert!(told(100), "of another run");
 }
 
 #[test]

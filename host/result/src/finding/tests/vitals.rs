@@ -149,3 +149,24 @@ fn a_clock_that_was_set() {
     assert_eq!(stepped(0.9), []);
     assert_eq!(stepped(1.1), [(Id::ClockStep, Severity::Suspect)]);
 }
+
+#[test]
+fn a_pause_of_this_client_is_the_first_reason_for_chunks_that_came_together() {
+    let why = |paused: f64| {
+        let (mut facts, mut run) = sound();
+        for exchange in &mut run {
+            exchange.events.at[1] = exchange.events.at[0];
+        }
+        facts.client = Some(Client {
+            watched_s: 10.0,
+            longest_pause_ms: paused,
+            paused_s: paused / 1e3,
+            ..Client::default()
+        });
+        let findings = Summary::of(&facts, &run).findings.into_iter();
+        let mut buffered = findings.filter(|finding| finding.id == Id::BufferedReplies);
+        buffered.next().map(|finding| finding.why).unwrap()
+    };
+    assert!(why(0.0).contains("tokens that fast: the server"));
+    assert!(why(1100.0).contains("tokens that fast: this client was paused"));
+}

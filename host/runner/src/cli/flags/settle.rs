@@ -47,8 +47,28 @@ impl Flags {
         settled.chat_route();
         settled.port(self.host.is_some() && self.port.is_none());
         self.timed(&mut settled);
+        self.draw(&mut settled);
         self.check_datasets(&mut settled);
         settled
+    }
+
+    /// Draws random prompts as another tool does where the command line is that tool's and flags alone name the dataset.
+    fn draw(&self, settled: &mut Settled) {
+        let dataset = &settled.scenario.dataset;
+        let is_open = dataset.plugin.is_none()
+            && dataset.files.is_empty()
+            && dataset.config.get("like").is_none();
+        let is_random = settled.shipped_dataset().as_deref() == Some("random");
+        let Some((flag, drawer)) = self.familiar.drawer().filter(|_| is_open && is_random) else {
+            return;
+        };
+        let place = Place::Flag(format!("--{flag}"));
+        let like = Located::new(drawer.like.into(), place);
+        settled.scenario.dataset.config.set("like", like);
+        settled.notes.push(format!(
+            "--{flag} is a flag of {}, so prompts are those that it draws (dataset.config.like = \"{}\")",
+            drawer.name, drawer.like
+        ));
     }
 
     /// What the backend's name, or the path, does with prompts, with the flag that says it.

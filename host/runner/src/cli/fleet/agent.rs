@@ -10,6 +10,7 @@ use ::fleet::link::{Agent, Join, JoinError, Joined, Reporter};
 use ::fleet::place::Place;
 use ::fleet::token::Token;
 use model::clock::Clock;
+use model::private;
 use model::units::Nanos;
 use report::environment::Environment;
 use report::record;
@@ -26,9 +27,10 @@ use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
 use super::super::print::tell;
 use super::super::run::{raise_descriptors, teller};
-use super::bundle::{Documents, digest};
+use super::bundle::{Documents, digest, parts};
 use super::others::Part;
-use super::{Connections, Run, host_name, make};
+use super::own::Own;
+use super::{Connections, Run, build, host_name, make};
 use load::transport::Dial;
 
 /// The most bytes of files that are kept between runs.
@@ -37,6 +39,9 @@ const MOST_FILES: u64 = 64 << 30;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often figures are sent.
 const TELL_EVERY: Nanos = Nanos(1_000_000_000);
+
+/// The file in an agent's folder that has what rank 0 did not hear.
+pub(super) const PART: &str = "part.json";
 
 /// How an agent's part of the run ended, as rank 0 hears it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -66,7 +71,7 @@ pub(super) fn exec(
 /// that part as soon as it can be watched.
 ///
 /// # Errors
-/// If it cannot join, cannot prepare, or rank 0 is gone.
+/// If it cannot join, cannot prepare, or rank 0 is gone; or if its load ended early, of which rank 0 knows by then.
 pub(super) fn take_part(
     args: &Run,
     place: Place,
@@ -76,31 +81,42 @@ pub(super) fn take_part(
 ) -> Result<(), Failure> {
     let connections = Connections::start()?;
     let scratch = args.scratch();
+    make(&scratch)?;
     let work = Work::new(&scratch, &place)?;
     let clock = Clock::start();
+    let is_coordinator = place.rank == 0;
+    let store = scratch.join("files");
     let join = Join {
         place,
         token,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: build()?,
         host: host_name(),
         clock,
-        store: scratch.join("files"),
+        store: store.clone(),
         most_files: MOST_FILES,
         patience: args.fleet_wait.0,
         timing: args.timing(),
     };
     let mut joined = connections.wait(Agent::join(join)).map_err(refused)?;
-    let (checked, connect, documents) = match prepare(args, &joined, &work.0) {
+    let (checked, connect, documents) = match prepare(args, &joined, &work.0, is_coordinator) {
         Ok(prepared) => prepared,
         Err(failure) => {
             connections.wait(joined.decline(vec![failure.words()]));
             return Err(failure);
         }
     };
+    let files = joined.files().len();
+    if !is_coordinator && files > 0 {
+        tell(format_args!(
+            "note: the {files} files that rank 0 sent stay in {} for later runs, where this user alone can read them",
+            store.display()
+        ));
+    }
     let descriptors = raise_descriptors(&checked.plan);
     let contract = plugins::Contract::NEWEST.version();
     let environment = Environment::look(std::env::args(), descriptors, contract);
-    joined.prepared(&digest(&checked.plan)?, json!(environment));
+    let facts = json!({"environment": environment, "plan": parts(&checked.plan)});
+    joined.prepared(&digest(&checked.plan)?, facts);
     let record = Record {
         output: work.0.clone(),
         // It is part of the salt, so all processes have the same.
@@ -142,7 +158,10 @@ pub(super) fn take_part(
         });
         if talked.is_err() {
             // There will be no run, or nobody to send it to.
-            signal.stop();
+            match *gate.stages().borrow() >= Stage::Measuring {
+                true => signal.stop(),
+                false => signal.abort(),
+            }
         }
         let loaded: Loaded = loading
             .join()
@@ -156,21 +175,27 @@ pub(super) fn take_part(
         at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
     });
-    let released = talked.and_then(|start| {
-        let told = json!(Told {
-            start: start.unwrap_or_default(),
-            part: kept.part(),
-        });
-        connections.wait(joined.finish(told))
+    let told = json!(Told {
+        start: gate.start().unwrap_or_default(),
+        part: kept.part(),
     });
+    let (ended, written) = kept.ended();
+    let released = talked.and_then(|()| connections.wait(joined.finish(told.clone())));
     released.map_err(|why| {
         if *gate.stages().borrow() >= Stage::Measuring {
-            let folder = folder.display();
-            tell(format_args!("what this process measured is in {folder}"));
+            // Without it, the records alone must say by which clock they are.
+            let _ = private::replace(&folder.join(PART), told.to_string().as_bytes());
+            tell(format_args!("what this process measured is in {}", folder.display()));
+            tell(format_args!(
+                "to take it into the run, copy that folder to the machine of rank 0: runner fleet merge RUN {}",
+                folder.file_name().unwrap_or_default().display()
+            ));
             work.keep();
         }
         refused(why)
-    })
+    })?;
+    ended?;
+    Ok(written?)
 }
 
 /// Makes the run that rank 0 describes, and asks the target.
@@ -178,6 +203,7 @@ fn prepare(
     args: &Run,
     joined: &Joined,
     work: &Path,
+    is_coordinator: bool,
 ) -> Result<(Checked, Dial, Documents), Failure> {
     let documents: Documents =
         serde_json::from_value(joined.documents().clone()).map_err(|cause| {
@@ -189,7 +215,21 @@ fn prepare(
         .source(&args.flags, joined.files(), work)?;
     let (index, of) = joined.slice();
     source.slice = Some(Slice { index, of });
+    let own = match is_coordinator || args.trust_rank_0 {
+        true => None,
+        false => Some(Own::of(&args.scenarios, &args.flags)?),
+    };
+    if let Some(own) = &own {
+        own.check(&source, work)?;
+    }
     let resolved = resolve(&source)?;
+    if let Some(own) = &own {
+        own.check_targets(&resolved, &source)?;
+    }
+    if !is_coordinator {
+        // Which key goes where is this machine's too; rank 0 has said it already.
+        resolved.remarks.iter().for_each(tell);
+    }
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
     Ok((checked, connect, documents))
@@ -216,8 +256,8 @@ struct Talk<'t> {
 }
 
 impl Talk<'_> {
-    /// Talks until the load has been made. Gives the start instant, if there was one.
-    async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<Option<Nanos>, JoinError> {
+    /// Talks until the load has been made.
+    async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<(), JoinError> {
         let Talk {
             joined,
             gate,
@@ -225,7 +265,9 @@ impl Talk<'_> {
         } = self;
         let mut stages = gate.stages();
         tokio::select! {
-            _ = &mut ended => return Ok(None),
+            _ = &mut ended => return Ok(()),
+            // Warming up may take long, or not end where the engine does not answer.
+            why = joined.refused() => return Err(why),
             // Whoever asks the server waits until the others are warm; that they are is known with the start.
             _ = stages.wait_for(|stage| *stage >= Stage::Warm) => {}
         }
@@ -234,7 +276,7 @@ impl Talk<'_> {
                 if interrupt.came() {
                     joined.interrupt("somebody stopped it");
                 }
-                return Ok(None);
+                return Ok(());
             }
             start = joined.ready() => start?,
         };
@@ -269,7 +311,7 @@ impl Talk<'_> {
             // The load was over before the next look.
             joined.interrupt("somebody stopped it");
         }
-        Ok(Some(start.at))
+        Ok(())
     }
 }
 

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use ::fleet::files;
 use ::fleet::link::Offered;
 use model::hex;
+use report::folder::without_secrets;
 use scenario::plan::Plan;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use session::{Checked, Input, Role, Source};
 use sha2::{Digest, Sha256};
 
@@ -15,6 +17,9 @@ use super::super::failure::{Exit, Failure};
 use super::super::flags::Flags;
 use super::super::sources::{Text, source_of};
 use super::make;
+
+/// The longest part of a plan that is sent to rank 0 as it is, in bytes.
+const LONGEST_PART: usize = 200;
 
 /// What all processes are told. Flags are not in it: every process is started with the same command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -56,6 +61,37 @@ pub(super) fn digest(plan: &Plan) -> Result<String, Failure> {
     let text = serde_json::to_string(&plan.shared())
         .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the plan: {cause}")))?;
     Ok(hex(&Sha256::digest(text)))
+}
+
+/// The parts of a plan by their names, as text and without secrets, for messages about what differs.
+pub(super) fn parts(plan: &Plan) -> BTreeMap<String, String> {
+    let mut parts = BTreeMap::new();
+    flatten("", &without_secrets(&plan.shared()), &mut parts);
+    parts
+}
+
+fn flatten(name: &str, value: &Value, parts: &mut BTreeMap<String, String>) {
+    let below = |key: &str| match name {
+        "" => key.to_owned(),
+        name => format!("{name}.{key}"),
+    };
+    match value {
+        Value::Object(fields) => {
+            (fields.iter()).for_each(|(key, value)| flatten(&below(key), value, parts))
+        }
+        Value::String(text) if text.len() <= LONGEST_PART => {
+            parts.insert(name.to_owned(), text.clone());
+        }
+        value => {
+            let text = value.to_string();
+            let part = match text.len() <= LONGEST_PART {
+                true => text,
+                // Texts that are long are compared and not shown.
+                false => format!("a text with the SHA-256 {}", hex(&Sha256::digest(text))),
+            };
+            parts.insert(name.to_owned(), part);
+        }
+    }
 }
 
 impl Documents {

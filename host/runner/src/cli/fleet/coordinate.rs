@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::fleet::link::{Coordinator, Gathered, Listen, Offer, Refusal, Running, Stopper};
+use ::fleet::link::{Coordinator, Gathered, Listen, Offer, Outcome, Refusal, Running, Stopper};
 use ::fleet::place::Place;
 use ::fleet::rendezvous::{Event, Rules};
 use ::fleet::token::Token;
@@ -26,14 +26,14 @@ use super::agent::take_part;
 use super::bundle::{Documents, offered};
 use super::gathered::together;
 use super::others::{Fleet, Own, locked};
-use super::{Connections, Run, make};
+use super::{Connections, Run, build, make};
 
 /// How long before the start instant all processes hear of it.
 const LEAD: Nanos = Nanos(2_000_000_000);
 /// How much longer, if the server's cache is to be flushed in between.
 const FLUSH: Nanos = Nanos(5_000_000_000);
-/// The most bytes of records that one agent may send.
-const MOST_RECORDS: u64 = 1 << 40;
+/// The most bytes of records that one agent may send: those of tens of millions of requests.
+const MOST_RECORDS: u64 = 32 << 30;
 /// How often signals are looked for before the start.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long to wait, once all are ready, for clocks that are not known well enough.
@@ -91,9 +91,18 @@ pub(super) fn exec(
     interrupt.between_runs(None);
     interrupt.assessing();
     let plan = run.plan().clone();
+    let unknown = |ending: &::fleet::link::Ending| ending.outcome == Outcome::Unfinished;
+    let is_known = !endings.iter().any(unknown);
     let elsewhere = together(run.folder().path(), &plan, &trace, start, endings)?;
-    // They are in the run's own file now.
-    let _ = std::fs::remove_dir_all(&records);
+    match is_known {
+        // They are in the run's own file now.
+        true => drop(std::fs::remove_dir_all(&records)),
+        // Without its clock, an agent's instants may be wrong there.
+        false => tell(format_args!(
+            "note: the agents' records are also kept as they came, in {}",
+            records.display()
+        )),
+    }
     let ending = Ending {
         at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came(),
@@ -118,6 +127,7 @@ fn gather_and_run(
     offer: Offer,
 ) -> Result<(Vec<::fleet::link::Ending>, Nanos), Failure> {
     let connections = Connections::start()?;
+    let build = build()?;
     let clock = Clock::start();
     let listen = Listen {
         address: format!("[::]:{}", place.port),
@@ -157,8 +167,15 @@ fn gather_and_run(
             })
         });
         let stopper = coordinator.stopper();
-        let gathered =
-            connections.wait(gather(args, place, coordinator, offer, interrupt, &stopper));
+        let gathered = connections.wait(gather(
+            args,
+            place,
+            coordinator,
+            offer,
+            interrupt,
+            &stopper,
+            build,
+        ));
         let gathered = match gathered {
             Ok(gathered) => gathered,
             Err(refusal) => {
@@ -251,10 +268,11 @@ async fn gather(
     offer: Offer,
     interrupt: &Interrupt,
     stopper: &Stopper,
+    build: String,
 ) -> Result<Gathered, Refusal> {
     let nanos = Nanos::from;
     let rules = Rules {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: build,
         size: place.size,
         hosts: Vec::new(),
         arrive: nanos(args.fleet_wait.0),

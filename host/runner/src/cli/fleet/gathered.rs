@@ -34,6 +34,7 @@ pub(super) fn together(
             parts.push(Records {
                 path: path.clone(),
                 ahead: ahead(ending, told.as_ref(), start),
+                ..Records::default()
             });
             of_parts.push(rank);
         }
@@ -60,12 +61,12 @@ pub(super) fn together(
                 index: rank,
                 of: size,
             };
-            let not_offered = held(plan, slice, trace).map(|held| held.saturating_sub(records));
-            unsent += not_offered.unwrap_or(0);
+            let unknown = held(plan, slice, trace).map(|held| held.saturating_sub(records));
             Lost {
                 from_s,
                 why,
-                not_offered,
+                unknown,
+                not_offered: None,
             }
         });
         let part = told.map(|told| told.part).unwrap_or_default();
@@ -88,6 +89,7 @@ pub(super) fn together(
                 by_ms: moved.by as f64 / 1e6,
             }),
             lost,
+            merged: false,
             error: part.error,
             client: part.client,
         });

@@ -82,7 +82,7 @@ pub(super) fn start(args: &Run) -> Result<(Started, Place, Token), Failure> {
             started.end();
             return Err(wrong(format!("`{host}` is no machine's name (--hosts)")));
         }
-        let script = script(args, &words, &secret, (rank, size), &address);
+        let script = script(args, &words, &token.shown(), (rank, size), &address);
         match connect(&args.ssh, host, &script) {
             Ok(child) => started.0.push((host.clone(), child)),
             Err(cause) => {
@@ -118,7 +118,10 @@ fn script(
     let mut script = String::new();
     let passed = std::env::vars().filter(|(name, _)| is_passed(name));
     let own = [
+        // The agents': none of these machines can be rank 0 for another.
         ("RUNNER_FLEET_TOKEN", secret.to_owned()),
+        // Their keys come from here.
+        ("RUNNER_TRUST_RANK_0", "true".to_owned()),
         ("RUNNER_FLEET_RANK", rank.to_string()),
         ("RUNNER_FLEET_SIZE", size.to_string()),
         ("RUNNER_FLEET_COORDINATOR", address.to_owned()),

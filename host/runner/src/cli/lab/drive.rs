@@ -16,9 +16,11 @@ use super::overlay::Scenarios;
 use lab::journal::{
     End, Facts, Failed, Finished, Outcome, Ready, Running as Begins, Starting, Stopped,
 };
-use lab::{Event, Lab, Measured, Results, RunKey, Start};
+use lab::{Event, Lab, Measured, Results, RunKey, Start, Trial};
 use launch::{Leftover, State};
 use model::clock::Clock;
+use model::private;
+use model::redact::Known;
 use result::finding::Verdict;
 use session::resolve;
 
@@ -73,7 +75,7 @@ impl<'b> Bench<'b> {
         } = room;
         for place in [RUNS, LOGS] {
             let place = folder.join(place);
-            std::fs::create_dir_all(&place).map_err(|cause| {
+            private::folder(&place).map_err(|cause| {
                 Failure::new(
                     Exit::Input,
                     format!("cannot create `{}`: {cause}", place.display()),
@@ -105,6 +107,8 @@ impl<'b> Bench<'b> {
             markers: self.markers.clone(),
             home: self.home.clone(),
             devices: self.devices.clone(),
+            secrets: &self.lab.secrets,
+            withheld: self.scenarios.key_variables(),
             interrupt: self.interrupt,
         }
     }
@@ -118,7 +122,10 @@ impl<'b> Bench<'b> {
         let found = found.map_err(|cause| {
             Failure::new(
                 Exit::Input,
-                format!("cannot read `{}`: {cause}", self.markers.display()),
+                format!(
+                    "the folder of running engines `{}` is not used: {cause}; name a folder of your own with --cache-dir",
+                    self.markers.display()
+                ),
             )
         })?;
         let others = |leftover: &&Leftover| !matches!(leftover.state, State::InUse { .. });
@@ -149,7 +156,7 @@ impl<'b> Bench<'b> {
                 trial: trial.id.clone(),
                 round,
                 label: label.clone(),
-                command: trial.recorded(described),
+                command: self.shown(trial, described),
             }),
             results,
         )?;
@@ -162,7 +169,7 @@ impl<'b> Bench<'b> {
         };
         let (devices, driver) = self.devices.facts();
         let facts = Facts {
-            version: starter.version(described),
+            version: starter.version(described, trial),
             devices,
             driver,
             ..Facts::default()
@@ -190,6 +197,11 @@ impl<'b> Bench<'b> {
         };
         let noted = book.add(&Event::Stopped(stopped), results);
         made.and(noted)
+    }
+
+    /// A trial's command as it is written down.
+    fn shown(&self, trial: &Trial, described: &lab::Engine) -> String {
+        Known::new(&self.lab.secrets).redact(&trial.recorded(described))
     }
 
     fn failed(

@@ -1,6 +1,6 @@
 //! A trial's engine: started, asked until it answers, and stopped. What runs already is only asked.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -49,6 +49,10 @@ pub(super) struct Starter<'s> {
     pub home: Option<PathBuf>,
     /// The machine's devices.
     pub devices: Devices,
+    /// Secrets of the lab file.
+    pub secrets: &'s [String],
+    /// Variables of ours that engines do not inherit.
+    pub withheld: Vec<String>,
     /// What stops the wait.
     pub interrupt: &'s Interrupt,
 }
@@ -73,8 +77,7 @@ impl Starter<'_> {
         let Some(command) = trial.command(described) else {
             return self.wait_for_other(described, question);
         };
-        let ours = |name: &str| std::env::var(name).ok();
-        let environment = trial.environment(described, ours).map_err(machine)?;
+        let environment = environment(described, trial).map_err(machine)?;
         let mut spec = Spec::new(
             &described.name,
             command,
@@ -82,24 +85,10 @@ impl Starter<'_> {
             self.logs.join(log),
             &self.markers,
         );
-        // A value that is not written in the lab file itself is ours, and may be a secret.
-        let written = |name: &str, value: &str| {
-            trial
-                .env
-                .iter()
-                .any(|(key, text)| key == name && text == value)
-        };
-        spec.environment = environment
-            .into_iter()
-            .map(|(name, value)| match written(&name, &value) {
-                true => (name, launch::Value::Plain(value)),
-                false => (name, launch::Value::Secret(value)),
-            })
-            .collect();
-        spec.directory = described.dir.as_ref().map(|dir| match &self.home {
-            Some(home) => home.join(dir),
-            None => PathBuf::from(dir),
-        });
+        spec.environment = environment;
+        spec.withheld.clone_from(&self.withheld);
+        spec.secrets = self.secrets.to_vec();
+        spec.directory = self.directory(described);
         spec.ready_timeout = described.ready_timeout;
         spec.stop_timeout = described.stop_timeout;
         let before = self.devices.look();
@@ -114,6 +103,8 @@ impl Starter<'_> {
             exit: Some(error.to_string()),
             log: Vec::new(),
         })?;
+        let killer = engine.killer();
+        (self.interrupt).before_leaving(Some(Box::new(move || killer.kill())));
         let ready = self.runtime.block_on(async {
             tokio::select! {
                 ready = engine.ready(async || ask(question.clone()).await) => Some(ready.map(drop)),
@@ -142,6 +133,7 @@ impl Starter<'_> {
         let stopped = self
             .runtime
             .block_on(engine.stop(async || self.devices.memory(&before)));
+        self.interrupt.before_leaving(None);
         if let Some(left) = stopped.left() {
             tell(format_args!(
                 "warning: of {} there is left: {left}",
@@ -192,11 +184,28 @@ impl Starter<'_> {
         }
     }
 
+    /// The folder that an engine is started in: what the lab file says is relative to the lab file.
+    fn directory(&self, described: &Described) -> Option<PathBuf> {
+        let dir = described.dir.as_ref()?;
+        Some(match &self.home {
+            Some(home) => home.join(dir),
+            None => PathBuf::from(dir),
+        })
+    }
+
     /// What a command prints as the engine's version.
-    pub(super) fn version(&self, described: &Described) -> Option<String> {
-        let command = described.version_command.as_ref()?;
-        let directory = described.dir.as_deref().map(Path::new);
-        let asked = launch::version(command, &[], directory, VERSION_WITHIN);
+    pub(super) fn version(&self, described: &Described, trial: &Trial) -> Option<String> {
+        let command = trial.version_command(described)?;
+        // Where the engine runs, and as it runs.
+        let environment = environment(described, trial).unwrap_or_default();
+        let directory = self.directory(described);
+        let asked = launch::version(
+            &command,
+            &environment,
+            &self.withheld,
+            directory.as_deref(),
+            VERSION_WITHIN,
+        );
         match self.runtime.block_on(asked) {
             Ok(version) => Some(version),
             Err(why) => {
@@ -208,6 +217,26 @@ impl Starter<'_> {
             }
         }
     }
+}
+
+/// The variables of a trial's engine. A value that is not written in the lab file itself is ours, and may be a secret; so
+/// may one whose name says so.
+fn environment(
+    described: &Described,
+    trial: &Trial,
+) -> Result<Vec<(String, launch::Value)>, String> {
+    let written = |name: &str, value: &str| {
+        let mut own = trial.env.iter();
+        own.any(|(key, text)| key == name && text == value) && !model::redact::is_secret(name)
+    };
+    let environment = trial.environment(described, |name| std::env::var(name).ok())?;
+    let values = environment
+        .into_iter()
+        .map(|(name, value)| match written(&name, &value) {
+            true => (name, launch::Value::Plain(value)),
+            false => (name, launch::Value::Secret(value)),
+        });
+    Ok(values.collect())
 }
 
 impl Running {
@@ -242,6 +271,7 @@ impl Running {
         let stopped = starter
             .runtime
             .block_on(engine.stop(async || starter.devices.memory(&self.before)));
+        starter.interrupt.before_leaving(None);
         if let Some(left) = stopped.left() {
             tell(format_args!("warning: of {name} there is left: {left}"));
         }

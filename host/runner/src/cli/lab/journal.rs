@@ -1,13 +1,14 @@
 //! The lab's journal on disk: read, cut where a line is torn, and appended to.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::super::failure::{Exit, Failure};
 use super::super::print::tell;
-use lab::journal::{Began, VERSION, whole};
+use lab::journal::{Began, VERSION, text_of, whole};
 use lab::{Event, Journal, Lab, Results, digest};
+use model::private;
 
 const FILE: &str = "journal.jsonl";
 /// Held while a lab runs, so that no second one writes to the same journal.
@@ -34,9 +35,9 @@ impl Book {
 
     /// Opens the journal of a lab's folder, which is made if it is not there.
     pub(super) fn open(folder: &Path, lab: &Lab, text: &str) -> Result<(Self, Results), Failure> {
-        std::fs::create_dir_all(folder).map_err(|cause| cannot("create", folder, &cause))?;
+        private::folder(folder).map_err(|cause| cannot("create", folder, &cause))?;
         let place = folder.join(LOCK);
-        let lock = File::create(&place).map_err(|cause| cannot("create", &place, &cause))?;
+        let lock = private::create(&place).map_err(|cause| cannot("create", &place, &cause))?;
         if lock.try_lock().is_err() {
             return Err(Failure::new(
                 Exit::Input,
@@ -46,15 +47,17 @@ impl Book {
                 ),
             ));
         }
-        let (journal, length) = read(folder)?;
+        let (journal, kept) = read(folder)?;
         for note in &journal.notes {
             tell(format_args!("note: {FILE}: {note}"));
         }
         let path = folder.join(FILE);
-        let opened = OpenOptions::new().append(true).create(true).open(&path);
-        let file = opened.map_err(|cause| cannot("open", &path, &cause))?;
-        let cut = file.set_len(length as u64);
-        cut.map_err(|cause| cannot("write", &path, &cause))?;
+        let mut file = private::append(&path).map_err(|cause| cannot("open", &path, &cause))?;
+        // What is torn goes, and what is whole but for its end gets that.
+        let mended = file
+            .set_len(kept.len() as u64)
+            .and_then(|()| file.write_all(Journal::before_next(&kept).as_bytes()));
+        mended.map_err(|cause| cannot("write", &path, &cause))?;
         let mut results = Results::of(&journal.events);
         let mut book = Book { file, _lock: lock };
         book.add(
@@ -88,15 +91,16 @@ impl Book {
     }
 }
 
-/// The journal, and how long its whole lines are.
-fn read(folder: &Path) -> Result<(Journal, usize), Failure> {
+/// The journal, and its text without a torn line.
+fn read(folder: &Path) -> Result<(Journal, String), Failure> {
     let path = folder.join(FILE);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => String::new(),
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(cause) => return Err(cannot("read", &path, &cause)),
     };
-    let journal = Journal::read(&text).map_err(|why| {
+    let read = text_of(&bytes).and_then(|text| Ok((Journal::read(&text)?, text)));
+    let (journal, text) = read.map_err(|why| {
         Failure::new(
             Exit::Input,
             format!(
@@ -105,6 +109,6 @@ fn read(folder: &Path) -> Result<(Journal, usize), Failure> {
             ),
         )
     })?;
-    let kept = whole(&text);
-    Ok((journal, kept.len()))
+    let kept = whole(&text).to_owned();
+    Ok((journal, kept))
 }

@@ -90,6 +90,15 @@ impl Scenarios {
         Ok(scenarios)
     }
 
+    /// The variables that scenarios name for their keys: none of an engine's business.
+    pub(super) fn key_variables(&self) -> Vec<String> {
+        let named = self
+            .sources
+            .iter()
+            .filter_map(|source| source.scenario.target.api_key_env.as_ref());
+        named.map(|named| named.value.clone()).collect()
+    }
+
     /// The name of the scenario that is called so, or whose file is.
     pub(super) fn named(&self, name: &str) -> Option<&str> {
         let mut both = self.all.iter().zip(&self.sources);

@@ -1,12 +1,15 @@
 //! `runner plugin check`: whether a component loads, and what it needs.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::facts::Server;
 use super::{Folders, Form, facts, meant};
+use crate::author::fresh;
 use crate::author::keys::{Key, keys};
 use crate::cli::failure::Failure;
 use model::plugin::Kind;
@@ -43,6 +46,9 @@ struct Facts {
     origin: String,
     size_bytes: u64,
     sha256: String,
+    /// How its project's sources differ from those that it was built from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<String>,
     /// Absent if the file is not a component.
     #[serde(skip_serializing_if = "Option::is_none")]
     imports: Option<Vec<Import>>,
@@ -64,6 +70,9 @@ struct Loaded {
     summary: String,
     kind: Kind,
     contract: String,
+    /// Absent of other plugins than backends, and of a backend that needs a configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<Server>,
     config_keys: Vec<Key>,
     config_schema: Value,
     /// Linear memory of an instance after `describe`.
@@ -108,6 +117,7 @@ fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
         Moment::Before => begun = Instant::now(),
         Moment::After => instances.push(begun.elapsed()),
     })?;
+    let server = examine::server(&plugin)?.map(Server::new);
     instances.sort();
     let median = instances.get(instances.len() / 2).copied();
     Ok(Loaded {
@@ -116,6 +126,7 @@ fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
         summary: info.summary,
         kind: plugin.kind,
         contract: plugin.contract.version().to_owned(),
+        server,
         config_keys: keys(&info.config_schema),
         config_schema: info.config_schema,
         memory_at_rest_bytes: memory_bytes,
@@ -132,7 +143,13 @@ fn facts_of(
     loaded: Option<Loaded>,
     failed: Option<&PluginError>,
 ) -> Facts {
+    let project = fresh::project_of(Path::new(&plugin));
+    let stale = project.and_then(|project| {
+        let change = fresh::stale(&project)?;
+        Some(format!("{change}; {}", fresh::remedy(&project)))
+    });
     Facts {
+        stale,
         plugin,
         origin: outside.origin,
         size_bytes: outside.size,
@@ -161,6 +178,9 @@ fn words(facts: &Facts) -> String {
         ["size".to_owned(), facts::size(facts.size_bytes)],
         ["sha256".to_owned(), facts.sha256.clone()],
     ];
+    if let Some(stale) = &facts.stale {
+        rows.push(["sources".to_owned(), format!("STALE: {stale}")]);
+    }
     if let Some(loaded) = &facts.loaded {
         let time = |seconds: f64| facts::time(Duration::from_secs_f64(seconds));
         let measured = &loaded.measured;
@@ -182,6 +202,7 @@ fn words(facts: &Facts) -> String {
                 facts::size(loaded.memory_at_rest_bytes),
             ],
         ]);
+        rows.extend(loaded.server.iter().flat_map(Server::rows));
     }
     text += &facts::columns(&rows);
     if let Some(imports) = &facts.imports {

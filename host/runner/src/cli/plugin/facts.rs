@@ -3,7 +3,98 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::author::keys::{Key, wrapped};
+use model::target::Target;
+use plugins::backend::{Authentication, Outside};
+
+/// What a backend says of its server and of the user's key, as a run takes it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Server {
+    default_url: String,
+    /// Whether a run uses that address without being told to.
+    default_url_is_this_machine: bool,
+    /// How the key is sent: `bearer`, `header`, `sigv4` or `none`.
+    authentication: &'static str,
+    /// The header with the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_header: Option<String>,
+    /// The service of AWS that requests are signed for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signed_for: Option<String>,
+    /// The variable in which people keep the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_variable: Option<String>,
+    /// Requests other than inference, by name.
+    control_requests: BTreeMap<&'static str, String>,
+}
+
+impl Server {
+    /// The facts of a backend.
+    pub fn new(outside: Outside) -> Self {
+        let is_here = Target::parse(&outside.default_url).is_ok_and(|target| target.is_loopback());
+        let (authentication, key_header, signed_for) = match outside.credentials.scheme {
+            Authentication::Bearer => ("bearer", Some("authorization".to_owned()), None),
+            Authentication::Header(header) => ("header", Some(header.to_ascii_lowercase()), None),
+            Authentication::Sigv4(service) => {
+                ("sigv4", Some("authorization".to_owned()), Some(service))
+            }
+            Authentication::None => ("none", None, None),
+        };
+        let controls = outside.controls.into_iter();
+        Server {
+            default_url: outside.default_url,
+            default_url_is_this_machine: is_here,
+            authentication,
+            key_header,
+            signed_for,
+            key_variable: outside.credentials.variable,
+            control_requests: controls
+                .map(|(name, request)| (name, format!("{} {}", request.method, request.path)))
+                .collect(),
+        }
+    }
+
+    /// The same as rows of a table.
+    pub fn rows(&self) -> Vec<[String; 2]> {
+        let row = |name: &str, value: String| [name.to_owned(), value];
+        let here = match self.default_url_is_this_machine {
+            true => "",
+            false => " (not this machine: a run needs --base-url)",
+        };
+        let key = match (&self.key_header, &self.signed_for) {
+            (None, _) => "none: the server wants no key".to_owned(),
+            (Some(header), Some(service)) => {
+                format!("header `{header}`, signed for the service `{service}` of AWS")
+            }
+            (Some(header), None) if self.authentication == "bearer" => {
+                format!("header `{header}`, after `Bearer`")
+            }
+            (Some(header), None) => format!("header `{header}`"),
+        };
+        let mut rows = vec![
+            row("default URL", format!("{}{here}", self.default_url)),
+            row("key", key),
+        ];
+        if let Some(variable) = &self.key_variable {
+            rows.push(row("key variable", variable.clone()));
+        }
+        rows.push(row(
+            "control requests",
+            match self.control_requests.is_empty() {
+                true => "none".to_owned(),
+                false => {
+                    let all = self.control_requests.iter();
+                    let all = all.map(|(name, request)| format!("{name} ({request})"));
+                    all.collect::<Vec<_>>().join(", ")
+                }
+            },
+        ));
+        rows
+    }
+}
 
 /// A size in readable units.
 pub fn size(bytes: u64) -> String {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use super::facts::Server;
 use super::{Folders, Form, facts, meant};
 use crate::author::keys::{Key, example, keys};
 use crate::cli::artifacts::Artifacts;
@@ -38,7 +39,11 @@ struct Plate {
     version: String,
     summary: String,
     kind: Kind,
+    contract: String,
     sha256: String,
+    /// Absent of other plugins than backends, and of a backend that needs a configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<Server>,
     config_keys: Vec<Key>,
     config_schema: serde_json::Value,
     example: String,
@@ -52,6 +57,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let plugin = load::load(&meant(&args.plugin)?, &args.folders.search())?;
     let info = examine::describe(&plugin)?;
+    let server = examine::server(&plugin)?.map(Server::new);
     let config_keys = keys(&info.config_schema);
     let plate = Plate {
         example: example(plugin.kind, &plugin.asked, &config_keys),
@@ -60,7 +66,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         version: info.version,
         summary: info.summary,
         kind: plugin.kind,
+        contract: plugin.contract.version().to_owned(),
         sha256: plugin.digest,
+        server,
         config_keys,
         config_schema: info.config_schema,
     };
@@ -87,8 +95,17 @@ fn words(plate: &Plate) -> String {
             line => format!("  {line}\n"),
         })
         .collect();
+    let mut rows = vec![
+        [
+            "contract".to_owned(),
+            format!("runner:plugin {}", plate.contract),
+        ],
+        ["sha256".to_owned(), plate.sha256.clone()],
+    ];
+    rows.extend(plate.server.iter().flat_map(Server::rows));
+    let rows = facts::columns(&rows);
     format!(
-        "{} {}, a {kind}: {}\n\n{keys}\nIn a scenario, with all defaults:\n{example}",
+        "{} {}, a {kind}: {}\n\n{rows}\n{keys}\nIn a scenario, with all defaults:\n{example}",
         plate.name, plate.version, plate.summary
     )
 }

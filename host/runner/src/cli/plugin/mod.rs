@@ -6,6 +6,7 @@ pub mod guide;
 pub mod info;
 pub mod list;
 pub mod new;
+pub mod record;
 pub mod test;
 
 mod facts;
@@ -27,7 +28,8 @@ use plugins::load::SearchPath;
         cd my-engine\n  \
         runner plugin build                    writes target/plugin/my-engine.wasm\n  \
         runner plugin check target/plugin/my-engine.wasm\n  \
-        runner plugin test                     runs its cases in the sandbox\n\n\
+        runner plugin test                     runs its cases in the sandbox\n  \
+        runner plugin record URL               makes a case of a server's reply\n\n\
         To look around:\n  \
         runner plugin list                     the plugins that ship with the runner\n  \
         runner plugin info vllm                the keys of [backend.config]\n  \
@@ -44,6 +46,7 @@ enum Command {
     Build(build::Args),
     Check(check::Args),
     Test(test::Args),
+    Record(record::Args),
     Info(info::Args),
     List(list::Args),
     Guide(guide::Args),
@@ -59,6 +62,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Command::Build(args) => build::exec(args),
         Command::Check(args) => check::exec(args),
         Command::Test(args) => test::exec(args),
+        Command::Record(args) => record::exec(args),
         Command::Info(args) => info::exec(args),
         Command::List(args) => list::exec(args),
         Command::Guide(args) => guide::exec(args),

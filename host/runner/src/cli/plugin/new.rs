@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Form;
 use crate::author::name::Name;
-use crate::author::{Language, project, template};
+use crate::author::{Language, editor, project, template};
 use crate::cli::failure::Failure;
 use model::plugin::Kind;
 
@@ -75,6 +75,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let folder = args.path.clone();
     let folder = folder.unwrap_or_else(|| PathBuf::from(args.name.kebab()));
     project::write(&folder, &files)?;
+    editor::prepare(&project::Project::open(&folder)?, None)?;
     let made = Made {
         name: args.name.kebab().to_owned(),
         kind,

@@ -1,17 +1,18 @@
 //! `runner plugin test`: runs a plugin's cases in the sandbox, and reports what fails.
 
 mod junit;
-mod text;
+pub(super) mod text;
 
 use super::shipped_alone;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::author::fresh;
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::print::{tell, write_json, write_stdout, write_styled};
@@ -70,9 +71,23 @@ enum Format {
 /// If there is no case to run, a case is invalid, or the plugin cannot be loaded.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let suite = suite(args)?;
-    let said = suite.describe()?;
     let format = if args.json { Format::Json } else { args.format };
+    let begun = suite(args).and_then(|suite| {
+        let said = suite.describe()?;
+        Ok((suite, said))
+    });
+    let (suite, said) = match begun {
+        Ok(begun) => begun,
+        Err(failure) => {
+            // What reads a report in a machine's form finds the reason in it, and not yesterday's report.
+            if failure.number() != Exit::CommandLine as u8 {
+                let file = args.plugin.clone();
+                let file = file.unwrap_or_else(|| args.dir.display().to_string());
+                print(&SuiteReport::untested(file, failure.words()), format)?;
+            }
+            return Err(failure);
+        }
+    };
     let mut report = SuiteReport::new(&suite, &said);
     if format == Format::Text {
         write_stdout(&text::heading(&report))?;
@@ -98,24 +113,36 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    match format {
-        Format::Text => write_styled(&text::summary(&report)),
-        Format::Junit => write_stdout(&junit::xml(&report).map_err(|cause| {
-            Failure::new(Exit::Bug, format!("cannot write JUnit's XML: {cause}"))
-        })?),
-        Format::Json => {
-            let json = serde_json::to_string_pretty(&report)
-                .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
-            write_json(&(json + "\n"))
-        }
-    }?;
-    if report.can_be_blessed() {
+    if format == Format::Text {
+        write_styled(&text::summary(&report))?;
+    }
+    print(&report, format)?;
+    if args.bless && report.failed > 0 {
+        tell(
+            "--bless wrote nothing for the cases that fail: the plugin does something wrong there",
+        );
+    } else if report.can_be_blessed() {
         tell("if the plugin's output is right, run again with --bless and review the diff");
     }
     Ok(match report.failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::from(Exit::Plugin as u8),
     })
+}
+
+/// Prints a report in a machine's form, if that was asked for.
+fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Text => Ok(()),
+        Format::Junit => write_stdout(&junit::xml(report).map_err(|cause| {
+            Failure::new(Exit::Bug, format!("cannot write JUnit's XML: {cause}"))
+        })?),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(report)
+                .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
+            write_json(&(json + "\n"))
+        }
+    }
 }
 
 /// Finds and reads the component and the cases.
@@ -137,10 +164,7 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
     }
     let asked = match (&args.plugin, &found.project) {
         (Some(plugin), _) => plugin.clone(),
-        (None, Some(project)) => find::component(project)
-            .map_err(|what| Failure::new(Exit::Plugin, what))?
-            .display()
-            .to_string(),
+        (None, Some(project)) => component(None, project)?,
         (None, None) => {
             return Err(Failure::new(
                 Exit::CommandLine,
@@ -158,6 +182,34 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
             mistakes.iter().map(ToString::to_string).collect(),
         )
     })
+}
+
+/// The component that is named, or that was built of a project, from the sources that are there now.
+pub(super) fn component(named: Option<&str>, project: &Path) -> Result<String, Failure> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let built = find::component(project).map_err(|what| Failure::new(Exit::Plugin, what))?;
+    up_to_date(&built)?;
+    Ok(built.display().to_string())
+}
+
+/// A component that was built from other sources says nothing about these.
+fn up_to_date(component: &Path) -> Result<(), Failure> {
+    let Some(project) = fresh::project_of(component) else {
+        return Ok(());
+    };
+    match fresh::stale(&project) {
+        None => Ok(()),
+        Some(change) => Err(Failure::new(
+            Exit::Plugin,
+            format!(
+                "`{}` was built from other sources: {change}; {}, or name the component with --plugin to test it as it is",
+                component.display(),
+                fresh::remedy(&project)
+            ),
+        )),
+    }
 }
 
 /// The progress bar, on a terminal only.

@@ -173,3 +173,20 @@ fn damage_does_no_harm() {
         }
     }
 }
+
+#[test]
+fn a_file_without_rows_is_refused_at_once() {
+    for (file, config) in [
+        ("[]", "{}"),
+        ("[]", r#"{"shuffle": true}"#),
+        ("", r#"{"format": "jsonl"}"#),
+    ] {
+        let files = Named::default().with_bytes("data", file);
+        let opened = super::open_with(config, 7, super::Amount::Unknown, files);
+        assert!(
+            matches!(&opened, Err(runner_plugin::Error::InvalidInput(said)) if said.contains("no row is left to measure: the file has none")),
+            "{:?}",
+            opened.err()
+        );
+    }
+}

@@ -102,3 +102,17 @@ fn a_session_is_measured_whole_or_not_at_all() {
     let texts: HashSet<_> = samples.iter().map(text).collect();
     assert_eq!(texts, HashSet::from(["3", "4"]));
 }
+
+#[test]
+fn the_warm_up_takes_no_row_that_is_to_be_measured() {
+    let rows: Vec<String> = (0..5)
+        .map(|at| format!("{{\"prompt\": \"p{at}\"}}"))
+        .collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    for (measured, spare, left) in [(5, 0, 5), (3, 2, 3), (4, 1, 4)] {
+        let opened = super::open_with("{}", 7, super::Amount::Samples(measured), lines(&rows));
+        let (spares, given) = split(&mut opened.expect("a dataset"), 2);
+        assert_eq!((spares.len(), given.len()), (spare, left), "{measured}");
+        assert_eq!(given.first().map(String::as_str), Some("p0"));
+    }
+}

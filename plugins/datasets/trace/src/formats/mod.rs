@@ -10,7 +10,6 @@ mod timed;
 mod tracelab;
 pub(crate) mod weka;
 
-use runner_plugin::json::parse as parsed;
 use runner_plugin::{Error, Message};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -434,6 +433,21 @@ fn label(name: Name) -> &'static str {
 /// The keys of a line that is a JSON object.
 fn keys(line: &[u8]) -> Option<std::collections::BTreeMap<String, de::IgnoredAny>> {
     serde_json::from_slice(line).ok()
+}
+
+/// Reads a line of JSON.
+///
+/// # Errors
+/// What is wrong with it; what it is, if it is no JSON object at all.
+pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+    runner_plugin::json::parse(line).map_err(|said| match line.trim_ascii_start().first() {
+        Some(b'{') => said,
+        _ => {
+            let line = String::from_utf8_lossy(line.trim_ascii());
+            let shown: String = line.chars().take(60).collect();
+            format!("expected a JSON object, found `{shown}`")
+        }
+    })
 }
 
 /// Seconds as nanoseconds.

@@ -80,6 +80,14 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
         let (length, none) = tokens("input_length", length)?;
         repaired = none.then_some(NOTHING);
         match line.hash_ids {
+            // Nothing has no blocks.
+            Some(ids) if none && ids.is_empty() => Content::Tokens(length),
+            Some(ids) if none => {
+                return Err(format!(
+                    "{} hash ids for a prompt of 0 tokens; expected none: correct `input_length`, or leave `hash_ids` empty",
+                    ids.len()
+                ));
+            }
             Some(ids) => {
                 let (runs, wrong) = format.blocks(Rule::Ceil, length, &ids, number.into())?;
                 repaired = wrong.or(repaired);

@@ -1,5 +1,7 @@
 //! The messages about wrong files and configurations.
 
+use runner_plugin::Dataset;
+
 use super::{complaint, open, remarks, rest, text, trace};
 
 #[test]
@@ -21,7 +23,7 @@ fn wrong_rows_are_named_with_their_lines_all_at_once() {
         "line 4: it has input_length and text_input of",
         "line 5: `input_length`: invalid value: integer `-3`, expected u64, at column",
         "line 6: `input_length` asks for 30000000000 tokens; at most 4194304 are possible",
-        "line 7: expected ident, at column 2",
+        "line 7: expected a JSON object, found `not JSON`",
     ]) {
         assert!(line.starts_with(expected), "{line}");
     }
@@ -98,7 +100,10 @@ fn another_file_is_explained() {
         "{said}"
     );
     let said = complaint(r#"{"format": "mooncake"}"#, trace("azure"));
-    assert!(said.contains("line 1: expected value"), "{said}");
+    assert!(
+        said.contains("line 1: expected a JSON object, found `TIMESTAMP"),
+        "{said}"
+    );
     let said = complaint(
         "{}",
         "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n1,2\n",
@@ -282,4 +287,18 @@ fn damaged_traces_are_refused_or_replayed() {
         }
     }
     assert!(replayed > 200, "{replayed}");
+}
+
+#[test]
+fn a_prompt_of_no_tokens_has_no_hash_ids() {
+    let row = |ids: &str| {
+        format!(
+            "{{\"timestamp\": 0, \"input_length\": 0, \"output_length\": 1, \"hash_ids\": {ids}}}\n"
+        )
+    };
+    let samples = open(r#"{"format": "mooncake"}"#, &row("[]")).next(2);
+    assert_eq!(samples.expect("samples").len(), 1);
+    let said = complaint(r#"{"format": "mooncake"}"#, &row("[1, 2]"));
+    let expected = "line 1: 2 hash ids for a prompt of 0 tokens; expected none";
+    assert!(said.contains(expected), "{said}");
 }

@@ -8,10 +8,26 @@ import {
   invalidInput,
   parsed,
   protocol,
+  telling,
   textOf,
+  told,
 } from "./index.js";
 
 const NOTHING = new Uint8Array(0);
+
+/** The methods that the host calls. */
+const HOST_CALLS = [
+  "defaultUrl",
+  "control",
+  "credentials",
+  "readModels",
+  "readMetrics",
+  "encode",
+  "framing",
+  "begin",
+  "decode",
+  "explain",
+];
 
 /**
  * A server's dialect. Derive a class `Codec` from it, set the static field `config` and the fields `url` and
@@ -35,17 +51,25 @@ export class Backend {
   constructor(config) {
     /** The user's configuration. */
     this.config = config;
+    telling(this, HOST_CALLS);
   }
 
   /**
    * The request for a sample. Pure: the same arguments give the same bytes. `earlier` is null, or what the last reply
    * of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already.
+   * @param {import("./contract").Sample} _sample
+   * @param {import("./contract").Settings} _settings
+   * @param {import("./contract").Earlier | null} _earlier
+   * @returns {import("./contract").Request}
    */
   encode(_sample, _settings, _earlier) {
     throw invalidConfig("this backend writes no requests");
   }
 
-  /** The state before the first frame of a reply, from its status, its header fields and whether it is streamed. */
+  /**
+   * The state before the first frame of a reply, from its status, its header fields and whether it is streamed.
+   * @param {import("./contract").Head} _head
+   */
   start(_head) {
     return {};
   }
@@ -55,13 +79,17 @@ export class Backend {
    * object that is kept for the reply from frame to frame, JSON values only; it is limited to 64 KiB, so don't keep
    * the answer in it. With the framing `raw`, set `events.unread` to the number of bytes at the end of the frame that
    * belong to something incomplete: the next frame begins with them.
+   * @param {Uint8Array} _frame
+   * @param {string | null} _name
+   * @param {Object<string, any>} _state
+   * @param {Events} _events
    */
   read(_frame, _name, _state, _events) {}
 
   // Called by the host; these defaults suit most engines.
 
   static open(config) {
-    return new this(configured(this.config, config));
+    return told(() => new this(configured(this.config, config)));
   }
 
   defaultUrl() {
@@ -202,10 +230,13 @@ export class Events {
     this.add("carry", bytesOf(text));
   }
 
-  /** The server reported an error inside a reply with a success status; `error` is what it sent. */
-  failure(error) {
+  /**
+   * The server reported an error inside a reply with a success status; `error` is what it sent. `why` is a reason of
+   * the contract, such as `overloaded`; without one, the words of the error decide.
+   */
+  failure(error, why = null) {
     const said = messageIn(error);
-    this.add("failure", { reason: reasonOf(null, said), message: said });
+    this.add("failure", { reason: why ?? reasonOf(null, said), message: said });
   }
 
   /** The end marker: the reply is complete. */

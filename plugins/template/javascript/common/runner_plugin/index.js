@@ -1,8 +1,9 @@
 // What every kind of plugin needs: its description, its configuration, errors, log lines and text as bytes.
 //
 // This folder is yours: it came with the project, and you may change it. The component is a snapshot of the
-// QuickJS interpreter after it has loaded your module. It has the language, and no files, no clock, no network,
-// no `TextDecoder` and no `Buffer`.
+// QuickJS interpreter after it has loaded your module. It has the language, and no files, no network, no
+// `TextDecoder` and no `Buffer`. Its clock stands still at 0. `Math.random()` gives the same numbers in every
+// instance; in a dataset they follow from its seed. What `console` is given goes to the log.
 
 import log from "runner:plugin/log@0.3.0";
 
@@ -17,6 +18,104 @@ export const protocol = (message) => ({ tag: "protocol", val: message.toWellForm
 
 /** An error to throw for anything else. */
 export const other = (message) => ({ tag: "other", val: message.toWellFormed() });
+
+// The host can only be called once the snapshot has been taken, which is when it first calls the plugin.
+let early = [];
+
+/** Called by the host's first calls: from now on there is a log. */
+export function started() {
+  const lines = early ?? [];
+  early = null;
+  for (const [level, line] of lines) log.write(level, line);
+  return true;
+}
+
+const printed = (level) => (...values) => {
+  const line = values.map(shown).join(" ").toWellFormed();
+  if (early) early.push([level, line]);
+  else log.write(level, line);
+};
+
+function shown(value) {
+  if (typeof value === "string") return value;
+  if (value instanceof Error) return `${value}\n${value.stack}`;
+  try {
+    return JSON.stringify(value, (_key, inner) => (typeof inner === "bigint" ? `${inner}n` : inner)) ?? String(value);
+  } catch {
+    return String(value);
+  }
+}
+
+globalThis.console = {
+  debug: printed("debug"),
+  log: printed("info"),
+  info: printed("info"),
+  warn: printed("warn"),
+  error: printed("error"),
+};
+
+/** Random numbers of at least 0 and below 1 that follow from a seed (the generator sfc32). */
+export function random(seed) {
+  const whole = BigInt.asUintN(64, BigInt(seed));
+  let a = Number(whole & 0xffffffffn) | 0;
+  let b = Number(whole >> 32n) | 0;
+  let c = 0;
+  let counter = 1;
+  const next = () => {
+    const sum = (((a + b) | 0) + counter) | 0;
+    counter = (counter + 1) | 0;
+    a = b ^ (b >>> 9);
+    b = (c + (c << 3)) | 0;
+    c = (c << 21) | (c >>> 11);
+    c = (c + sum) | 0;
+    return (sum >>> 0) / 2 ** 32;
+  };
+  // The first numbers of seeds that are close to each other are close too.
+  for (let i = 0; i < 15; i++) next();
+  return next;
+}
+
+// The interpreter's own numbers, and where its clock begins, would be those of the moment of the build.
+Math.random = random(0);
+globalThis.performance = { now: () => 0, timeOrigin: 0 };
+
+/** Has `Math.random` follow from a seed. */
+export function seedRandom(seed) {
+  Math.random = random(seed);
+}
+
+const KINDS = ["invalid-config", "invalid-input", "protocol", "other"];
+
+let lastTold;
+
+/** Calls a function of the plugin. An exception ends the call: why, and where, goes to the log. */
+export function told(call) {
+  try {
+    return call();
+  } catch (error) {
+    // What one call of the plugin's threw, those around it throw on.
+    if (KINDS.includes(error?.tag) || error === lastTold) throw error;
+    lastTold = error;
+    const place = error instanceof Error ? placeOf(error.stack ?? "") : "";
+    log.write("error", `${error instanceof Error ? error : `threw ${shown(error)}`}${place}`.toWellFormed());
+    throw error;
+  }
+}
+
+/** The innermost line of the author's own in a stack, or else its innermost line. */
+function placeOf(stack) {
+  const lines = [...stack.matchAll(/at (\S+) \(\/?([^()]+?):(\d+)(?::\d+)?\)/g)];
+  const line = lines.find(([, , file]) => !file.startsWith("runner_plugin/")) ?? lines[0];
+  return line ? ` at ${line[1]}, ${line[2]} line ${line[3]}` : "";
+}
+
+/** Has an object tell why its methods of these names fail, which the host calls. */
+export function telling(object, names) {
+  for (const name of names) {
+    const method = object[name];
+    object[name] = (...values) => told(() => method.apply(object, values));
+  }
+}
 
 /** Writes a line to the run's log, for the person who runs the benchmark. */
 export const note = (message) => log.write("info", message.toWellFormed());
@@ -41,11 +140,12 @@ export function plate(name, version, summary, config) {
   }
   const schema = { type: "object", properties, additionalProperties: false };
   const info = { name, version, summary, configSchema: JSON.stringify(schema) };
-  return { describe: () => info };
+  return { describe: () => started() && info };
 }
 
 /** The user's configuration, a JSON object, completed with defaults; all mistakes are reported at once. */
 export function configured(config, text) {
+  started();
   const values = {};
   for (const [key, { fallback }] of Object.entries(config)) values[key] = fallback;
   const mistakes = [];

@@ -2,7 +2,7 @@
 
 import files from "runner:plugin/files@0.3.0";
 
-import { configured, invalidConfig, invalidInput, textOf } from "./index.js";
+import { configured, invalidConfig, invalidInput, seedRandom, telling, textOf, told } from "./index.js";
 
 /** A sequence of samples. Derive a class `Generator` from it, set the static field `config`, and write `samples`. */
 export class Dataset {
@@ -20,11 +20,15 @@ export class Dataset {
     this.sessions = sessions;
     this.noted = [];
     this.rest = this.samples();
+    this.ahead = [];
+    telling(this, ["next", "spare", "remarks"]);
   }
 
   /**
    * A generator of all samples, in their order. The same configuration, seed, files and tokenizer give the same
-   * samples, everywhere: don't use `Math.random`.
+   * samples, everywhere: draw random numbers from `Math.random`, which follows from the seed, or from `random(seed)` of
+   * `index.js`, and from nothing else.
+   * @returns {Generator<import("./contract").Sample>}
    */
   *samples() {}
 
@@ -42,11 +46,12 @@ export class Dataset {
 
   static open(config, seed, { tag, val }) {
     const amount = { samples: { count: Number(val) }, sessions: { sessions: Number(val) } }[tag];
-    return new this(configured(this.config, config), seed, amount);
+    seedRandom(seed);
+    return told(() => new this(configured(this.config, config), seed, amount));
   }
 
   next(limit) {
-    const taken = [];
+    const taken = this.ahead.splice(0, limit);
     while (taken.length < limit) {
       const { value, done } = this.rest.next();
       if (done) break;
@@ -55,9 +60,22 @@ export class Dataset {
     return taken;
   }
 
-  /** Samples for requests that are not measured: the first ones, so `next` never gives them again. */
+  /**
+   * Samples for requests that are not measured: the first ones that depend on no other, so `next` never gives them
+   * again. The rest of a session that begins with one of them is left out.
+   */
   spare(limit) {
-    return this.next(limit);
+    const alone = [];
+    for (;;) {
+      const [sample] = this.next(1);
+      if (sample === undefined) return alone;
+      if (sample.after.length) continue;
+      if (alone.length === limit) {
+        this.ahead.push(sample);
+        return alone;
+      }
+      alone.push(sample);
+    }
   }
 
   remarks() {
@@ -67,7 +85,11 @@ export class Dataset {
 
 /**
  * A sample: its id, unique within a run, and its prompt: a text, or a prompt of the contract's type, such as
- * `{ tag: "tokens", val: [1, 2] }`. Further fields are those of a sample in `wit/types.wit`, in camel case.
+ * `{ tag: "tokens", val: [1, 2] }`. Further fields are those of a sample in `wit/types.wit`, in camel case. `reference` is
+ * a plain value, such as 8, "8" or ["eight", "8"]; `parameters` is an object, or the text of one in JSON.
+ * @param {string} id
+ * @param {string | import("./contract").Prompt} prompt
+ * @returns {import("./contract").Sample}
  */
 export function sample(id, prompt, fields = {}) {
   return {
@@ -84,6 +106,15 @@ export function sample(id, prompt, fields = {}) {
     adapter: null,
     parameters: null,
     ...fields,
+    ...asText(fields),
+  };
+}
+
+/** Those of a sample's fields that the host wants as JSON text. */
+function asText({ reference = null, parameters = null }) {
+  return {
+    reference: reference === null ? null : JSON.stringify(reference).toWellFormed(),
+    parameters: parameters === null || typeof parameters === "string" ? parameters : JSON.stringify(parameters),
   };
 }
 

@@ -1,6 +1,6 @@
 // What a scorer needs: a base class, and scores.
 
-import { configured } from "./index.js";
+import { configured, telling, told } from "./index.js";
 
 /**
  * Scores answers. Derive a class `Judge` from it, set the static field `config`, and write `judge`, and also `whole`
@@ -13,9 +13,14 @@ export class Scorer {
   constructor(config) {
     /** The user's configuration. */
     this.config = config;
+    telling(this, ["score", "finish"]);
   }
 
-  /** The scores of one answer by name; `{}` if it cannot be scored. The host computes their means. */
+  /**
+   * The scores of one answer by name; `{}` if it cannot be scored. The host computes their means.
+   * @param {import("./contract").Exchange} _exchange
+   * @returns {Object<string, number | boolean>}
+   */
   judge(_exchange) {
     return {};
   }
@@ -28,7 +33,7 @@ export class Scorer {
   // Called by the host.
 
   static open(config) {
-    return new this(configured(this.config, config));
+    return told(() => new this(configured(this.config, config)));
   }
 
   score(exchange) {

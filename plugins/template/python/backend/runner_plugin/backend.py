@@ -155,9 +155,11 @@ class Events:
         """The finish reason, in the server's own word."""
         self._add(api.Meaning_Finish(well_formed(reason)))
 
-    def failure(self, error):
-        """The server reported an error inside a reply with a success status; `error` is what it sent."""
-        self._add(api.Meaning_Failure(api.Refusal(reason(None, message(error)), message(error))))
+    def failure(self, error, why=None):
+        """The server reported an error inside a reply with a success status; `error` is what it sent. `why` is a
+        `Reason`; without one, the words of the error decide."""
+        said = message(error)
+        self._add(api.Meaning_Failure(api.Refusal(reason(None, said) if why is None else why, said)))
 
     def end(self):
         """The end marker: the reply is complete."""
@@ -197,8 +199,8 @@ def count(value):
 def post(path, body, headers=()):
     """A POST of a JSON body."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    fields = [("content-type", "application/json"), *headers]
-    return api.Request("POST", path, fields, well_formed(text).encode())
+    fields = [("content-type", "application/json"), *((name, well_formed(value)) for name, value in headers)]
+    return api.Request("POST", well_formed(path), fields, well_formed(text).encode())
 
 
 def extended(body, sample, settings):

@@ -1,5 +1,8 @@
 """What a dataset needs: a base class, samples, and reading the files that the scenario names."""
 
+import itertools
+import json
+
 from componentize_py_types import Err
 from runner_plugin import configured, invalid_config, invalid_input, well_formed
 from wit_world.exports import dataset as api
@@ -33,7 +36,7 @@ class Dataset:
     def remark(self, what, reason, example=None):
         """Counts something that was done to the input, for the result of a run: `what` is `Treatment.DROPPED`,
         `TRUNCATED`, `REPAIRED` or `REPEATED`, `reason` says to what and why, and `example` which one it was."""
-        known = self._remarks.setdefault((what, reason), api.Remark(what, well_formed(reason), 0, example))
+        known = self._remarks.setdefault((what, reason), api.Remark(what, well_formed(reason), 0, example and well_formed(example)))
         known.count += 1
 
     # Called by the host.
@@ -48,8 +51,17 @@ class Dataset:
         return [sample for _, sample in zip(range(limit), self._rest)]
 
     def spare(self, limit):
-        """Samples for requests that are not measured: the first ones, so `next` never gives them again."""
-        return self.next(limit)
+        """Samples for requests that are not measured: the first ones that depend on no other, so `next` never gives
+        them again. The rest of a session that begins with one of them is left out."""
+        alone = []
+        for sample in self._rest:
+            if sample.after:
+                continue
+            if len(alone) == limit:
+                self._rest = itertools.chain([sample], self._rest)
+                break
+            alone.append(sample)
+        return alone
 
     def remarks(self):
         return list(self._remarks.values())
@@ -57,12 +69,20 @@ class Dataset:
 
 def sample(id, prompt, **fields):
     """A sample: its id, unique within a run, and its prompt: a text, or one of the `Prompt_…` classes. Further
-    fields are those of `types.Sample`."""
+    fields are those of `types.Sample`. `reference` is a plain value, such as 8, "8" or ["eight", "8"]; `parameters` is
+    a dict, or the text of a JSON object."""
     absent = dict.fromkeys(
         ("recorded_answer", "input_tokens", "output_tokens", "reference", "turn", "class_", "arrival", "adapter", "parameters")
     )
     prompt = Prompt_Text(well_formed(prompt)) if isinstance(prompt, str) else prompt
-    return types.Sample(id=id, prompt=prompt, **({"after": []} | absent | fields))
+    if fields.get("reference") is not None:
+        fields["reference"] = json.dumps(fields["reference"])
+    if isinstance(fields.get("parameters"), dict):
+        fields["parameters"] = json.dumps(fields["parameters"])
+    for name in ("class_", "adapter"):
+        if fields.get(name) is not None:
+            fields[name] = well_formed(fields[name])
+    return types.Sample(id=well_formed(id), prompt=prompt, **({"after": []} | absent | fields))
 
 
 def following(id, parent, delay, messages, **fields):

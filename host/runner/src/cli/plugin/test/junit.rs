@@ -11,11 +11,19 @@ use plugins::case::{SuiteReport, TimedReport};
 /// # Errors
 /// If it cannot be written.
 pub fn xml(report: &SuiteReport) -> Result<String, SerializeError> {
-    let mut suite = TestSuite::new(report.plugin.name.as_str());
+    let mut suite = TestSuite::new(report.plugin.name());
+    if let Some(error) = &report.error {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        status.set_message(error.as_str());
+        status.set_type("untested");
+        let mut test = TestCase::new("the plugin and its cases can be loaded", status);
+        test.set_classname(report.plugin.name());
+        suite.add_test_case(test);
+    }
     suite.set_time(Duration::from_secs_f64(report.seconds));
     suite.add_test_cases(report.cases.iter().map(|case| {
         let mut test = TestCase::new(case.report.name.as_str(), status(case));
-        test.set_classname(report.plugin.name.as_str());
+        test.set_classname(report.plugin.name());
         test.set_assertions(usize::try_from(case.report.checks.sum()).unwrap_or(usize::MAX));
         test.set_time(Duration::from_secs_f64(case.seconds));
         test

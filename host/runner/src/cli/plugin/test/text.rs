@@ -5,13 +5,12 @@ use plugins::case::{Checks, SuiteReport, TimedReport};
 
 /// The heading: which plugin is tested.
 pub fn heading(report: &SuiteReport) -> String {
-    format!(
-        "{} {}, a {}: {}\n",
-        report.plugin.name,
-        report.plugin.version,
-        report.plugin.kind.name(),
-        report.plugin.file
-    )
+    let plugin = &report.plugin;
+    let said = plugin.loaded.as_ref().map(|loaded| {
+        let (name, version, kind) = (&loaded.name, &loaded.version, loaded.kind.name());
+        format!("{name} {version}, a {kind}: ")
+    });
+    format!("{}{}\n", said.unwrap_or_default(), plugin.file)
 }
 
 /// One line about a case, and its failures.
@@ -32,6 +31,9 @@ pub fn case(case: &TimedReport, width: usize) -> Styled {
         let word = if written.removed { "removed" } else { "wrote" };
         let file = &written.file;
         text.plain(&format!("      {word} {}/{file}\n", report.name));
+    }
+    for line in &report.log {
+        text.plain(&format!("      log: {line}\n"));
     }
     for failure in &report.failures {
         let headline = failure.headline().replace('\n', "\n      ");

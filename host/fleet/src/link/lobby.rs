@@ -1,0 +1,129 @@
+//! Connections that have not proved who they are: how many there may be, and which has to go for the next one.
+//!
+//! Whoever can reach the port can open connections. One more than fits is let in, and another goes: the oldest that has
+//! said nothing, else the oldest. So connections that are only held open keep no agent out, and one address cannot take
+//! the places of all.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::oneshot;
+
+use super::lock;
+use crate::rendezvous::Conn;
+
+/// How many may be in their handshake at the same time.
+pub const HANDSHAKES: usize = 64;
+/// How many of these from one address; the processes of a large machine come from one.
+const OF_ONE_ADDRESS: usize = HANDSHAKES / 2;
+
+/// The connections in their handshake, the oldest first.
+#[derive(Clone, Default)]
+pub(super) struct Lobby(Arc<Mutex<Vec<Waiting>>>);
+
+struct Waiting {
+    conn: Conn,
+    address: IpAddr,
+    spoke: bool,
+    /// Dropped when it has to go.
+    _leash: oneshot::Sender<()>,
+}
+
+/// The place of a connection in its handshake; it is free again when this is dropped.
+pub(super) struct Guest {
+    lobby: Lobby,
+    conn: Conn,
+}
+
+impl Lobby {
+    /// Lets a connection in, for which another may have to go. What it gets beside its place ends when it has to go itself.
+    pub(super) fn enter(&self, conn: Conn, address: IpAddr) -> (Guest, oneshot::Receiver<()>) {
+        let (leash, sent_away) = oneshot::channel();
+        let mut waiting = lock(&self.0);
+        let of_address = |other: &Waiting| other.address == address;
+        let crowded = waiting.iter().filter(|other| of_address(other)).count() >= OF_ONE_ADDRESS;
+        if crowded || waiting.len() >= HANDSHAKES {
+            let may_go = |other: &&Waiting| !crowded || of_address(other);
+            let mut candidates = waiting.iter().filter(may_go);
+            let oldest = candidates.clone().next().map(|other| other.conn);
+            let silent = candidates.find(|other| !other.spoke);
+            if let Some(goes) = silent.map(|other| other.conn).or(oldest) {
+                waiting.retain(|other| other.conn != goes);
+            }
+        }
+        waiting.push(Waiting {
+            conn,
+            address,
+            spoke: false,
+            _leash: leash,
+        });
+        let guest = Guest {
+            lobby: self.clone(),
+            conn,
+        };
+        (guest, sent_away)
+    }
+}
+
+impl Guest {
+    /// Notes that the connection has said something.
+    pub(super) fn spoke(&self) {
+        let mut waiting = lock(&self.lobby.0);
+        if let Some(own) = waiting.iter_mut().find(|other| other.conn == self.conn) {
+            own.spoke = true;
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        lock(&self.lobby.0).retain(|other| other.conn != self.conn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    /// Who is still in, by number.
+    fn inside(lobby: &Lobby) -> Vec<Conn> {
+        lock(&lobby.0).iter().map(|waiting| waiting.conn).collect()
+    }
+
+    #[test]
+    fn the_oldest_that_said_nothing_goes() {
+        let lobby = Lobby::default();
+        let guests: Vec<Guest> = (0..HANDSHAKES as u64)
+            .map(|conn| lobby.enter(conn, address(conn as u8)).0)
+            .collect();
+        guests[0].spoke();
+        let (new, _) = lobby.enter(100, address(200));
+        assert_eq!(inside(&lobby).len(), HANDSHAKES);
+        let inside_now = inside(&lobby);
+        assert!(inside_now.contains(&0) && !inside_now.contains(&1) && inside_now.contains(&100));
+        // Where all have spoken, age decides.
+        guests.iter().for_each(Guest::spoke);
+        new.spoke();
+        let (_newer, _) = lobby.enter(101, address(201));
+        assert!(!inside(&lobby).contains(&0));
+        drop(guests);
+        assert_eq!(inside(&lobby), [100, 101]);
+    }
+
+    #[test]
+    fn one_address_sends_away_its_own() {
+        let lobby = Lobby::default();
+        let (agent, _) = lobby.enter(1, address(1));
+        let held: Vec<Guest> = (10..10 + 3 * HANDSHAKES as u64)
+            .map(|conn| lobby.enter(conn, address(2)).0)
+            .collect();
+        let inside = inside(&lobby);
+        assert_eq!(inside.len(), 1 + OF_ONE_ADDRESS);
+        assert!(inside.contains(&1), "the oldest, of another address");
+        drop((agent, held));
+    }
+}

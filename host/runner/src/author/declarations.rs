@@ -1,0 +1,301 @@
+//! TypeScript declarations of the contract, from which editors complete and check plugins in JavaScript.
+//!
+//! Two files: the types, which are exported, and the modules that a plugin imports. The mapping is that of
+//! componentize-qjs: names in camel case, an absent `option` as null, bytes as `Uint8Array`, a `variant` as an object with
+//! `tag` and `val`, an `enum` as a string, and the error of a `result` as an exception.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use wit_parser::{
+    Docs, Function, FunctionKind, Handle, InterfaceId, Resolve, Type, TypeDefKind, TypeId,
+    TypeOwner, WorldItem,
+};
+
+use super::c::resolved;
+use model::plugin::Kind;
+
+/// The declarations of a world.
+#[derive(Debug)]
+pub struct Declarations {
+    /// The types, for `import("./contract")`.
+    pub contract: String,
+    /// The modules that a plugin imports.
+    pub modules: String,
+}
+
+const HEADING: &str = "// What the plugin interface has, for editors. `runner plugin new` and `runner plugin build` write this \
+    file; the interface\n// itself is in `wit/`.\n";
+
+/// Makes the declarations of the world of a kind, from the folder with the contract.
+///
+/// # Errors
+/// If the contract cannot be read, in the parser's words.
+pub fn declarations(wit: &Path, kind: Kind) -> Result<Declarations, String> {
+    let (resolve, world) = resolved(wit, kind)?;
+    let world = &resolve.worlds[world];
+    let interface = |item: &WorldItem| match item {
+        WorldItem::Interface { id, .. } => Some(*id),
+        _ => None,
+    };
+    let mut contract = HEADING.to_owned();
+    let mut seen = BTreeSet::new();
+    let all = world.imports.values().chain(world.exports.values());
+    for id in all.filter_map(interface) {
+        for (name, ty) in &resolve.interfaces[id].types {
+            // A type of another interface is declared there.
+            if matches!(&resolve.types[*ty].kind, TypeDefKind::Type(Type::Id(_))) {
+                continue;
+            }
+            if seen.insert(name.clone()) {
+                contract.push('\n');
+                contract.push_str(&declared(&resolve, id, name, *ty));
+            }
+        }
+    }
+    let mut modules = HEADING.to_owned();
+    for id in world.imports.values().filter_map(interface) {
+        let functions = &resolve.interfaces[id].functions;
+        let Some(name) = resolve.id_of(id).filter(|_| !functions.is_empty()) else {
+            continue;
+        };
+        let there = Names {
+            resolve: &resolve,
+            prefix: "import(\"./contract\").",
+        };
+        modules.push_str(&format!(
+            "\ndeclare module \"{name}\" {{\n  const all: {{\n"
+        ));
+        for function in functions.values() {
+            if let FunctionKind::Freestanding = function.kind {
+                modules.push_str(&documented(&function.docs, "    "));
+                modules.push_str(&format!("    {}\n", there.method(function, &function.name)));
+            }
+        }
+        for (name, ty) in &resolve.interfaces[id].types {
+            if let TypeDefKind::Resource = resolve.types[*ty].kind {
+                let name = pascal(name);
+                modules.push_str(&format!("    {name}: typeof {}{name};\n", there.prefix));
+            }
+        }
+        modules.push_str("  };\n  export default all;\n}\n");
+    }
+    Ok(Declarations { contract, modules })
+}
+
+/// A type of an interface.
+fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -> String {
+    let here = Names {
+        resolve,
+        prefix: "",
+    };
+    let ty = &resolve.types[id];
+    let docs = documented(&ty.docs, "");
+    let name = pascal(name);
+    let body = match &ty.kind {
+        TypeDefKind::Record(record) => {
+            let fields = record.fields.iter().map(|field| {
+                let docs = documented(&field.docs, "  ");
+                format!("{docs}  {}: {};\n", camel(&field.name), here.of(&field.ty))
+            });
+            format!(
+                "export interface {name} {{\n{}}}\n",
+                fields.collect::<String>()
+            )
+        }
+        TypeDefKind::Variant(variant) => {
+            let cases = variant.cases.iter().map(|case| {
+                let value = case.ty.as_ref();
+                let value = value.map_or_else(String::new, |ty| format!("; val: {}", here.of(ty)));
+                format!(
+                    "{}  | {{ tag: \"{}\"{value} }}\n",
+                    documented(&case.docs, "  "),
+                    case.name
+                )
+            });
+            format!(
+                "export type {name} =\n{};\n",
+                cases.collect::<String>().trim_end()
+            )
+        }
+        TypeDefKind::Enum(words) => {
+            let cases = words
+                .cases
+                .iter()
+                .map(|case| format!("{}  | \"{}\"\n", documented(&case.docs, "  "), case.name));
+            format!(
+                "export type {name} =\n{};\n",
+                cases.collect::<String>().trim_end()
+            )
+        }
+        TypeDefKind::Resource => {
+            let functions = resolve.interfaces[interface].functions.values();
+            let methods = functions.filter_map(|function| {
+                let (of, is_static) = match function.kind {
+                    FunctionKind::Method(of) => (of, false),
+                    FunctionKind::Static(of) => (of, true),
+                    _ => return None,
+                };
+                let own = function.name.rsplit('.').next().filter(|_| of == id)?;
+                let word = if is_static { "static " } else { "" };
+                let docs = documented(&function.docs, "  ");
+                Some(format!("{docs}  {word}{}\n", here.method(function, own)))
+            });
+            format!(
+                "export class {name} {{\n{}}}\n",
+                methods.collect::<String>()
+            )
+        }
+        _ => format!("export type {name} = {};\n", here.kind(&ty.kind)),
+    };
+    docs + &body
+}
+
+/// The names of types, from where they are written.
+struct Names<'r> {
+    resolve: &'r Resolve,
+    /// What stands before the name of a type of the contract.
+    prefix: &'static str,
+}
+
+impl Names<'_> {
+    fn of(&self, ty: &Type) -> String {
+        match ty {
+            Type::Bool => "boolean".to_owned(),
+            Type::Char | Type::String => "string".to_owned(),
+            Type::Id(id) => self.id(*id),
+            _ => "number".to_owned(),
+        }
+    }
+
+    fn id(&self, id: TypeId) -> String {
+        let ty = &self.resolve.types[id];
+        match (&ty.name, &ty.owner) {
+            (Some(name), TypeOwner::Interface(_)) => format!("{}{}", self.prefix, pascal(name)),
+            _ => self.kind(&ty.kind),
+        }
+    }
+
+    fn kind(&self, kind: &TypeDefKind) -> String {
+        match kind {
+            TypeDefKind::Type(ty) => self.of(ty),
+            TypeDefKind::Option(ty) => format!("{} | null", self.of(ty)),
+            TypeDefKind::List(Type::U8) => "Uint8Array".to_owned(),
+            TypeDefKind::List(ty) => match self.of(ty) {
+                inner if inner.contains(" | ") => format!("({inner})[]"),
+                inner => format!("{inner}[]"),
+            },
+            TypeDefKind::Tuple(tuple) => {
+                let types: Vec<String> = tuple.types.iter().map(|ty| self.of(ty)).collect();
+                format!("[{}]", types.join(", "))
+            }
+            TypeDefKind::Handle(Handle::Own(id) | Handle::Borrow(id)) => self.id(*id),
+            // The error is thrown.
+            TypeDefKind::Result(result) => {
+                let value = result.ok.as_ref();
+                value.map_or_else(|| "void".to_owned(), |ty| self.of(ty))
+            }
+            _ => "unknown".to_owned(),
+        }
+    }
+
+    fn method(&self, function: &Function, name: &str) -> String {
+        let is_method = matches!(function.kind, FunctionKind::Method(_));
+        let params = function.params.iter().skip(usize::from(is_method));
+        let params = params.map(|param| format!("{}: {}", camel(&param.name), self.of(&param.ty)));
+        let result = function.result.as_ref();
+        let result = result.map_or_else(|| "void".to_owned(), |ty| self.of(ty));
+        let params = params.collect::<Vec<_>>().join(", ");
+        format!("{}({params}): {result};", camel(name))
+    }
+}
+
+fn documented(docs: &Docs, indent: &str) -> String {
+    let Some(text) = &docs.contents else {
+        return String::new();
+    };
+    let lines: Vec<&str> = text.trim().lines().collect();
+    match lines.as_slice() {
+        [line] => format!("{indent}/** {line} */\n"),
+        lines => {
+            let lines = lines
+                .iter()
+                .map(|line| format!("{indent} * {}\n", line.trim()));
+            format!("{indent}/**\n{}{indent} */\n", lines.collect::<String>())
+        }
+    }
+}
+
+fn pascal(name: &str) -> String {
+    let words = name.split('-').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    words.collect()
+}
+
+fn camel(name: &str) -> String {
+    let name = pascal(name);
+    let (first, rest) = name.split_at(name.len().min(1));
+    first.to_ascii_lowercase() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(kind: Kind) -> Declarations {
+        let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        declarations(&wit, kind).unwrap()
+    }
+
+    #[test]
+    fn types_are_those_that_a_plugin_in_javascript_sees() {
+        let Declarations { contract, modules } = of(Kind::Backend);
+        for line in [
+            "export interface Sample {",
+            "  outputTokens: number | null;",
+            "  headers: [string, string][];",
+            "  body: Uint8Array;",
+            "  | { tag: \"header\"; val: string }",
+            "  | { tag: \"none\" };",
+            "  | \"list-models\"",
+            "export class Codec {",
+            "  static open(config: Json): Codec;",
+            "  encode(sample: Sample, settings: Settings, earlier: Earlier | null): Request;",
+            "  /** HTTP method: `GET`, `POST` or `PUT`. */",
+        ] {
+            assert!(
+                contract.lines().any(|found| found == line),
+                "{line}\n{contract}"
+            );
+        }
+        assert!(
+            modules.contains("declare module \"runner:plugin/log@0.3.0\" {"),
+            "{modules}"
+        );
+        assert!(
+            modules
+                .contains("    write(level: import(\"./contract\").Level, message: string): void;"),
+            "{modules}"
+        );
+        assert!(
+            !modules.contains("tokenizer@"),
+            "a backend has no tokenizer"
+        );
+    }
+
+    #[test]
+    fn a_dataset_has_files_and_a_tokenizer() {
+        let Declarations { contract, modules } = of(Kind::Dataset);
+        assert!(
+            modules.contains("    File: typeof import(\"./contract\").File;"),
+            "{modules}"
+        );
+        assert!(modules.contains("    countChat("), "{modules}");
+        assert!(
+            contract.contains("  static open(name: string): File | null;"),
+            "{contract}"
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! What editors need to complete and check a project's code: the contract's types in its language, where they look.
+//!
+//! | language | files |
+//! | --- | --- |
+//! | Rust | none: the SDK has them |
+//! | Python | `typings/`, once componentize-py is installed; `pyrightconfig.json` names it |
+//! | JavaScript | `runner_plugin/contract.d.ts` and `modules.d.ts`; `jsconfig.json` names them |
+//! | C | `target/plugin/work/plugin.h`; `compile_flags.txt` names its folder |
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::declarations::{Declarations, declarations};
+use super::project::{Project, Sources};
+use super::tool::{self, Shell};
+use super::{AuthorError, Language, c, python};
+use model::hex;
+use model::plugin::Kind;
+
+/// Writes what a project's language needs. Without a shell, no compiler is called.
+///
+/// # Errors
+/// If the contract cannot be read, or a file cannot be written.
+pub fn prepare(project: &Project, shell: Option<Shell<'_>>) -> Result<(), AuthorError> {
+    let Sources::Files { language, kind, .. } = &project.sources else {
+        return Ok(());
+    };
+    match language {
+        Language::C => c::header(project, *kind),
+        Language::Javascript => javascript(project, *kind),
+        Language::Python => match shell {
+            Some(shell) => typings(project, *kind, shell),
+            None => Ok(()),
+        },
+        Language::Rust => Ok(()),
+    }
+}
+
+fn javascript(project: &Project, kind: Kind) -> Result<(), AuthorError> {
+    let wit = tool::contract(project)?;
+    let Declarations { contract, modules } =
+        declarations(&wit, kind).map_err(|what| AuthorError::Bindings { folder: wit, what })?;
+    let folder = project.folder.join("runner_plugin");
+    // Who does without the package does without its types.
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    for (name, text) in [("contract.d.ts", contract), ("modules.d.ts", modules)] {
+        let path = folder.join(name);
+        if std::fs::read_to_string(&path).is_ok_and(|known| known == text) {
+            continue;
+        }
+        std::fs::write(&path, text).map_err(AuthorError::system("write", &path))?;
+    }
+    Ok(())
+}
+
+/// componentize-py takes a second for its bindings, so they are made once for each contract.
+fn typings(project: &Project, kind: Kind, shell: Shell<'_>) -> Result<(), AuthorError> {
+    let folder = project.folder.join("typings");
+    let stamp = folder.join(".contract");
+    let contract = digest(&tool::contract(project)?, kind);
+    if std::fs::read_to_string(&stamp).is_ok_and(|known| known == contract) {
+        return Ok(());
+    }
+    python::bindings(project, kind, &folder, shell)?;
+    std::fs::write(&stamp, contract).map_err(AuthorError::system("write", &stamp))
+}
+
+fn digest(wit: &Path, kind: Kind) -> String {
+    let mut files: Vec<_> = std::fs::read_dir(wit)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect();
+    files.sort_by_key(std::fs::DirEntry::file_name);
+    let mut all = Sha256::new();
+    all.update(kind.name());
+    for file in files {
+        all.update(std::fs::read(file.path()).unwrap_or_default());
+    }
+    hex(&all.finalize())
+}

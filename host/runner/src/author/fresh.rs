@@ -1,0 +1,250 @@
+//! Tells whether a project's component was built from the sources that are there now. `build` leaves a record of the
+//! sources' digests beside the component; where there is none, the files' times decide.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::AuthorError;
+use super::project::Project;
+use model::hex;
+
+/// Folders of a project that hold no sources: what was built, what was installed, and the cases.
+const OTHER_FOLDERS: [&str; 5] = ["target", "node_modules", "cases", "typings", "__pycache__"];
+/// Files that compilers write.
+const WRITTEN: [&str; 2] = ["Cargo.lock", "package-lock.json"];
+/// The most files that are looked at; a folder with more is hardly a plugin's.
+const MOST_FILES: usize = 20_000;
+
+/// What a component was built from.
+#[derive(Debug, Deserialize, Serialize)]
+struct Record {
+    /// The component's SHA-256, in hexadecimal.
+    component: String,
+    /// The SHA-256 of each source file, by its path below the project's folder.
+    sources: BTreeMap<String, String>,
+}
+
+/// The digests of a project's sources, by path.
+pub fn sources(project: &Project) -> BTreeMap<String, String> {
+    let files = files(&project.folder);
+    let digests = files.into_iter().filter_map(|file| {
+        let bytes = std::fs::read(project.folder.join(&file)).ok()?;
+        Some((named(&file), hex(&Sha256::digest(&bytes))))
+    });
+    digests.collect()
+}
+
+/// Records what a component was built from: the sources as they were before.
+///
+/// # Errors
+/// If the record cannot be written.
+pub fn record(
+    project: &Project,
+    mut before: BTreeMap<String, String>,
+    component: &str,
+) -> Result<(), AuthorError> {
+    for (path, digest) in sources(project) {
+        let is_written = WRITTEN.iter().any(|name| path.ends_with(name));
+        if is_written || !before.contains_key(&path) {
+            before.insert(path, digest);
+        }
+    }
+    let record = Record {
+        component: component.to_owned(),
+        sources: before,
+    };
+    let path = place(project);
+    let text = serde_json::to_string_pretty(&record).unwrap_or_default() + "\n";
+    std::fs::write(&path, text).map_err(AuthorError::system("write", &path))
+}
+
+/// How the sources differ from those that the project's component was built from, as a sentence's end; absent if they
+/// do not, or if there is no component.
+pub fn stale(project: &Project) -> Option<String> {
+    let component = project.component();
+    let bytes = std::fs::read(&component).ok()?;
+    let record = std::fs::read(place(project)).ok();
+    let record: Option<Record> = record.and_then(|text| serde_json::from_slice(&text).ok());
+    match record.filter(|record| record.component == hex(&Sha256::digest(&bytes))) {
+        Some(record) => changed(&record.sources, &sources(project)),
+        None => newer(project, &component),
+    }
+}
+
+/// The project whose component this is, by its place.
+pub fn project_of(component: &Path) -> Option<Project> {
+    let component = std::path::absolute(component).ok()?;
+    let folder = component.ancestors().nth(3)?;
+    let project = Project::open(folder).ok()?;
+    (project.component() == component).then_some(project)
+}
+
+/// What to do about it.
+pub fn remedy(project: &Project) -> String {
+    format!("run `runner plugin build {}`", project.folder.display())
+}
+
+fn place(project: &Project) -> PathBuf {
+    let name = format!("{}.sources.json", project.name);
+    project.component().with_file_name(name)
+}
+
+fn changed(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Option<String> {
+    for (path, digest) in now {
+        match before.get(path) {
+            None => return Some(format!("`{path}` was added since")),
+            Some(known) if known != digest => return Some(format!("`{path}` has changed since")),
+            Some(_) => {}
+        }
+    }
+    let gone = before.keys().find(|path| !now.contains_key(*path))?;
+    Some(format!("`{gone}` was removed since"))
+}
+
+fn newer(project: &Project, component: &Path) -> Option<String> {
+    let time = |path: &Path| {
+        std::fs::metadata(path)
+            .and_then(|file| file.modified())
+            .ok()
+    };
+    let built = time(component)?;
+    let files = files(&project.folder);
+    let newer = files.into_iter().find(|file| {
+        let written = WRITTEN.iter().any(|name| file.ends_with(name));
+        !written && time(&project.folder.join(file)).is_some_and(|changed| changed > built)
+    })?;
+    Some(format!("`{}` is newer", named(&newer)))
+}
+
+fn named(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "/")
+}
+
+/// The files of a project that may be sources, below its folder, in order.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(below) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(folder.join(&below)) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let path = below.join(&*name);
+            // Links are not followed: they could lead in a circle.
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if name.starts_with('.') || name.ends_with('~') || found.len() >= MOST_FILES {
+                continue;
+            }
+            let is_other =
+                OTHER_FOLDERS.contains(&&*name) || entry.path().join("pyvenv.cfg").is_file();
+            if kind.is_dir() && !is_other {
+                folders.push(path);
+            } else if kind.is_file() && !name.ends_with(".md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made() -> (tempfile::TempDir, Project) {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            "runner-plugin.toml",
+            "name = 'mine'\nkind = 'scorer'\nlanguage = 'c'",
+        );
+        write("plugin.c", "int a;");
+        write("lib/more.h", "int b;");
+        write("target/plugin/mine.wasm", "component");
+        let project = Project::open(folder.path()).unwrap();
+        let digest = hex(&Sha256::digest("component"));
+        record(&project, sources(&project), &digest).unwrap();
+        (folder, project)
+    }
+
+    #[test]
+    fn what_no_compiler_reads_makes_nothing_stale() {
+        let (folder, project) = made();
+        for name in [
+            "README.md",
+            ".git/index",
+            "cases/a/scores.json",
+            "target/x",
+            "a.c~",
+        ] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "new").unwrap();
+        }
+        assert_eq!(stale(&project), None);
+        // Saved without a change.
+        std::fs::write(folder.path().join("plugin.c"), "int a;").unwrap();
+        assert_eq!(stale(&project), None);
+    }
+
+    #[test]
+    fn a_change_is_named_by_its_file() {
+        for (name, text, words) in [
+            ("plugin.c", Some("int c;"), "`plugin.c` has changed since"),
+            ("lib/more.h", None, "`lib/more.h` was removed since"),
+            ("other.c", Some(""), "`other.c` was added since"),
+        ] {
+            let (folder, project) = made();
+            let path = folder.path().join(name);
+            match text {
+                Some(text) => std::fs::write(path, text).unwrap(),
+                None => std::fs::remove_file(path).unwrap(),
+            }
+            assert_eq!(stale(&project).as_deref(), Some(words));
+        }
+    }
+
+    #[test]
+    fn where_nothing_was_recorded_the_times_decide() {
+        let (folder, project) = made();
+        let component = folder.path().join("target/plugin/mine.wasm");
+        std::fs::write(&component, "of another tool").unwrap();
+        let open = |name: &str| {
+            let file = std::fs::File::options()
+                .append(true)
+                .open(folder.path().join(name));
+            file.unwrap()
+        };
+        let now = std::fs::metadata(&component).unwrap().modified().unwrap();
+        let hour = std::time::Duration::from_secs(3600);
+        open("target/plugin/mine.wasm")
+            .set_modified(now + hour)
+            .unwrap();
+        assert_eq!(stale(&project), None);
+        open("lib/more.h").set_modified(now + hour * 2).unwrap();
+        assert_eq!(stale(&project).as_deref(), Some("`lib/more.h` is newer"));
+    }
+
+    #[test]
+    fn a_component_shows_its_project_by_its_place() {
+        let (folder, project) = made();
+        let found = project_of(&project.component()).unwrap();
+        assert_eq!(
+            (found.name, found.folder),
+            (project.name, folder.path().to_owned())
+        );
+        assert!(project_of(&folder.path().join("mine.wasm")).is_none());
+    }
+}

@@ -1,0 +1,377 @@
+//! `runner plugin record`: makes a case of a server's reply.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::json;
+
+use clap::builder::FalseyValueParser;
+
+use super::test::{component, text};
+use super::{Form, shipped_alone};
+use crate::cli::artifacts::Artifacts;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::flags::TargetKeys;
+use crate::cli::print::{tell, write_styled};
+use crate::cli::probe::base;
+use model::frame::Framing;
+use model::plugin::{Kind, Limits};
+use plugins::case::{self, CaseReport, Suite, TimedReport};
+use plugins::load::{Plugin, load};
+use reader::Located;
+use scenario::Scenario;
+use session::probe::record::{RecordError, Recorded, Recorder};
+use session::{Source, Variables};
+
+/// Make a case of a server's reply
+///
+/// Sends one request, written by the project's own backend, and keeps what came: the reply's body, its status and
+/// content type, the request and the events, as a folder below cases/ that `runner plugin test` reads. If the folder
+/// has a sample.json already, that is what is sent, with its settings.json and config.toml; otherwise a prompt is.
+///
+/// The user's key and headers are not part of a case, and are taken out of the reply if the server repeats them. A
+/// model that is named by a path is shortened to its last part, and the server's host is replaced. Read the reply
+/// before you publish it: a server may put other names into it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner plugin record http://127.0.0.1:8000                    cases/recorded of the project in this folder\n  \
+        runner plugin record localhost:8000 --case long --output-tokens 200\n  \
+        runner plugin record localhost:8000 --case whole --no-stream\n  \
+        runner plugin record https://engine.example my-engine --api-key-env ENGINE_KEY\n\n\
+        Exit codes: 0 the case passes, 2 command line, 3 the case's folder, 4 the plugin,\n\
+        5 the server does not answer")]
+pub struct Args {
+    /// Base URL of the server; without a scheme it is http://
+    #[arg(value_name = "URL")]
+    url: String,
+    /// The plugin project
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Name of the case: a folder below DIR/cases
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_RECORD_CASE",
+        default_value = "recorded"
+    )]
+    case: String,
+    /// Component to write the request with [default: the one that `runner plugin build` wrote to DIR/target/plugin]
+    #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_PLUGIN")]
+    plugin: Option<String>,
+    /// The prompt, if the case has no sample.json
+    #[arg(
+        long,
+        value_name = "TEXT",
+        env = "RUNNER_RECORD_PROMPT",
+        default_value = "Count from one to ten."
+    )]
+    prompt: String,
+    /// Tokens of answer to ask for, if the case has no sample.json
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "RUNNER_RECORD_OUTPUT_TOKENS",
+        default_value_t = 16
+    )]
+    output_tokens: u32,
+    /// Ask for a reply that is not streamed, if the case has no settings.json
+    #[arg(long, env = "RUNNER_RECORD_NO_STREAM", value_parser = FalseyValueParser::new())]
+    no_stream: bool,
+    #[command(flatten)]
+    keys: TargetKeys,
+    #[command(flatten)]
+    artifacts: Artifacts,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// The new case.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Made {
+    folder: PathBuf,
+    status: u16,
+    /// The file with the reply.
+    reply: String,
+    reply_bytes: usize,
+    #[serde(flatten)]
+    report: CaseReport,
+}
+
+/// A case's folder that takes back what was written into it, unless it is kept.
+struct Draft {
+    folder: PathBuf,
+    /// Whether the folder itself is new.
+    is_new: bool,
+    written: Vec<PathBuf>,
+}
+
+impl Draft {
+    fn new(folder: PathBuf) -> Result<Self, Failure> {
+        let is_new = !folder.exists();
+        std::fs::create_dir_all(&folder).map_err(|cause| unwritable(&folder, &cause))?;
+        Ok(Draft {
+            folder,
+            is_new,
+            written: Vec::new(),
+        })
+    }
+
+    /// Writes a file that is not the user's.
+    fn write(&mut self, name: &str, content: &[u8]) -> Result<(), Failure> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, content).map_err(|cause| unwritable(&path, &cause))?;
+        self.written.push(path);
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.folder.join(name).is_file()
+    }
+
+    fn keep(mut self) {
+        self.written.clear();
+        self.is_new = false;
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // What cannot be removed is no more than a file too many.
+        for path in &self.written {
+            let _ = std::fs::remove_file(path);
+        }
+        if self.is_new {
+            let _ = std::fs::remove_dir(&self.folder);
+        }
+    }
+}
+
+fn unwritable(path: &Path, cause: &std::io::Error) -> Failure {
+    let words = format!("cannot write `{}`: {cause}", path.display());
+    Failure::new(Exit::Input, words)
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If there is no reply, or no case can be made of it.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    args.artifacts.apply();
+    let plugin = load(
+        &component(args.plugin.as_deref(), &args.dir)?,
+        &shipped_alone(),
+    )?;
+    if plugin.kind != Kind::Backend {
+        let kind = plugin.kind.name();
+        let words = format!(
+            "`{}` is a {kind}; only a backend asks a server",
+            plugin.asked
+        );
+        return Err(Failure::new(Exit::CommandLine, words));
+    }
+    let mut draft = Draft::new(args.folder()?)?;
+    let is_own = draft.has("sample.json");
+    let has_settings = draft.has("settings.json");
+    if !is_own {
+        let sample = json!({
+            "id": "1",
+            "prompt": { "text": args.prompt },
+            "output-tokens": args.output_tokens,
+        });
+        draft.write("sample.json", format!("{sample}\n").as_bytes())?;
+    }
+    let config = read(&plugin, &draft.folder)?.cases[0].config.clone();
+    let recorder = Recorder::new(&args.source(&plugin, &config)?)?;
+    recorder.remarks().iter().for_each(tell);
+    let dial = recorder.dial()?;
+    if !has_settings {
+        let model = match args.keys.scenario().map_err(command_line)?.target.model {
+            Some(named) => named.value,
+            None => recorder.model_now(&dial)?,
+        };
+        let settings = json!({ "model": model, "streaming": !args.no_stream });
+        draft.write("settings.json", format!("{settings}\n").as_bytes())?;
+    }
+    let suite = read(&plugin, &draft.folder)?;
+    let Some(asked) = suite.cases[0].asked() else {
+        let words = format!("`{}` holds no sample to send", draft.folder.display());
+        return Err(Failure::new(Exit::Input, words));
+    };
+    let mut dialect = recorder.open()?;
+    let request = dialect.encode(&asked.sample, &asked.settings, asked.earlier.as_ref())?;
+    let framing = Framing::from(dialect.framing(asked.settings.streaming)?);
+    let recorded = recorder.ask_now(&dial, request)?;
+
+    let model = asked.settings.model.clone();
+    let (body, is_changed) = anonymous(&recorded, &recorder, &model);
+    if is_changed && matches!(framing, Framing::LengthPrefixed(_) | Framing::Raw) {
+        let words = "the reply names the key, the server or the model's path, and its frames state their lengths, so that \
+                     nothing can be taken out of it; serve the model under another name, or make the case by hand";
+        return Err(Failure::new(Exit::Target, words));
+    }
+    if !has_settings && short(&model) != model {
+        let settings = json!({ "model": short(&model), "streaming": !args.no_stream });
+        draft.write("settings.json", format!("{settings}\n").as_bytes())?;
+    }
+    let reply = case::reply_file(framing, recorded.status, &body);
+    draft.write(&reply, &body)?;
+    if let (200..300, Some(kind)) = (recorded.status, &recorded.content_type) {
+        let head = json!({ "status": recorded.status, "headers": { "content-type": kind } });
+        draft.write("head.json", format!("{head}\n").as_bytes())?;
+    }
+    let suite = read(&plugin, &draft.folder)?;
+    let began = std::time::Instant::now();
+    let report = suite.check(&suite.cases[0], true);
+    let timed = TimedReport {
+        seconds: began.elapsed().as_secs_f64(),
+        report: report.clone(),
+    };
+    let made = Made {
+        folder: draft.folder.clone(),
+        status: recorded.status,
+        reply,
+        reply_bytes: body.len(),
+        report,
+    };
+    // Also where the plugin cannot read it: then it is the case to mend it with.
+    draft.keep();
+    match args.form.json {
+        true => args.form.print(&made, |_| String::new())?,
+        false => {
+            write_styled(&text::case(&timed, 0))?;
+            args.form.print(&made, words)?;
+        }
+    }
+    Ok(match made.report.holds() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(Exit::Plugin as u8),
+    })
+}
+
+fn words(made: &Made) -> String {
+    format!(
+        "{}: status {}, {} bytes in {}; read what was written before you keep it\n",
+        made.folder.display(),
+        made.status,
+        made.reply_bytes,
+        made.reply
+    )
+}
+
+fn command_line(what: String) -> Failure {
+    Failure::new(Exit::CommandLine, what)
+}
+
+fn read(plugin: &Plugin, folder: &Path) -> Result<Suite, Failure> {
+    let folders = [folder.to_owned()];
+    Suite::read(plugin.clone(), Limits::default(), &folders).map_err(|mistakes| {
+        let mistakes = mistakes.iter().map(ToString::to_string);
+        Failure::several(Exit::Input, mistakes.collect())
+    })
+}
+
+/// A model's name without the folders that it lies in.
+fn short(model: &str) -> &str {
+    let is_path = model.starts_with(['/', '~', '.']);
+    let last = model.trim_end_matches('/').rsplit('/').next();
+    last.filter(|last| is_path && !last.is_empty())
+        .unwrap_or(model)
+}
+
+/// A reply's body without names, and whether anything was taken out of it.
+fn anonymous(recorded: &Recorded, recorder: &Recorder, model: &str) -> (Vec<u8>, bool) {
+    let target = recorder.target();
+    let mut names = vec![(model, short(model))];
+    if !target.is_loopback() {
+        names.push((target.host(), "server.example"));
+    }
+    names.retain(|(name, other)| name != other && !name.is_empty());
+    // Bytes that are no text are kept as they are.
+    let Ok(mut body) = String::from_utf8(recorded.body.clone()) else {
+        return (recorded.body.clone(), recorded.redacted);
+    };
+    let mut is_changed = recorded.redacted;
+    for (name, other) in names {
+        if body.contains(name) {
+            body = body.replace(name, other);
+            is_changed = true;
+        }
+    }
+    (body.into_bytes(), is_changed)
+}
+
+impl Args {
+    /// The case's folder, which must hold no reply yet.
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        let is_name = !self.case.is_empty()
+            && !self.case.starts_with('.')
+            && !self.case.contains(['/', '\\']);
+        if !is_name {
+            let words = format!("--case: `{}` is not the name of a folder", self.case);
+            return Err(command_line(words));
+        }
+        let folder = self.dir.join("cases").join(&self.case);
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        for entry in entries {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with("reply.") || name == "control.txt" {
+                let words = format!(
+                    "`{}` has a {name} already; name another case with --case",
+                    folder.display()
+                );
+                return Err(Failure::new(Exit::Input, words));
+            }
+        }
+        Ok(folder)
+    }
+
+    fn source(&self, plugin: &Plugin, config: &serde_json::Value) -> Result<Source, Failure> {
+        let mut scenario: Scenario = self.keys.scenario().map_err(command_line)?;
+        let url = Located::flag("URL", base(&self.url));
+        scenario.target.base_url = Some(Located::flag("URL", vec![url]));
+        scenario.backend.plugin = Some(Located::flag("--plugin", plugin.asked.clone()));
+        for (key, value) in config.as_object().into_iter().flatten() {
+            let value = Located::flag("config.toml", value.clone());
+            scenario.backend.config.set(key, value);
+        }
+        Ok(Source {
+            scenario,
+            name: "record".to_owned(),
+            shipped: shipped::PLUGINS,
+            variables: Variables::Process,
+            ..Source::default()
+        })
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Check(error) => error.into(),
+            RecordError::Plugin(error) => error.into(),
+            RecordError::NoModel { .. } => Failure::new(Exit::Input, error.to_string()),
+            RecordError::TooLong => Failure::new(Exit::Target, error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn a_model_that_is_a_path_is_called_by_its_last_part() {
+        for (model, name) in [
+            ("/home/someone/models/llama-8b", "llama-8b"),
+            ("~/models/llama/", "llama"),
+            ("./llama", "llama"),
+            ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B"),
+            ("gpt", "gpt"),
+            ("/", "/"),
+        ] {
+            assert_eq!(short(model), name);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Records one reply: asks a server with a backend's own request, and keeps what came as it came, without what is
+//! secret. For an author's case; nothing of it is measured.
+
+use hyper::header::CONTENT_TYPE;
+
+use super::ask::{Asker, Silence, is_page};
+use crate::preflight::PreflightError;
+use crate::resolve::{Alone, Source, alone};
+use crate::{CheckError, Faults};
+use load::question::ANSWER_BYTES;
+use load::transport::dial::DialError;
+use load::transport::{Connect, Dial};
+use model::clock::Clock;
+use model::target::Target;
+use plugins::PluginError;
+use plugins::backend::{Control, Dialect, Request};
+
+/// Asks a server with a backend's requests.
+pub struct Recorder(Alone);
+
+/// A reply.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Its status.
+    pub status: u16,
+    /// What it says that its body is.
+    pub content_type: Option<String>,
+    /// Its body.
+    pub body: Vec<u8>,
+    /// Whether the server repeated a secret, which was taken out.
+    pub redacted: bool,
+}
+
+/// Why there is no reply to keep.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The server does not answer.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// The backend failed.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// It is not known which model to ask for.
+    #[error("{target} does not say which models it serves: {why}; name one with --model")]
+    NoModel {
+        /// The target.
+        target: String,
+        /// What it answered instead.
+        why: String,
+    },
+    /// The reply is too long for a case.
+    #[error("the reply has more than {} MiB; ask for less, with --output-tokens", ANSWER_BYTES >> 20)]
+    TooLong,
+}
+
+impl Recorder {
+    /// Resolves a scenario's backend and target.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn new(source: &Source) -> Result<Self, Faults> {
+        alone(source).map(Recorder)
+    }
+
+    /// What the user should know: which secrets go to the target, for example.
+    pub fn remarks(&self) -> &[String] {
+        &self.0.remarks
+    }
+
+    /// Where it asks.
+    pub fn target(&self) -> &Target {
+        &self.0.target
+    }
+
+    /// An instance of the backend.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open(&self) -> Result<Dialect, PluginError> {
+        self.0.backend.open()
+    }
+
+    /// Prepares what connections need.
+    ///
+    /// # Errors
+    /// Where the host is unknown, or a certificate cannot be read.
+    pub fn dial(&self) -> Result<Dial, DialError> {
+        let wiring = &self.0.wiring;
+        let target = std::slice::from_ref(&self.0.target);
+        Dial::new(target, wiring.http, &wiring.trust, wiring.timestamps)
+    }
+
+    /// The first model that the server lists.
+    ///
+    /// # Errors
+    /// If it lists none, or cannot be asked.
+    pub fn model_now<C: Connect>(&self, connect: &C) -> Result<String, RecordError> {
+        let none = |why: String| RecordError::NoModel {
+            target: self.0.target.to_string(),
+            why,
+        };
+        let mut dialect = self.open()?;
+        let Some(question) = dialect.control(Control::ListModels)? else {
+            return Err(none("the backend does not know how to ask".to_owned()));
+        };
+        let recorded = self.ask_now(connect, question)?;
+        if !(200..300).contains(&recorded.status) {
+            return Err(none(format!("HTTP {}", recorded.status)));
+        }
+        let models = match dialect.read_models(&recorded.body) {
+            Err(error) if !error.is_misbehaviour() => return Err(none(error.to_string())),
+            models => models?,
+        };
+        let first = models.into_iter().next();
+        let first = first.ok_or_else(|| none("its list is empty".to_owned()))?;
+        Ok(first.name)
+    }
+
+    /// Sends a request, on a runtime of its own, and keeps the reply.
+    ///
+    /// # Errors
+    /// If there is no whole reply, or one that no case can hold.
+    pub fn ask_now<C: Connect>(
+        &self,
+        connect: &C,
+        request: Request,
+    ) -> Result<Recorded, RecordError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(CheckError::Runtime)?;
+        let path = request.path.clone();
+        let mut asker = Asker {
+            connect,
+            clock: Clock::start(),
+            requests: 0,
+        };
+        let asking = asker.ask(&self.0, request);
+        let target = self.0.target.to_string();
+        let (head, body) = match tokio::task::LocalSet::new().block_on(&runtime, asking) {
+            Ok(reply) => reply,
+            Err(Silence::Unreachable(cause)) => {
+                return Err(CheckError::from(PreflightError::Unreachable { target, cause }).into());
+            }
+            Err(silence @ (Silence::Unanswered(_) | Silence::Enough)) => {
+                let cause = silence.words();
+                return Err(CheckError::from(PreflightError::NoAnswer { target, cause }).into());
+            }
+        };
+        if is_page(&head.headers) {
+            let status = head.status;
+            let page = PreflightError::WebPage {
+                target,
+                path,
+                status,
+            };
+            return Err(CheckError::from(page).into());
+        }
+        if body.len() >= ANSWER_BYTES {
+            return Err(RecordError::TooLong);
+        }
+        let content_type = head.headers.get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let clean = self.0.secrets.redact_bytes(&body);
+        Ok(Recorded {
+            status: head.status,
+            content_type: content_type.map(|value| self.0.secrets.redact(value)),
+            redacted: clean != body,
+            body: clean.into_owned(),
+        })
+    }
+}

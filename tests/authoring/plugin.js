@@ -1,0 +1,53 @@
+// Does what the reference of each exchange says.
+
+import { invalidInput, plate } from "./runner_plugin/index.js";
+import { Scorer, referenceOf } from "./runner_plugin/scorer.js";
+
+export const about = plate("mine", "0.1.0", "Does what it is told.", {});
+
+console.log("while it loads");
+
+class Judge extends Scorer {
+  judge(exchange) {
+    // A test also gives references of other kinds.
+    const does = this[referenceOf(exchange)];
+    return typeof does === "function" ? does() : {};
+  }
+
+  prints() {
+    console.log("from", "log", { a: 1, b: 2n });
+    console.warn("from warn");
+    return { well: 1 };
+  }
+
+  clocks() {
+    return { date: Date.now(), performance: performance.now() };
+  }
+
+  chance() {
+    return { random: Math.random() };
+  }
+
+  property() {
+    const nothing = [][0];
+    return { value: nothing.value }; // here: property
+  }
+
+  own() {
+    throw new RangeError("of my own"); // here: own
+  }
+
+  text() {
+    throw "only a text";
+  }
+
+  half() {
+    throw new Error("half \ud83d a character"); // here: half
+  }
+
+  half_input() {
+    throw invalidInput("half \ud83d a character");
+  }
+}
+
+export const scorer = { Judge };

@@ -1,0 +1,71 @@
+//! The languages beside Rust that plugins are written in, and where their compilers are. A test of one is left
+//! out where there is no compiler.
+
+use std::path::PathBuf;
+
+use super::lacking::{self, Lack};
+
+/// A language beside Rust.
+pub struct Other {
+    /// Its name: the word at the end of the info of its blocks in the guide.
+    pub word: &'static str,
+    /// What the names of its projects in the guide end with.
+    pub suffix: &'static str,
+    /// The variable that names its compiler.
+    pub variable: &'static str,
+    compiler: &'static str,
+    /// What a machine without its compiler lacks.
+    lack: &'static Lack,
+}
+
+/// Python.
+pub const PYTHON: Other = Other {
+    word: "python",
+    suffix: "-py/",
+    variable: "COMPONENTIZE_PY",
+    compiler: "componentize-py",
+    lack: &lacking::PYTHON,
+};
+
+/// JavaScript.
+pub const JAVASCRIPT: Other = Other {
+    word: "javascript",
+    suffix: "-js/",
+    variable: "COMPONENTIZE_QJS",
+    compiler: "componentize-qjs",
+    lack: &lacking::JAVASCRIPT,
+};
+
+/// C.
+pub const C: Other = Other {
+    word: "c",
+    suffix: "-c/",
+    variable: "CLANG",
+    compiler: "clang-19",
+    lack: &lacking::CLANG,
+};
+
+impl Other {
+    /// Its compiler, or none, and then the test is left out: the one that the variable names, one that `cargo xtask examples` installed, or one on the PATH.
+    #[track_caller]
+    pub fn compiler(&self) -> Option<PathBuf> {
+        if let Some(named) = std::env::var_os(self.variable) {
+            return Some(named.into());
+        }
+        let installed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/example-tools");
+        let folders = [
+            format!("{installed}/bin"),
+            format!("{installed}/python/bin"),
+            format!("{installed}/javascript/node_modules/.bin"),
+        ];
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let found = (folders.map(PathBuf::from).into_iter())
+            .chain(std::env::split_paths(&search))
+            .map(|folder| folder.join(self.compiler))
+            .find(|path| path.is_file());
+        if found.is_none() {
+            lacking::leave_out(self.lack);
+        }
+        found
+    }
+}
