@@ -26,6 +26,7 @@ use crate::walk::{Ended, Next, Scenario};
 pub(crate) use conclusion::gain_words;
 pub use curves::{LoadCurves, LoadLine};
 use model::target::REDACTED;
+use report::workload::Workload;
 use result::finding::Verdict;
 
 /// The most lines of a log that are shown.
@@ -85,6 +86,9 @@ pub struct ScenarioFacts {
     pub name: String,
     /// A digest of all that it consists of.
     pub content: String,
+    /// What was run under its name, as the folder of its first run says; absent if no run has been measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Workload>,
 }
 
 /// What a lab took.
@@ -98,8 +102,15 @@ pub struct Spent {
     pub cost: Option<f64>,
     /// Runs that ended.
     pub runs: usize,
-    /// Engines that were started.
+    /// Engines that were started, whether they answered or not.
     pub starts: usize,
+    /// Of these, those that never answered.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub starts_that_failed: usize,
+}
+
+fn is_none(many: &usize) -> bool {
+    *many == 0
 }
 
 /// What was found of one model.
@@ -290,6 +301,7 @@ pub fn of(
         .collect();
     let progress = estimate::progress(lab, scenarios, results);
     let objective = lab.objective.as_ref();
+    let failures: usize = results.failures.values().map(Vec::len).sum();
     LabReport {
         version: VERSION,
         name: lab.name.clone(),
@@ -316,6 +328,7 @@ pub fn of(
             .map(|scenario| ScenarioFacts {
                 name: scenario.name.clone(),
                 content: scenario.content.clone(),
+                workload: None,
             })
             .collect(),
         set: without_secrets(lab.set.to_json()),
@@ -324,7 +337,8 @@ pub fn of(
             seconds: results.seconds,
             cost: lab.per_hour.map(|price| price * results.seconds / 3600.0),
             runs: results.runs.len(),
-            starts: results.starts.values().map(Vec::len).sum(),
+            starts: results.starts.values().map(Vec::len).sum::<usize>() + failures,
+            starts_that_failed: failures,
         },
         left: progress.at_least,
         release: previous.map(|previous| release(lab, scenarios, results, &studies, previous)),

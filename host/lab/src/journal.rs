@@ -481,10 +481,66 @@ pub(crate) fn ended(end: &End) -> String {
     if let Some(exit) = &end.exit {
         text.push_str(&format!(" ({exit})"));
     }
-    if let Some(line) = end.log.iter().rev().find(|line| !line.trim().is_empty()) {
-        text.push_str(&format!("; its log ends with: {}", line.trim()));
+    if let Some(line) = telling(&end.log) {
+        text.push_str(&format!(
+            "; its log says: {}",
+            line.trim().trim_end_matches('.')
+        ));
     }
     text
+}
+
+/// The line of a log that says most about why a program ended: the last that names an error, or the last of all. What
+/// comes after an error is often advice, a summary or a second error that follows from the first.
+fn telling(log: &[String]) -> Option<&str> {
+    const ERRORS: [&str; 8] = [
+        "error:",
+        "exception:",
+        "error ",
+        "out of memory",
+        "panicked",
+        "fatal",
+        "cannot ",
+        "failed",
+    ];
+    let lines = || log.iter().rev().map(|line| line.trim());
+    let lines = || lines().filter(|line| line.chars().any(char::is_alphanumeric));
+    let names = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        ERRORS.iter().any(|word| line.contains(word)) && !line.contains("--help")
+    };
+    lines().find(names).or_else(|| lines().next())
+}
+
+#[cfg(test)]
+mod telling_tests {
+    #[test]
+    fn the_most_useful_line_of_a_log_is_shown() {
+        for (log, line) in [
+            // clap, argparse, Python, CUDA, a shell.
+            (
+                "error: unexpected argument '--x' found\n\nUsage: a\n\nFor more information, try '--help'.",
+                "error: unexpected argument '--x' found",
+            ),
+            (
+                "usage: api_server.py [-h]\napi_server.py: error: unrecognized arguments: --x 1",
+                "api_server.py: error: unrecognized arguments: --x 1",
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"a.py\"\nValueError: max_num_seqs must be positive\n[rank0]: shutting down",
+                "ValueError: max_num_seqs must be positive",
+            ),
+            (
+                "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB\n",
+                "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB",
+            ),
+            ("loading\nready\n---", "ready"),
+        ] {
+            let log: Vec<String> = log.lines().map(str::to_owned).collect();
+            assert_eq!(super::telling(&log), Some(line));
+        }
+        assert_eq!(super::telling(&[]), None);
+    }
 }
 
 /// What is known of a run.

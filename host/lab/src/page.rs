@@ -6,12 +6,14 @@
 mod curves;
 mod experiments;
 mod figures;
+mod gains;
 mod release;
 mod words;
 
 use report::document::{Cell, Document, Table, Text};
+use report::workload::{self, Workload};
 
-use self::words::{figure_of, gain_cell, spread};
+use self::words::{FEWEST, figure_of, gain_cell, spread};
 use crate::estimate::in_words;
 use crate::findings::{LabReport, StudyReport, TrialReport, settings_words};
 use crate::stat::OUTSIDE;
@@ -28,8 +30,8 @@ pub fn page(report: &LabReport) -> Document {
     }
     match &report.objective {
         Some(_) => {
-            for study in &report.studies {
-                conclusion(&mut page, report, study);
+            for (number, study) in report.studies.iter().enumerate() {
+                conclusion(&mut page, report, study, number);
             }
         }
         None => {
@@ -63,11 +65,24 @@ fn of_model(report: &LabReport, study: &StudyReport) -> String {
     }
 }
 
-fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport) {
+fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, number: usize) {
     page.heading(2, format!("Conclusion{}", of_model(report, study)));
+    page.chart(gains::chart(report, study, number));
     page.say(&study.conclusion.words);
-    if let Some(command) = &study.conclusion.command {
-        page.say("The recommended command:");
+    if report.repeats < FEWEST as u32 {
+        page.say(&format!(
+            "With {} of each trial only large differences can be shown, and figures have no ±: set `repeats` to 5 or more.",
+            repeats(report)
+        ));
+    }
+    // Where nothing is shown to be better there is nothing to recommend.
+    let command = study.conclusion.command.as_ref();
+    let is_shown = matches!(study.conclusion.kind, Kind::Better | Kind::BestOfRest);
+    if let Some(command) = command.filter(|_| is_shown) {
+        page.say(match study.conclusion.kind {
+            Kind::Better => "The recommended command:",
+            _ => "Its command:",
+        });
         page.code("bash", command.as_str());
     } else if study.conclusion.kind == Kind::Unfinished {
         page.say("Run the same command again to go on.");
@@ -89,6 +104,13 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport) {
     page.table(table);
 }
 
+fn repeats(report: &LabReport) -> String {
+    match report.repeats {
+        1 => "1 repeat".to_owned(),
+        many => format!("{many} repeats"),
+    }
+}
+
 fn setup(page: &mut Document, report: &LabReport) {
     page.heading(2, "Setup and method");
     let mut lines = Vec::new();
@@ -101,10 +123,7 @@ fn setup(page: &mut Document, report: &LabReport) {
             report.constraints.join("`; `")
         ));
     }
-    let repeats = match report.repeats {
-        1 => "1 repeat".to_owned(),
-        many => format!("{many} repeats"),
-    };
+    let repeats = repeats(report);
     lines.push(format!(
         "Strategy: {}, {repeats} of each trial on each scenario, each with an engine started anew, in interleaved rounds.",
         report.strategy
@@ -115,25 +134,38 @@ fn setup(page: &mut Document, report: &LabReport) {
          (Holm's procedure).",
         100.0 * OUTSIDE
     ));
-    let names: Vec<&str> = report
-        .scenarios
-        .iter()
-        .map(|scenario| scenario.name.as_str())
-        .collect();
-    lines.push(format!("Scenarios: {}.", names.join(", ")));
     let spent = &report.spent;
     let cost = spent
         .cost
         .map(|cost| format!(", at a cost of {cost:.2}"))
         .unwrap_or_default();
+    let failed = match spent.starts_that_failed {
+        0 => String::new(),
+        many => format!(", {many} of which never answered"),
+    };
     lines.push(format!(
-        "It took {} for {} runs and {} starts of engines{cost}.",
+        "It took {} for {} runs and {} starts of engines{failed}{cost}.",
         in_words(spent.seconds),
         spent.runs,
         spent.starts
     ));
     page.list(lines.iter().map(|line| Text::marked(line)).collect());
     page.table(machines(report));
+    let workloads = report.scenarios.iter();
+    let workloads: Vec<(&str, &Workload)> = workloads
+        .filter_map(|scenario| Some((scenario.name.as_str(), scenario.workload.as_ref()?)))
+        .collect();
+    match workloads.is_empty() {
+        true => {
+            let names = report
+                .scenarios
+                .iter()
+                .map(|scenario| scenario.name.as_str());
+            let names: Vec<&str> = names.collect();
+            page.say(&format!("Scenarios: {}.", names.join(", ")));
+        }
+        false => workload::say(page, "Workload", &workloads),
+    }
 }
 
 /// The engines and machines of all trials, each once.
@@ -164,7 +196,10 @@ fn failures(page: &mut Document, report: &LabReport, study: &StudyReport) {
     }
     page.heading(2, format!("What failed{}", of_model(report, study)));
     for failed in &study.failed {
-        page.paragraph(Text::strong(failed.label.as_str()).then(format!(": {}.", failed.why)));
+        page.paragraph(
+            Text::strong(failed.label.as_str())
+                .then(format!(": {}.", failed.why.trim_end_matches('.'))),
+        );
         if !failed.log.is_empty() {
             page.code("text", failed.log.join("\n"));
         }

@@ -79,6 +79,8 @@ pub enum Ticks {
     Percent,
     /// Not at all.
     None,
+    /// The chart's rows by their names, from top to bottom, each above what is drawn in it.
+    Names,
 }
 
 /// That an axis may be logarithmic.
@@ -150,8 +152,12 @@ pub struct Key {
 /// A colour, with dashes or a height that distinguish it without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// One of several series, by its number.
+    /// One of several series, by its number: a line.
     Series(usize),
+    /// The same, of points that stand alone.
+    Spots(usize),
+    /// The same, of points that a line joins.
+    Joined(usize),
     /// A phase of a request, by its number.
     Phase(usize),
     /// What failed.
@@ -182,8 +188,12 @@ pub enum Shape {
     Area,
     /// The same, as bars apart from each other.
     Bars,
-    /// Points on their own.
+    /// Points on their own, many and small.
     Dots,
+    /// Points on their own, few and large.
+    Spots,
+    /// The same, each with the name of its row beside it where there is room.
+    Named,
     /// Bars along the horizontal axis, with a height in pixels.
     Spans(f64),
     /// Crosses.

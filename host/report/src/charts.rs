@@ -6,6 +6,7 @@
 mod course;
 pub mod curve;
 mod distribution;
+pub mod forest;
 mod scatter;
 mod waterfall;
 

@@ -9,7 +9,7 @@ mod beside;
 mod figures;
 pub(crate) mod frame;
 mod parts;
-mod plan;
+pub(crate) mod plan;
 mod run;
 
 #[cfg(test)]

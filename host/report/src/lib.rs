@@ -33,6 +33,7 @@ pub mod sweep;
 pub mod telemetry;
 pub mod text;
 pub mod view;
+pub mod workload;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -27,3 +27,10 @@ pub struct Searched {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
 }
+
+impl Searched {
+    /// The folders of its runs, in the order in which they were made.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().map(|(_, folder)| &**folder)
+    }
+}

@@ -98,6 +98,11 @@ impl SweptRun {
 }
 
 impl Sweep {
+    /// The folders of its runs, in the order in which they were made.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().map(|run| &*run.folder)
+    }
+
     /// The columns of the table.
     fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let always = COLUMNS.len() - ASKED_FOR;

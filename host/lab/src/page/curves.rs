@@ -80,6 +80,7 @@ fn plot(curves: &LoadCurves, name: String) -> Plot {
             rules: rules.collect(),
         }],
         bands: Vec::new(),
+        is_named: true,
     }
 }
 
@@ -215,5 +216,6 @@ fn plane(of: &Front, name: String) -> Plot {
             rules: Vec::new(),
         }],
         bands: Vec::new(),
+        is_named: true,
     }
 }

@@ -16,11 +16,16 @@ pub(super) fn experiments(
     study: &StudyReport,
     number: usize,
 ) {
-    page.heading(2, format!("Experiments{}", of_model(report, study)));
-    for stage in &study.stages {
-        experiment(page, report, stage);
+    // What one experiment with one option showed is the table of everything against the baseline.
+    if study.stages.len() > 1 || study.against_baseline.is_empty() {
+        page.heading(2, format!("Experiments{}", of_model(report, study)));
+        for stage in &study.stages {
+            experiment(page, report, stage);
+        }
+    } else if study.stages.iter().any(|stage| !stage.is_complete) {
+        page.say("The experiment is not complete.");
     }
-    if !study.options.is_empty() {
+    if study.options.len() > 1 {
         page.heading(2, format!("By option{}", of_model(report, study)));
         for of in &study.options {
             page.heading(3, of.option.as_str());
@@ -139,6 +144,7 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
         let stage = study.stages.iter().find(within);
         stage.map(|stage| stage.title.clone()).unwrap_or_default()
     };
+    let mut found: Vec<(String, String, usize)> = Vec::new();
     for trial in study.trials.iter().filter(|trial| !trial.runs.is_empty()) {
         page.heading(3, trial.label.as_str());
         page.code("bash", trial.command.as_str());
@@ -164,9 +170,41 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
                 run.figure.map(number).unwrap_or_default().into(),
                 verdict,
                 run.folder.as_str().into(),
-                run.findings.join("; ").into(),
+                names(&run.findings).into(),
             ]);
+            for (name, seen) in run.findings.iter().filter_map(|text| named(text)) {
+                match found.iter_mut().find(|(own, ..)| own == name) {
+                    Some((.., many)) => *many += 1,
+                    None => found.push((name.to_owned(), seen.to_owned(), 1)),
+                }
+            }
         }
         page.table(table.without_empty_columns());
     }
+    if !found.is_empty() {
+        page.heading(3, "Findings");
+        let lines = found.into_iter().map(|(name, seen, many)| {
+            let of = match many {
+                1 => String::new(),
+                many => format!(" (the first of {many} runs)"),
+            };
+            Text::marked(&format!("`{name}`{of}: ")).then(seen)
+        });
+        page.list(lines.collect());
+    }
+}
+
+/// The names of findings, which a list below the tables explains; what has no name as it is.
+fn names(findings: &[String]) -> String {
+    let names = findings.iter().map(|text| match named(text) {
+        Some((name, _)) => name,
+        None => text,
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// A finding's name and what was seen; nothing of what is no finding.
+fn named(text: &str) -> Option<(&str, &str)> {
+    text.split_once(": ")
+        .filter(|(name, _)| !name.contains(' '))
 }

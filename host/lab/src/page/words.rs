@@ -13,9 +13,13 @@ pub(super) fn number(value: f64) -> String {
     number::fixed(value, places(value))
 }
 
-/// A mean with half of its interval, to the same place.
+/// Fewer repeats have no interval that says anything: that of two is some nine times as wide as they lie apart.
+pub(super) const FEWEST: usize = 3;
+
+/// A mean with half of its interval, to the same place; of too few repeats the mean alone.
 pub(super) fn spread(of: &Spread) -> String {
-    with_margin(of.mean, of.interval.map(|[low, high]| (high - low) / 2.0))
+    let interval = of.interval.filter(|_| of.repeats >= FEWEST);
+    with_margin(of.mean, interval.map(|[low, high]| (high - low) / 2.0))
 }
 
 /// A mean with what it may be off by, to the same place: `1,443 ± 9`.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::palette::{self, Theme};
 use super::scale::{Scale, Tick, ticks};
 use super::shape::{Place, elements, pixel};
-use super::{Axis, Chart, Form, Panel, Rule, Side, Ticks};
+use super::{Axis, Chart, Form, Panel, Rule, Shape, Side, Ticks};
 
 /// For how wide a place a chart is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,20 @@ const ABOVE: f64 = 26.0;
 const BETWEEN: f64 = 14.0;
 /// Pixels to the right of a panel.
 const RIGHT: f64 = 16.0;
+
+/// The longest name beside a point, in characters.
+const LONGEST_NAME: usize = 28;
+
+/// Text of so many characters at most, the last an ellipsis where some are left out.
+fn cut(text: &str, most: usize) -> String {
+    match text.chars().count() > most {
+        true => {
+            let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        }
+        false => text.to_owned(),
+    }
+}
 
 /// Escapes text for SVG and HTML, including attributes. Control characters become spaces.
 pub(crate) fn escape(text: &str) -> String {
@@ -160,7 +174,7 @@ impl<'a> Drawing<'a> {
         let axis = logged(&panel.y, self.chart, log);
         // A panel without ticks lists its rows, the first at the top.
         let (from, to) = match axis.ticks {
-            Ticks::None => (ceiling, floor),
+            Ticks::None | Ticks::Names => (ceiling, floor),
             _ => (floor, ceiling),
         };
         let y = match log {
@@ -173,7 +187,7 @@ impl<'a> Drawing<'a> {
             self.text,
             "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>",
             pixel(match axis.ticks {
-                Ticks::None => self.left,
+                Ticks::None | Ticks::Names => self.left,
                 _ => 4.0,
             }),
             pixel(ceiling - 11.0),
@@ -231,6 +245,82 @@ impl<'a> Drawing<'a> {
             let _ = write!(self.text, ">{drawn}</g>");
         }
         self.rules(panel, &y, ceiling, floor);
+        match axis.ticks {
+            Ticks::Names => self.row_names(&y),
+            _ => self.point_names(panel, &y, ceiling, floor),
+        }
+    }
+
+    /// The name of each row above what is drawn in it, cut where the panel ends.
+    fn row_names(&mut self, y: &Scale) {
+        let room = ((self.width - RIGHT - self.left) / CHARACTER) as usize;
+        for (row, name) in self.chart.rows.labels.iter().enumerate() {
+            let _ = write!(
+                self.text,
+                "<text class=\"named\" x=\"{}\" y=\"{}\">{}</text>",
+                pixel(self.left),
+                pixel(y.place(row as f64) - 9.0),
+                escape(&cut(name, room))
+            );
+        }
+    }
+
+    /// The names of points, each beside its point where it lies on no point and no other name.
+    fn point_names(&mut self, panel: &Panel, y: &Scale, ceiling: f64, floor: f64) {
+        let right = self.width - RIGHT;
+        let mut named = Vec::new();
+        // What is taken: left, top, right, bottom.
+        let mut taken: Vec<[f64; 4]> = Vec::new();
+        for mark in &panel.marks {
+            let is_large = matches!(mark.shape, Shape::Spots | Shape::Named);
+            let cells = mark.column.iter().flat_map(|column| &column.cells);
+            for (row, cell) in cells.enumerate().filter(|_| is_large) {
+                let Some(cell) = cell else { continue };
+                let at = [self.x.place(cell.x), y.place(cell.y)];
+                taken.push([at[0] - 6.0, at[1] - 6.0, at[0] + 6.0, at[1] + 6.0]);
+                if let (Shape::Named, Some(name)) = (mark.shape, self.chart.rows.labels.get(row)) {
+                    named.push((at, cut(name, LONGEST_NAME)));
+                }
+            }
+        }
+        for ([x, y], name) in named {
+            let length = name.chars().count() as f64 * CHARACTER;
+            let places = [
+                ("start", x + 9.0, y + 4.0),
+                ("end", x - 9.0, y + 4.0),
+                ("middle", x, y - 10.0),
+                ("middle", x, y + 19.0),
+                ("start", x + 7.0, y - 9.0),
+                ("start", x + 7.0, y + 17.0),
+                ("end", x - 7.0, y - 9.0),
+                ("end", x - 7.0, y + 17.0),
+            ];
+            let free = places.into_iter().find_map(|(anchor, x, y)| {
+                let from = match anchor {
+                    "start" => x,
+                    "end" => x - length,
+                    _ => x - length / 2.0,
+                };
+                let own = [from, y - 10.0, from + length, y + 3.0];
+                let is_within =
+                    own[0] >= self.left && own[2] <= right && own[1] >= ceiling && own[3] <= floor;
+                let is_free = !taken.iter().any(|other| {
+                    own[0] < other[2] && other[0] < own[2] && own[1] < other[3] && other[1] < own[3]
+                });
+                (is_within && is_free).then_some((anchor, x, y, own))
+            });
+            let Some((anchor, x, y, own)) = free else {
+                continue;
+            };
+            taken.push(own);
+            let _ = write!(
+                self.text,
+                "<text class=\"named\" text-anchor=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
+                pixel(x),
+                pixel(y),
+                escape(&name)
+            );
+        }
     }
 
     fn bands(&mut self, panel: &Panel, ceiling: f64, floor: f64) {
@@ -404,9 +494,18 @@ fn logged(axis: &Axis, chart: &Chart, log: bool) -> Axis {
 
 /// A sample of a tone, for legends: 20 pixels wide around the height `y`.
 pub(crate) fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
-    use super::Tone::{Failed, Phase, Series};
+    use super::Tone::{Failed, Joined, Phase, Series, Spots};
     let (from, to) = (pixel(x), pixel(x + 20.0));
     match tone {
+        Spots(_) => {
+            let at = pixel(x + 10.0);
+            format!(
+                "<path class=\"spot\" d=\"M{at} {}{}\"/>",
+                pixel(y),
+                tone.spot()
+            )
+        }
+        Joined(number) => swatch(Series(number), x, y) + &swatch(Spots(number), x, y),
         Series(_) => {
             let dashes = match tone.dashes() {
                 "" => String::new(),

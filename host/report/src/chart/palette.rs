@@ -84,7 +84,9 @@ impl Tone {
     /// The class of elements with this tone, and the name of its colour.
     pub fn class(self) -> String {
         match self {
-            Tone::Series(number) => format!("s{}", number % SERIES),
+            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => {
+                format!("s{}", number % SERIES)
+            }
             Tone::Phase(number) => format!("p{}", number % PHASES),
             Tone::Failed => "failed".to_owned(),
         }
@@ -93,7 +95,9 @@ impl Tone {
     /// The dashes of its lines; empty for solid lines.
     pub(crate) fn dashes(self) -> &'static str {
         match self {
-            Tone::Series(number) => DASHES[(number + number / SERIES) % SERIES],
+            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => {
+                DASHES[(number + number / SERIES) % SERIES]
+            }
             Tone::Phase(_) | Tone::Failed => "",
         }
     }
@@ -101,13 +105,26 @@ impl Tone {
     /// The path of its marker around a point, which `M` has moved to.
     pub fn marker(self) -> &'static str {
         match self {
-            Tone::Series(number) => [
+            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => [
                 "h0",
                 "m-2.5 0h5m-2.5-2.5v5",
                 "m-2-2l4 4m0-4l-4 4",
                 "m-2 1.5h4l-2-4z",
             ][number % 4],
             Tone::Phase(_) | Tone::Failed => "h0",
+        }
+    }
+
+    /// The path of a large marker around a point, which `M` has moved to: closed, 10 pixels wide.
+    pub(crate) fn spot(self) -> &'static str {
+        match self {
+            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => [
+                "m-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+                "m-4.5-4.5h9v9h-9z",
+                "m0-6l6 6l-6 6l-6-6z",
+                "m-5.5 4.5h11l-5.5-10z",
+            ][number % 4],
+            Tone::Phase(_) | Tone::Failed => "m-5-5l10 10m0-10l-10 10",
         }
     }
 }
@@ -130,6 +147,7 @@ pub fn rules(colour: impl Fn(&str) -> String) -> String {
          .chart .band{{fill:{raised};fill-opacity:.6}}\
          .chart .rule{{stroke:{note};stroke-dasharray:2 3;fill:none}}\
          .chart .ruled{{fill:{note};stroke:{card};stroke-width:3;paint-order:stroke;font-size:11px}}\
+         .chart .named{{fill:{ink};stroke:{card};stroke-width:3;paint-order:stroke}}\
          .chart .ground{{fill:{card}}}"
     );
     let tones = (0..SERIES).map(Tone::Series);
@@ -143,6 +161,8 @@ pub fn rules(colour: impl Fn(&str) -> String) -> String {
             ".chart .{class} .stroke{{stroke:{own};fill:none;stroke-width:1.8;stroke-linejoin:round}}\
              .chart .{class} .fill{{fill:{own};stroke:none}}\
              .chart .{class} .area{{fill:{own};fill-opacity:.16;stroke:none}}\
+             .chart .{class} .spot{{fill:{own};stroke:{card};stroke-width:1.2}}\
+             .chart .{class} .cross{{stroke:{own};fill:none;stroke-width:2.6}}\
              .chart .{class} .dots{{stroke:{own};fill:none;stroke-width:1.2;stroke-opacity:.75}}\
              .chart .{class} .round{{stroke:{own};fill:none;stroke-width:4;stroke-linecap:round;stroke-opacity:.4}}"
         );

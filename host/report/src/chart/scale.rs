@@ -86,7 +86,7 @@ pub(crate) fn round_end(value: f64, about: usize) -> f64 {
 
 /// About a given number of ticks for an axis.
 pub fn ticks(axis: &Axis, log: bool, about: usize) -> Vec<Tick> {
-    if axis.ticks == Ticks::None {
+    if matches!(axis.ticks, Ticks::None | Ticks::Names) {
         return Vec::new();
     }
     let values = match log {
@@ -102,7 +102,8 @@ pub fn ticks(axis: &Axis, log: bool, about: usize) -> Vec<Tick> {
             return at.map(|at| tick(axis, at, step)).collect();
         }
     };
-    let own = |at: f64| 10f64.powf(at.log10().floor());
+    // Half of the power of ten, so that 1.5 is not written as 2.
+    let own = |at: f64| 0.5 * 10f64.powf(at.log10().floor());
     values
         .into_iter()
         .map(|at| tick(axis, at, own(at)))
@@ -183,6 +184,8 @@ mod tests {
         assert_eq!(of(10.0, 100.0, 4), ["10", "20", "50", "100"]);
         assert_eq!(of(95.0, 210.0, 8), ["100", "150", "200"]);
         assert_eq!(of(0.5, 5.0, 6), ["0.5", "1", "2", "3", "5"]);
+        assert_eq!(of(1.0, 5.0, 6), ["1", "1.5", "2", "3", "4", "5"]);
+        assert_eq!(of(9_000.0, 21_000.0, 6), ["10k", "15k", "20k"]);
     }
 
     #[test]

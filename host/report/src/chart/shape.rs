@@ -49,6 +49,7 @@ pub(super) fn elements(mark: &Mark, tone: Tone, place: &Place<'_>) -> String {
         Shape::Bars => filled(bars(points, place)),
         Shape::Spans(thickness) => filled(spans(points, place, thickness)),
         Shape::Dots => dots(points, place, tone),
+        Shape::Spots | Shape::Named => spots(points, place, tone),
         Shape::Crosses => stroked(crosses(points, place)),
     }
 }
@@ -163,6 +164,24 @@ fn dots(points: &[Point], place: &Place<'_>, tone: Tone) -> String {
         let _ = write!(path, "M{x} {y}{marker}");
     }
     let class = if marker == "h0" { "round" } else { "dots" };
+    match path.is_empty() {
+        true => path,
+        false => format!("<path class=\"{class}\" d=\"{path}\"/>"),
+    }
+}
+
+fn spots(points: &[Point], place: &Place<'_>, tone: Tone) -> String {
+    let mut path = String::new();
+    for point in points {
+        let Some(y) = point.y else { continue };
+        let (x, y) = (pixel(place.x.place(point.x)), pixel(place.y.place(y)));
+        let _ = write!(path, "M{x} {y}{}", tone.spot());
+    }
+    let class = if tone == Tone::Failed {
+        "cross"
+    } else {
+        "spot"
+    };
     match path.is_empty() {
         true => path,
         false => format!("<path class=\"{class}\" d=\"{path}\"/>"),

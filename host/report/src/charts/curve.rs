@@ -5,8 +5,11 @@
 use super::{end, round_begin};
 use crate::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Log, Mark, Panel, Point, Rows, Rule, Shape, Side,
-    Snap, Ticks, Tone,
+    Snap, Ticks, Tone, scale,
 };
+
+/// Values whose smallest is more than this share of their largest lie close together.
+const CLOSE: f64 = 0.5;
 
 /// The largest is so many times the smallest where an axis starts out logarithmic.
 const WIDE: f64 = 20.0;
@@ -28,6 +31,8 @@ pub struct Plot {
     pub panels: Vec<Plane>,
     /// Parts of the horizontal axis worth a name.
     pub bands: Vec<Band>,
+    /// Whether each point has the name of its row beside it: where the horizontal axis does not say it.
+    pub is_named: bool,
 }
 
 /// A vertical axis, and what is drawn against it.
@@ -95,7 +100,9 @@ pub fn chart(plot: &Plot) -> Chart {
                 label: line.label.clone(),
                 tone: match line.shape {
                     Drawn::Crossed => Tone::Failed,
-                    _ => Tone::Series(keys.len()),
+                    Drawn::Joined => Tone::Joined(keys.len()),
+                    Drawn::Connecting => Tone::Series(keys.len()),
+                    Drawn::Apart => Tone::Spots(keys.len()),
                 },
             });
         }
@@ -106,27 +113,34 @@ pub fn chart(plot: &Plot) -> Chart {
         }
     }
     let largest = spots().map(|spot| spot.x).fold(0.0, f64::max);
-    let banded = plot.bands.iter().map(|band| band.to).fold(0.0, f64::max);
+    let banded = plot.bands.iter().flat_map(|band| [band.from, band.to]);
+    let ruled = plot.panels.iter().flat_map(|plane| &plane.rules);
+    let ruled = ruled
+        .filter(|rule| rule.side == Side::X)
+        .map(|rule| rule.at);
+    let (low, high) = fitted(spots().map(|spot| spot.x).chain(banded).chain(ruled));
     let smallest = spots().map(|spot| spot.x).filter(|x| *x > 0.0);
     let smallest = smallest.fold(f64::INFINITY, f64::min);
     let several = plot.panels.iter().map(|plane| plane.lines.len()).max() > Some(1);
     let seen = lines().filter_map(|line| sentence(line, several));
+    let panels: Vec<Panel> = (plot.panels.iter())
+        .map(|plane| panel(plane, plot, &keys, &rows))
+        .collect();
     Chart {
         name: plot.name.clone(),
         title: plot.title.clone(),
-        note: plot.note.clone(),
+        note: match low > 0.0 || panels.iter().any(|panel| panel.y.low > 0.0) {
+            true => format!("{} Axes do not begin at zero.", plot.note),
+            false => plot.note.clone(),
+        },
         seen: seen.collect::<Vec<_>>().join(" "),
         x: Axis {
             title: plot.x.clone(),
-            low: 0.0,
-            high: end(largest.max(banded) * 1.02),
+            low,
+            high,
             ticks: Ticks::Numbers,
         },
-        panels: plot
-            .panels
-            .iter()
-            .map(|plane| panel(plane, plot, &keys, &rows))
-            .collect(),
+        panels,
         keys,
         rows: Rows {
             head: plot.head.clone(),
@@ -140,6 +154,22 @@ pub fn chart(plot: &Plot) -> Chart {
         }),
         form: Form::Full,
     }
+}
+
+/// The ends of an axis that values fill: from zero, unless they lie close together far from it.
+fn fitted(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    if !low.is_finite() || low <= CLOSE * high {
+        return (0.0, end(high * 1.05));
+    }
+    // A single value has some room around it too.
+    let room = ((high - low) * 0.15).max(high * 0.01);
+    let step = scale::step(high - low + 2.0 * room, 6);
+    let below = ((low - room) / step + 1e-9).floor() * step;
+    let above = ((high + room) / step - 1e-9).ceil() * step;
+    (below.max(0.0), above)
 }
 
 fn is_placed(spot: &Spot) -> bool {
@@ -162,9 +192,14 @@ fn sentence(line: &Line, several: bool) -> Option<String> {
 
 fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
     let mut marks = Vec::new();
-    let mut highest: f64 = 0.0;
     let ruled = plane.rules.iter().filter(|rule| rule.side == Side::Y);
-    highest = ruled.map(|rule| rule.at).fold(highest, f64::max);
+    let placed = plane.lines.iter().flat_map(|line| &line.spots);
+    let placed = placed.filter(|spot| is_placed(spot)).map(|spot| spot.y);
+    let all = placed.chain(ruled.map(|rule| rule.at));
+    let (low, high) = match plane.is_share {
+        true => (0.0, end(all.fold(0.0, f64::max) * 1.05)),
+        false => fitted(all),
+    };
     for line in &plane.lines {
         let key = keys.iter().position(|key| key.label == line.label);
         let key = key.unwrap_or_default();
@@ -173,7 +208,6 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
             let spots = spots.iter();
             spots.map(|spot| Point::at(spot.x, spot.y)).collect()
         };
-        highest = spots.iter().map(|spot| spot.y).fold(highest, f64::max);
         let column = Column {
             head: line.label.clone(),
             cells: rows
@@ -188,11 +222,14 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
                 })
                 .collect(),
         };
+        let points_of = match plot.is_named {
+            true => Shape::Named,
+            false => Shape::Spots,
+        };
         let shapes = match line.shape {
-            Drawn::Joined => vec![(Shape::Line, None), (Shape::Dots, Some(column))],
+            Drawn::Joined => vec![(Shape::Line, None), (points_of, Some(column))],
             Drawn::Connecting => vec![(Shape::Line, None)],
-            Drawn::Apart => vec![(Shape::Dots, Some(column))],
-            Drawn::Crossed => vec![(Shape::Crosses, Some(column))],
+            Drawn::Apart | Drawn::Crossed => vec![(points_of, Some(column))],
         };
         marks.extend(shapes.into_iter().map(|(shape, column)| Mark {
             key,
@@ -204,8 +241,8 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
     Panel {
         y: Axis {
             title: plane.y.clone(),
-            low: 0.0,
-            high: end(highest * 1.05),
+            low,
+            high,
             ticks: match plane.is_share {
                 true => Ticks::Percent,
                 false => Ticks::Numbers,
@@ -256,6 +293,22 @@ mod tests {
                 rules: Vec::new(),
             }],
             bands: Vec::new(),
+            is_named: true,
+        }
+    }
+
+    #[test]
+    fn points_that_lie_close_together_fill_the_chart() {
+        for (values, ends) in [
+            (vec![59.2, 61.0], (58.0, 62.0)),
+            (vec![1.0, 8.0], (0.0, 10.0)),
+            (vec![0.0, 0.0], (0.0, 1.0)),
+            (vec![60.0], (59.4, 60.6)),
+            (Vec::new(), (0.0, 1.0)),
+        ] {
+            let (low, high) = fitted(values.iter().copied());
+            let apart = (low - ends.0).abs() + (high - ends.1).abs();
+            assert!(apart < 1e-6, "{values:?}: {low} to {high}");
         }
     }
 

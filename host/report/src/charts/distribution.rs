@@ -95,13 +95,21 @@ impl Drawn<'_> {
     fn rules(&self, divisor: f64, within: f64) -> Vec<Rule> {
         let mut rules = Vec::new();
         if let [Some(figures)] = self.figures.as_slice() {
-            for percent in [50.0, 99.0] {
-                let at = figures.percentile(percent);
+            let [half, most] = [50.0, 99.0].map(|percent| figures.percentile(percent));
+            let mut rule = |name: &str, at: f64| {
                 rules.push(Rule {
                     side: Side::X,
                     at: at / divisor,
-                    label: format!("P{percent} {}", milliseconds(at)),
+                    label: format!("{name} {}", milliseconds(at)),
                 });
+            };
+            // Two names at one place would lie on each other.
+            match milliseconds(half) == milliseconds(most) {
+                true => rule("P50 and P99", half),
+                false => {
+                    rule("P50", half);
+                    rule("P99", most);
+                }
             }
         }
         let goodput = self.runs.iter().flat_map(|run| &run.reported.plan.goodput);

@@ -27,6 +27,7 @@ fn a_chart(words: &str) -> Chart {
             rules: Vec::new(),
         }],
         bands: Vec::new(),
+        is_named: true,
     })
 }
 
@@ -116,7 +117,8 @@ fn both_forms_say_the_same() {
     for part in [
         "<p>Use <code>--fast</code>.</p>",
         "<h2 id=\"numbers\">Numbers</h2>",
-        "<th scope=\"row\">1e5</th><td>+1.2 %</td><td class=\"text better\">better</td>",
+        "<th scope=\"row\" role=\"rowheader\">1e5</th><td role=\"cell\" data-head=\"Value\">+1.2 %</td>",
+        "data-head=\"Note\" class=\"text better\">better</td>",
         "<pre tabindex=\"0\">vllm serve `x`",
         "<li><strong>Two: </strong>2</li>",
         "<a href=\"#numbers\">Numbers</a>",

@@ -25,7 +25,7 @@ pub(super) struct Difference {
 }
 
 /// How requests were offered, in few words.
-pub(super) fn load(plan: &Plan) -> String {
+pub(crate) fn load(plan: &Plan) -> String {
     let slots = plan
         .slots()
         .map(|slots| format!(", at most {} in flight", count(slots as u64)));

@@ -9,6 +9,7 @@ use super::escape::{fence, shell};
 use super::made::Made;
 use super::slug::Slugs;
 use crate::Reported;
+use crate::workload::Workload;
 use result::finding::{Finding, Severity, Verdict};
 use result::metric;
 use result::summary::Summary;
@@ -73,6 +74,8 @@ struct Row {
     engine: String,
     model: String,
     scenario: String,
+    /// Lengths, number and arrival of the requests, as they were: a scenario's name may say otherwise.
+    workload: String,
     anchor: Value,
     verdict: Value,
     figures: Vec<String>,
@@ -187,6 +190,7 @@ impl Page {
             engine: engine(run),
             model: model(&run.plan),
             scenario: run.plan.name.clone(),
+            workload: Workload::in_short(run),
             anchor: safe(anchor.clone()),
             verdict: verdict(&run.summary),
             figures: headline(&run.summary),

@@ -6,20 +6,24 @@ use crate::chart::{Band, Chart, Rule, Side};
 use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart};
 use crate::document::{Cell, Document, Table, Text, Tone};
 use crate::saved::Searched;
+use crate::workload::{self, Workload};
 use search::decision::{Decided, Decision};
 use search::level::Level;
 use search::slo::{Tier, UNNAMED};
 use search::{Config, Purpose};
 
-/// The page of a search, under that name.
-pub fn page(searched: &Searched, name: &str) -> Document {
+/// The page of a search. It is called by what was run, and by the name that is given where nothing was run yet.
+pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Document {
     let config = searched.search.config();
     let mut levels: Vec<&Level> = match &searched.answer {
         Some(answer) => answer.levels.iter().collect(),
         None => searched.search.levels().iter().collect(),
     };
     levels.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.confirms.cmp(&b.confirms)));
-    let mut page = Document::new("Search", name);
+    let mut page = Document::new(
+        "Search",
+        workload.map_or(name, |workload| workload.name.as_str()),
+    );
     if searched.answer.is_none() {
         page.paragraph(Text::strong(
             "This search is not complete: the loads below were tried so far.",
@@ -31,13 +35,23 @@ pub fn page(searched: &Searched, name: &str) -> Document {
             .answer
             .as_ref()
             .and_then(|answer| answer.tiers.get(number));
+        let ends = found.map(|found| [found.passed, found.failed]);
+        for limit in 0..tier.limits.len() {
+            page.chart(shares(config, tier, [number, limit], &levels, ends));
+        }
         if let Some(found) = found {
             let lines = conclusion(config.load, found).into_iter();
             page.list(lines.map(Text::plain).collect());
         }
-        let ends = found.map(|found| [found.passed, found.failed]);
-        for limit in 0..tier.limits.len() {
-            page.chart(shares(config, tier, [number, limit], &levels, ends));
+    }
+    if let Some(workload) = workload {
+        let workload = workload.clone().without_load();
+        workload::say(&mut page, "Workload and machines", &[("", &workload)]);
+    }
+    page.heading(2, "Loads");
+    for (number, tier) in config.tiers.iter().enumerate() {
+        if config.tiers.len() > 1 {
+            page.heading(3, heading(tier));
         }
         page.table(loads(config, number, &levels));
     }
@@ -140,6 +154,7 @@ fn shares(
             }],
         }],
         bands,
+        is_named: false,
     })
 }
 

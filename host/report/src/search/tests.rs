@@ -76,7 +76,7 @@ pub(crate) fn searched(most: Option<u32>) -> Searched {
 
 #[test]
 fn the_page_is_as_it_was() {
-    let page = page(&searched(None), "20260102-030405-chat-search");
+    let page = page(&searched(None), "20260102-030405-chat-search", None);
     golden("src/cases/search.md", &page.markdown());
     let html = page.html().unwrap();
     let charts: Vec<&str> = page.charts().map(|chart| chart.name.as_str()).collect();
@@ -94,7 +94,7 @@ fn the_page_is_as_it_was() {
 #[test]
 fn a_search_that_was_stopped_has_a_page() {
     for most in [0, 2] {
-        let page = page(&searched(Some(most)), "chat");
+        let page = page(&searched(Some(most)), "chat", None);
         assert!(page.markdown().contains("This search is not complete"));
         assert_eq!(page.charts().count(), if most == 0 { 0 } else { 2 });
         page.html().unwrap();

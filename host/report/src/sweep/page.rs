@@ -6,13 +6,14 @@ use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart, front};
 use crate::document::{Cell, Document, Table, Text, Tone};
 use crate::label::label;
 use crate::search::{amount, short, unit};
+use crate::workload::{self, Workload};
 use result::finding::Verdict;
 use search::sweep::{At, Curve, Knee, Mean, Place};
 
-/// The page of a sweep, under that name.
-pub fn page(sweep: &Sweep, name: &str) -> Document {
+/// The page of a sweep. It is called by what was run, and by the name that is given where nothing was run yet.
+pub fn page(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> Document {
     let curve = sweep.result().curve;
-    let mut page = Document::new("Sweep", name);
+    let mut page = Document::new("Sweep", title(sweep, name, workload));
     let left = sweep.planned.len().saturating_sub(sweep.runs.len());
     if left > 0 {
         page.paragraph(Text::strong(format!(
@@ -21,18 +22,45 @@ pub fn page(sweep: &Sweep, name: &str) -> Document {
         )));
     }
     page.heading(2, "Result");
-    page.list(result(sweep, &curve));
-    page.heading(2, "Throughput and latency");
     page.chart(plane(sweep, &curve));
+    page.list(result(sweep, &curve));
+    if let Some(workload) = workload {
+        let workload = workload.clone().without_load();
+        workload::say(&mut page, "Workload and machines", &[("", &workload)]);
+    }
+    page.heading(2, "Over the load");
     page.chart(over_load(sweep, &curve));
     page.table(places(sweep, &curve));
     page.say(
-        "± is half of a 95 % interval over repeats. Runs that are not valid take no part. A load is on the Pareto front \
+        "± is half of a 95 % interval over repeats. Runs that are invalid take no part; those that are suspect do. A load is on the Pareto front \
          where no other has as much throughput and as little latency.",
     );
     page.heading(2, "Runs");
     page.table(runs(sweep));
     page
+}
+
+/// The workload's name with the loads.
+fn title(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> String {
+    let Some(workload) = workload else {
+        return name.to_owned();
+    };
+    let loads = || sweep.planned.iter().map(|at| at.number());
+    let least = loads().fold(f64::INFINITY, f64::min);
+    let most = loads().fold(0.0, f64::max);
+    let most = match most.is_finite() {
+        true => short(most),
+        false => "no limit".to_owned(),
+    };
+    match short(least) == most {
+        true => format!("{} at {most} {}", workload.name, unit(sweep.load)),
+        false => format!(
+            "{} at {} to {most} {}",
+            workload.name,
+            short(least),
+            unit(sweep.load)
+        ),
+    }
 }
 
 fn result(sweep: &Sweep, curve: &Curve) -> Vec<Text> {
@@ -59,6 +87,23 @@ fn result(sweep: &Sweep, curve: &Curve) -> Vec<Text> {
         .filter(|place| place.on_front == Some(true))
         .map(|place| short(place.at.number()))
         .collect();
+    let many = |verdict: Verdict| {
+        let of = sweep.runs.iter().filter(|run| run.verdict == verdict);
+        of.count()
+    };
+    let doubted =
+        [Verdict::Suspect, Verdict::Invalid].map(|verdict| (many(verdict), verdict.name()));
+    let doubted = doubted.iter().filter(|(many, _)| *many > 0);
+    let doubted: Vec<String> = doubted
+        .map(|(many, word)| format!("{many} {word}"))
+        .collect();
+    if !doubted.is_empty() {
+        let of = sweep.runs.len();
+        lines.push(Text::strong("Doubts: ").then(format!(
+            "of {of} runs, {}; the page of each run says why",
+            doubted.join(" and ")
+        )));
+    }
     if !on_front.is_empty() {
         lines.push(Text::strong("Pareto front: ").then(format!(
             "{} {}",
@@ -137,6 +182,7 @@ fn plane(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
                 .collect(),
         }],
         bands: Vec::new(),
+        is_named: true,
     })
 }
 
@@ -186,6 +232,7 @@ fn over_load(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
             panel(&sweep.latency, |place| place.latency),
         ],
         bands: Vec::new(),
+        is_named: false,
     })
 }
 
@@ -194,7 +241,7 @@ fn places(sweep: &Sweep, curve: &Curve) -> Table {
         format!("Load ({})", unit(sweep.load)),
         label(&sweep.throughput),
         label(&sweep.latency),
-        "Runs that are not valid".to_owned(),
+        "Verdicts".to_owned(),
         "On the Pareto front".to_owned(),
     ]);
     for place in &curve.places {
@@ -202,7 +249,7 @@ fn places(sweep: &Sweep, curve: &Curve) -> Table {
             short(place.at.number()),
             mean(place.throughput),
             mean(place.latency),
-            place.invalid.to_string(),
+            verdicts(sweep, place.at),
             if place.on_front == Some(true) {
                 "yes"
             } else {
@@ -212,6 +259,24 @@ fn places(sweep: &Sweep, curve: &Curve) -> Table {
         ]);
     }
     table
+}
+
+/// The verdicts of the runs at a load: `valid`, `1 valid, 2 suspect`.
+fn verdicts(sweep: &Sweep, at: At) -> String {
+    let runs = || sweep.runs.iter().filter(|run| run.at == at);
+    let all = [Verdict::Valid, Verdict::Suspect, Verdict::Invalid];
+    let counts = all.into_iter().filter_map(|verdict| {
+        let many = runs().filter(|run| run.verdict == verdict).count();
+        (many > 0).then(|| (many, verdict.name()))
+    });
+    let counts: Vec<(usize, &str)> = counts.collect();
+    match counts.as_slice() {
+        [(_, word)] => (*word).to_owned(),
+        several => {
+            let several = several.iter().map(|(many, word)| format!("{many} {word}"));
+            several.collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 fn runs(sweep: &Sweep) -> Table {

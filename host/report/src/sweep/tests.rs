@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::tests::golden;
+use crate::workload::Workload;
 
 /// A sweep of an engine that has enough at 400 requests in flight, in two repeats.
 pub(crate) fn swept() -> Sweep {
@@ -43,9 +44,40 @@ pub(crate) fn swept() -> Sweep {
     }
 }
 
+/// What such a sweep was of.
+fn workload() -> Workload {
+    let fact = |name: &str, is: &str| crate::workload::Fact {
+        name: name.to_owned(),
+        is: is.to_owned(),
+    };
+    Workload {
+        name: "Random 128/128".to_owned(),
+        requests: vec![
+            fact("Prompts", "128 tokens each"),
+            fact("Arrival", "closed, at most 1 in flight"),
+        ],
+        machines: vec![fact("Engine", "vllm 0.11.0")],
+    }
+}
+
+#[test]
+fn the_verdicts_of_runs_are_counted() {
+    let mut sweep = swept();
+    for run in &mut sweep.runs[..6] {
+        run.verdict = Verdict::Suspect;
+    }
+    let text = page(&sweep, "chat", None).markdown();
+    assert!(
+        text.contains("of 14 runs, 6 suspect and 1 invalid"),
+        "{text}"
+    );
+    assert!(text.contains("| 1 valid, 1 suspect |"), "{text}");
+    assert!(text.contains("| 1 suspect, 1 invalid |"), "{text}");
+}
+
 #[test]
 fn the_page_is_as_it_was() {
-    let page = page(&swept(), "20260102-030405-chat-sweep");
+    let page = page(&swept(), "20260102-030405-chat-sweep", Some(&workload()));
     golden("src/cases/sweep.md", &page.markdown());
     let html = page.html().unwrap();
     let charts: Vec<&str> = page.charts().map(|chart| chart.name.as_str()).collect();
@@ -59,7 +91,7 @@ fn the_page_is_as_it_was() {
 fn a_sweep_that_has_just_begun_has_a_page() {
     let mut sweep = swept();
     sweep.runs.clear();
-    let page = page(&sweep, "chat");
+    let page = page(&sweep, "chat", None);
     assert!(page.markdown().contains("14 of 14 runs are not made yet"));
     assert_eq!(page.charts().count(), 0);
     page.html().unwrap();

@@ -21,10 +21,10 @@ use super::flags::Flags;
 use super::print::{json, tell, write_stdout};
 use super::resume;
 use super::run::listen;
-use super::saved::{Within, html, replace};
+use super::saved::{Within, html, replace, workload};
 use super::watch::Watch;
 use lab::estimate::in_words;
-use lab::findings::LabReport;
+use lab::findings::{LabReport, RunReport};
 use lab::walk::Kept;
 use lab::{Lab, Next, Results};
 use model::clean;
@@ -306,7 +306,17 @@ fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
 
 /// Writes the page in both forms, and what it is made of.
 fn write_page(folder: &Path, lab: &Lab, kept: &Kept, results: &Results) -> Result<(), Failure> {
-    let report = found(lab, kept, results);
+    let mut report = found(lab, kept, results);
+    let studies = report.studies.iter();
+    let runs: Vec<&RunReport> = studies
+        .flat_map(|study| &study.trials)
+        .flat_map(|trial| &trial.runs)
+        .filter(|run| run.verdict.is_some())
+        .collect();
+    for scenario in &mut report.scenarios {
+        let own = runs.iter().filter(|run| run.scenario == scenario.name);
+        scenario.workload = workload(folder, own.map(|run| &*run.folder));
+    }
     let page = lab::page::page(&report);
     replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
     replace(&folder.join(MARKDOWN), page.markdown().as_bytes())?;

@@ -20,6 +20,7 @@ use report::document::Document;
 use report::folder::RunFolder;
 use report::saved::{Saved as File, Searched};
 use report::sweep::Sweep;
+use report::workload::Workload;
 use session::Source;
 
 /// Where it is kept, and how it is printed.
@@ -199,12 +200,17 @@ impl Saved {
         replace(&self.file(), json(&file)?.as_bytes())
     }
 
-    /// Writes the page beside it, as one HTML file.
+    /// Writes the page beside it, as one HTML file. The runs are their folders in its folder.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn draw(&self, page: impl Fn(&str) -> Document) -> Result<(), Failure> {
-        let text = html(&page(&named(&self.folder)))?;
+    pub(super) fn draw<'r>(
+        &self,
+        runs: impl IntoIterator<Item = &'r str>,
+        page: impl Fn(&str, Option<&Workload>) -> Document,
+    ) -> Result<(), Failure> {
+        let workload = workload(&self.folder, runs);
+        let text = html(&page(&named(&self.folder), workload.as_ref()))?;
         replace(
             &self.folder.join(format!("{}.html", self.what)),
             text.as_bytes(),
@@ -216,6 +222,18 @@ impl Saved {
 fn named(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or(folder.as_os_str());
     name.to_string_lossy().into_owned()
+}
+
+/// What was run, by the first of these runs in a folder that can be read. A page without it still has its figures.
+pub(super) fn workload<'r>(
+    folder: &Path,
+    runs: impl IntoIterator<Item = &'r str>,
+) -> Option<Workload> {
+    let mut runs = runs.into_iter().filter(|run| !run.is_empty());
+    runs.find_map(|run| {
+        let run = RunFolder::at(&folder.join(run)).reported().ok()?;
+        Some(Workload::of(&run))
+    })
 }
 
 /// A page as HTML.
@@ -231,10 +249,14 @@ pub(super) fn html(page: &Document) -> Result<String, Failure> {
 pub(super) fn page(folder: &Path) -> Result<Option<Document>, Failure> {
     let name = named(folder);
     if let Some(sweep) = state::<Sweep>(&folder.join("sweep.json"))? {
-        return Ok(Some(report::sweep::page(&sweep, &name)));
+        let workload = workload(folder, sweep.folders());
+        return Ok(Some(report::sweep::page(&sweep, &name, workload.as_ref())));
     }
     let searched = state::<Searched>(&folder.join("search.json"))?;
-    Ok(searched.map(|searched| report::search::page(&searched, &name)))
+    Ok(searched.map(|searched| {
+        let workload = workload(folder, searched.folders());
+        report::search::page(&searched, &name, workload.as_ref())
+    }))
 }
 
 fn state<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {

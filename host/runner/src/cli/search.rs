@@ -216,7 +216,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         })?;
         state.runs.push((number, run));
         saved.write(&state)?;
-        saved.draw(|name| page(&state, name))?;
+        saved.draw(state.folders(), |name, of| page(&state, name, of))?;
         let mut levels = state.search.levels().iter();
         if let Some(level) = levels.find(|level| level.probes.contains(&number)) {
             tell(progress::ended(state.search.config(), level));
@@ -224,7 +224,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     state.answer = Some((*answer).clone());
     saved.write(&state)?;
-    saved.draw(|name| page(&state, name))?;
+    saved.draw(state.folders(), |name, of| page(&state, name, of))?;
     let shown = match args.keep.json {
         true => json(&answer)?,
         false => text(&answer),

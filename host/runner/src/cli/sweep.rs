@@ -163,9 +163,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(report::sweep::ended(load, &swept));
         sweep.runs.push(swept);
         saved.write(&sweep)?;
-        saved.draw(|name| page(&sweep, name))?;
+        saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
     }
-    saved.draw(|name| page(&sweep, name))?;
+    saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
     let shown = match args.keep.json {
         true => json(&sweep.result())?,
         false => text(&sweep),

@@ -1,0 +1,67 @@
+//! The gain of each trial on each scenario, with its interval, as the first picture of a page.
+
+use report::chart::Chart;
+use report::charts::forest::{self, Difference, Forest};
+
+use super::words::figure_of;
+use crate::findings::{LabReport, StudyReport, gain_words};
+use crate::judge::{Judgement, Row};
+use crate::stat::Gain;
+
+/// The most rows that the picture has; a table has all.
+const MOST: usize = 40;
+
+pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> Chart {
+    let mut rows: Vec<Difference> = study.against_baseline.iter().flat_map(of).collect();
+    let left_out = rows.len().saturating_sub(MOST);
+    rows.truncate(MOST);
+    let left_out = match left_out {
+        0 => String::new(),
+        more => format!(" {more} more are in the tables."),
+    };
+    forest::chart(&Forest {
+        name: format!("gains-{}", number + 1),
+        title: format!("Gain in {} against the baseline", figure_of(report)),
+        note: format!(
+            "Further right is better. A bar is the 95 % interval over repeats, and goes on where it reaches the edge; \
+             what is shown to be better or worse holds for all comparisons together.{left_out}"
+        ),
+        x: "gain".to_owned(),
+        zero: "the baseline".to_owned(),
+        rows,
+    })
+}
+
+/// A row for each scenario, or one for all if there is only one.
+fn of(row: &Row) -> Vec<Difference> {
+    let is_drawn = matches!(
+        row.judgement,
+        Judgement::Better | Judgement::Worse | Judgement::NoDifference | Judgement::NotJudged
+    );
+    if !is_drawn {
+        return Vec::new();
+    }
+    let scenarios = row.scenarios.iter();
+    let each = scenarios.filter_map(|scenario| Some((scenario.scenario.as_str(), scenario.gain?)));
+    let each = each.map(|(scenario, gain)| Difference {
+        name: match row.scenarios.len() {
+            1 => row.label.clone(),
+            _ => format!("{}, {scenario}", row.label),
+        },
+        share: gain.percent / 100.0,
+        interval: gain.interval.map(|ends| ends.map(|end| end / 100.0)),
+        is_better: is_better(row.judgement, &gain),
+        text: gain_words(&gain),
+    });
+    each.collect()
+}
+
+/// Whether a scenario's gain is shown: its interval holds no zero, and the trial is shown to differ to that side.
+fn is_better(judgement: Judgement, gain: &Gain) -> Option<bool> {
+    let [low, high] = gain.interval?;
+    match judgement {
+        Judgement::Better if low > 0.0 => Some(true),
+        Judgement::Worse if high < 0.0 => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,226 @@
+//! Differences from something, one below the other, each with its interval: a forest plot.
+//!
+//! Labs say which differences; this module makes a chart of them.
+
+use crate::chart::{
+    Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
+    Tone, scale,
+};
+
+/// Pixels from a row to the next: its name, and below it the interval.
+const ROW: f64 = 40.0;
+
+/// The axis reaches at least so far to both sides.
+const LEAST: f64 = 0.01;
+
+/// The axis reaches at most so many times as far as the largest difference: an interval of few repeats may be very wide.
+const FURTHEST: f64 = 4.0;
+
+/// Differences to be drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forest {
+    /// Its name, unique in its page.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// How to read it.
+    pub note: String,
+    /// The horizontal axis.
+    pub x: String,
+    /// What is at zero: `the baseline`.
+    pub zero: String,
+    /// From top to bottom.
+    pub rows: Vec<Difference>,
+}
+
+/// A difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Of what.
+    pub name: String,
+    /// How large, as a share: 0.1 is 10 % better.
+    pub share: f64,
+    /// The ends of its interval; absent if there is none.
+    pub interval: Option<[f64; 2]>,
+    /// Whether it is shown to be more, or less; absent if it may be chance.
+    pub is_better: Option<bool>,
+    /// It in words, with its interval.
+    pub text: String,
+}
+
+/// The chart.
+pub fn chart(forest: &Forest) -> Chart {
+    let kinds = [
+        (Some(true), "better", Tone::Spots(2)),
+        (None, "no difference shown", Tone::Spots(5)),
+        (Some(false), "worse", Tone::Failed),
+    ];
+    let has = |kind: &Option<bool>| forest.rows.iter().any(|row| row.is_better == *kind);
+    let kinds: Vec<_> = kinds.into_iter().filter(|(kind, ..)| has(kind)).collect();
+    let (low, high) = ends(&forest.rows);
+    let marks = kinds.iter().enumerate().flat_map(|(key, (kind, head, _))| {
+        let own = || {
+            let rows = forest.rows.iter().enumerate();
+            rows.filter(move |(_, row)| row.is_better == *kind)
+        };
+        let intervals = own().filter_map(|(at, row)| {
+            let [from, to] = row.interval?;
+            Some(Point {
+                x: from,
+                to,
+                y: Some(at as f64),
+            })
+        });
+        let cells = forest.rows.iter().enumerate().map(|(at, row)| {
+            (row.is_better == *kind).then(|| Cell {
+                x: row.share,
+                y: at as f64,
+                text: row.text.clone(),
+            })
+        });
+        [
+            Mark {
+                key,
+                shape: Shape::Spans(2.0),
+                points: intervals.collect(),
+                column: None,
+            },
+            Mark {
+                key,
+                shape: Shape::Spots,
+                points: own()
+                    .map(|(at, row)| Point::at(row.share, at as f64))
+                    .collect(),
+                column: Some(Column {
+                    head: (*head).to_owned(),
+                    cells: cells.collect(),
+                }),
+            },
+        ]
+    });
+    let marks = marks.collect();
+    let count = forest.rows.len() as f64;
+    let seen = forest.rows.iter();
+    let seen = seen.map(|row| format!("{}: {}.", row.name, row.text));
+    Chart {
+        name: forest.name.clone(),
+        title: forest.title.clone(),
+        note: forest.note.clone(),
+        seen: seen.collect::<Vec<_>>().join(" "),
+        x: Axis {
+            title: forest.x.clone(),
+            low,
+            high,
+            ticks: Ticks::Percent,
+        },
+        panels: vec![Panel {
+            y: Axis {
+                title: String::new(),
+                low: -0.8,
+                high: count - 0.6,
+                ticks: Ticks::Names,
+            },
+            height: (count + 0.2) * ROW,
+            marks,
+            rules: vec![Rule {
+                side: Side::X,
+                at: 0.0,
+                label: forest.zero.clone(),
+            }],
+            bands: Vec::new(),
+        }],
+        keys: kinds
+            .into_iter()
+            .map(|(_, label, tone)| Key {
+                label: label.to_owned(),
+                tone,
+            })
+            .collect(),
+        rows: Rows {
+            head: "Of".to_owned(),
+            labels: forest.rows.iter().map(|row| row.name.clone()).collect(),
+            snap: Snap::Y,
+        },
+        log: None,
+        form: Form::Full,
+    }
+}
+
+/// The ends of the axis: every difference and zero lie on it, and intervals as far as they help to read the others.
+fn ends(rows: &[Difference]) -> (f64, f64) {
+    let largest = rows.iter().map(|row| row.share.abs()).fold(LEAST, f64::max);
+    let far = largest * FURTHEST;
+    let ends = rows
+        .iter()
+        .flat_map(|row| row.interval.unwrap_or([row.share; 2]));
+    let (low, high) = ends.fold((-LEAST, LEAST), |(low, high), end| {
+        (low.min(end.max(-far)), high.max(end.min(far)))
+    });
+    let step = scale::step(high - low, 8);
+    (
+        (low / step + 1e-9).floor() * step,
+        (high / step - 1e-9).ceil() * step,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(share: f64, interval: Option<[f64; 2]>, is_better: Option<bool>) -> Difference {
+        Difference {
+            name: format!("option {share}"),
+            share,
+            interval,
+            is_better,
+            text: format!("{share}"),
+        }
+    }
+
+    #[test]
+    fn the_axis_holds_every_difference_and_no_endless_interval() {
+        for (rows, ends) in [
+            (
+                vec![row(0.1, Some([0.05, 0.15]), Some(true))],
+                (-0.02, 0.16),
+            ),
+            (vec![row(0.0, Some([-0.9, 9.0]), None)], (-0.04, 0.04)),
+            (vec![row(-0.2, None, Some(false))], (-0.2, 0.05)),
+        ] {
+            let (low, high) = super::ends(&rows);
+            assert!((low - ends.0).abs() < 0.011, "{low} {ends:?}");
+            assert!((high - ends.1).abs() < 0.041, "{high} {ends:?}");
+            assert!(low <= 0.0 && high > 0.0);
+            assert!(rows.iter().all(|row| (low..=high).contains(&row.share)));
+        }
+    }
+
+    #[test]
+    fn each_difference_is_a_row_with_a_name_a_point_and_an_interval() {
+        let chart = chart(&Forest {
+            name: "gains".to_owned(),
+            title: String::new(),
+            note: String::new(),
+            x: String::new(),
+            zero: "baseline".to_owned(),
+            rows: vec![
+                row(0.1, Some([0.05, 0.15]), Some(true)),
+                row(-0.2, None, Some(false)),
+            ],
+        });
+        let keys: Vec<&str> = chart.keys.iter().map(|key| &*key.label).collect();
+        assert_eq!(keys, ["better", "worse"], "only what is drawn");
+        let look = crate::chart::Look {
+            width: crate::chart::Width::Narrow,
+            log: false,
+            alone: None,
+        };
+        let svg = crate::chart::svg(&chart, look);
+        for name in ["option 0.1", "option -0.2", "baseline"] {
+            assert!(svg.contains(&format!(">{name}</text>")), "{name}");
+        }
+        assert_eq!(svg.matches("class=\"spot\"").count(), 1);
+        assert_eq!(svg.matches("class=\"cross\"").count(), 1);
+        assert_eq!(svg.matches("class=\"fill\"").count(), 1, "one interval");
+    }
+}
