@@ -57,12 +57,19 @@ export class Backend {
   /**
    * The request for a sample. Pure: the same arguments give the same bytes. `earlier` is null, or what the last reply
    * of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already.
+   * @param {import("./contract").Sample} _sample
+   * @param {import("./contract").Settings} _settings
+   * @param {import("./contract").Earlier | null} _earlier
+   * @returns {import("./contract").Request}
    */
   encode(_sample, _settings, _earlier) {
     throw invalidConfig("this backend writes no requests");
   }
 
-  /** The state before the first frame of a reply, from its status, its header fields and whether it is streamed. */
+  /**
+   * The state before the first frame of a reply, from its status, its header fields and whether it is streamed.
+   * @param {import("./contract").Head} _head
+   */
   start(_head) {
     return {};
   }
@@ -72,6 +79,10 @@ export class Backend {
    * object that is kept for the reply from frame to frame, JSON values only; it is limited to 64 KiB, so don't keep
    * the answer in it. With the framing `raw`, set `events.unread` to the number of bytes at the end of the frame that
    * belong to something incomplete: the next frame begins with them.
+   * @param {Uint8Array} _frame
+   * @param {string | null} _name
+   * @param {Object<string, any>} _state
+   * @param {Events} _events
    */
   read(_frame, _name, _state, _events) {}
 
