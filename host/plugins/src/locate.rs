@@ -162,7 +162,13 @@ fn not_found(asked: &str, search: &SearchPath) -> PluginError {
     let names: Vec<&str> = search.shipped.iter().map(|(name, _)| *name).collect();
     let nearest = names
         .iter()
-        .map(|name| (strsim::jaro_winkler(name, asked), name))
+        .map(|name| {
+            // Also `vllm` for `backends/vllm.wasm`.
+            let short = name.rsplit('/').next().unwrap_or(name);
+            let short = short.strip_suffix(".wasm").unwrap_or(short);
+            let closeness = |name| strsim::jaro_winkler(name, asked);
+            (closeness(name).max(closeness(short)), name)
+        })
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let nearest = match nearest {
         _ if names.is_empty() => {

@@ -171,7 +171,9 @@ fn same_helpers(root: &Path, example: &Path, language: &str) -> Result<()> {
                     || path
                         .file_name()
                         .is_some_and(|name| name.to_string_lossy().starts_with("runner_"));
-                if path.is_file() && is_helper {
+                // Written by the build, for editors.
+                let is_written = path.to_string_lossy().ends_with(".d.ts");
+                if path.is_file() && is_helper && !is_written {
                     files.push(path);
                 }
             }

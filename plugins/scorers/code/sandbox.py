@@ -130,8 +130,10 @@ class Tests:
             elif isinstance(node, ast.ExceptHandler) and node.name:
                 defined.add(node.name)
         loaded = {node.id for node in named} - defined
-        self.modules = {name for name in loaded | defined if name in sys.modules}
-        self.own = {name for name in loaded if hasattr(builtins, name) or name in sys.modules}
+        # Python's own, not those of this scorer.
+        library = sys.stdlib_module_names & sys.modules.keys()
+        self.modules = library & (loaded | defined)
+        self.own = {name for name in loaded if hasattr(builtins, name) or name in library}
         # What is left is the program's to define. Tests that name nothing else test a function with such a name.
         self.others = loaded - self.own
         for node in named:

@@ -321,6 +321,10 @@ fn models_of(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<usize> {
                         "`engines.models`: there is no model `{}`; did you mean `{meant}`?",
                         name.value
                     ),
+                    None if names.is_empty() => format!(
+                        "`engines.models`: there is no model `{}`; a lab defines its models in [[models]]",
+                        name.value
+                    ),
                     None => format!(
                         "`engines.models`: there is no model `{}`; there are {}",
                         name.value,
