@@ -10,7 +10,6 @@
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
 //! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
-//! - `versions`: components of earlier versions of the contract, as they were built then.
 //! - `browser`: pages of results in a real browser: drawn, stepped through, printed.
 //! - `faults`: the fault matrix, on real processes: engine, network, disk, clock, signals, limits.
 //! - `labs`: labs, searches and sweeps, on real processes.
@@ -33,5 +32,4 @@ mod live;
 mod plugin_cases;
 mod sockets;
 mod support;
-mod versions;
 mod whole_runs;

@@ -20,8 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let components = env::var_os("RUNNER_COMPONENTS")
         .map_or_else(|| root.join("target/components"), PathBuf::from);
 
+    // Statics, not constants: the bytes of a constant are in the program once for each use.
     let mut text = String::from(
-        "/// The components that ship, by name.\npub const PLUGINS: &[(&str, &[u8])] = &[\n",
+        "/// The components that ship, by name.\npub static PLUGINS: &[(&str, &[u8])] = &[\n",
     );
     for kind in ["backends", "datasets", "scorers"] {
         for (name, path) in files(&components.join(kind), kind, Some("wasm"))? {
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let all = files(&root.join("scenarios"), "scenarios", Some("toml"))?;
     let is_lab = |(name, _): &&(String, PathBuf)| name.starts_with("scenarios/labs/");
     for (table, is_of) in [("SCENARIOS", false), ("LABS", true)] {
-        writeln!(text, "];\nconst {table}: &[(&str, &str)] = &[")?;
+        writeln!(text, "];\nstatic {table}: &[(&str, &str)] = &[")?;
         for (name, path) in all.iter().filter(|file| is_lab(file) == is_of) {
             writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
         }

@@ -148,12 +148,6 @@ pub fn backend(config: &Value, grants: Grants) -> Backend {
     Backend::new(loaded(BACKEND, &PLUGIN), config, grants).unwrap()
 }
 
-/// The backend of 0.2.0 that reads raw bytes.
-pub fn older_backend(config: &Value, grants: Grants) -> Backend {
-    static PLUGIN: OnceLock<Plugin> = OnceLock::new();
-    Backend::new(loaded(OLDER_BACKEND, &PLUGIN), config, grants).unwrap()
-}
-
 /// The hostile dataset.
 pub fn dataset(config: &Value, grants: Grants) -> Dataset {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();

@@ -6,9 +6,7 @@ use plugins::backend::{Fold, Meaning};
 use serde_json::json;
 
 use super::backend::{head, is_well, touchy};
-use super::fixture::{
-    BACKEND, OLDER_BACKEND, backend, contract, fails, frames, grants, older_backend, roomy,
-};
+use super::fixture::{BACKEND, backend, contract, fails, frames, grants, roomy};
 
 #[test]
 fn what_is_as_large_as_allowed_is_taken() {
@@ -113,24 +111,4 @@ fn no_more_is_left_unread_than_there_was_and_a_raw_state_is_small() {
         let error = fails(dialect.decode(&mut Fold::default(), &raw(b"ab!")));
         contract(&error, BACKEND, "decode", says);
     }
-}
-
-#[test]
-fn before_0_3_0_a_raw_framing_has_a_state_for_a_whole_frame() {
-    let config = json!({});
-    let mut roomy = roomy(&config);
-    roomy.limits.returned_bytes = 64 << 20;
-    let mut dialect = older_backend(&config, roomy).open().unwrap();
-    let byte = raw(b"x");
-    let most = 16 << 20;
-    let mut fold = Fold::new(vec![b'x'; most - 1]);
-    assert!(dialect.decode(&mut fold, &byte).unwrap().is_empty());
-    assert_eq!(fold.state.len(), most);
-    let error = fails(dialect.decode(&mut fold, &byte));
-    let says = "it keeps 16777217 bytes of state, at most 16777216 are allowed";
-    contract(&error, OLDER_BACKEND, "decode", says);
-    // It has nothing to say of a reply's beginning, and needs no more than its own state to go on.
-    assert!(dialect.begin(&head()).unwrap().is_empty());
-    let mut fold = Fold::new(b"one\n".to_vec());
-    assert_eq!(dialect.decode(&mut fold, &raw(b"\n")).unwrap().len(), 2);
 }

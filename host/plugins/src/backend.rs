@@ -13,7 +13,6 @@ use super::instance::{Configured, Opened, words};
 use super::sandbox::Guest;
 use model::frame::Frames;
 use model::target::Target;
-use world::BackendWorld;
 
 pub use super::bindings::types::{
     Candidates, Continuation, Dependency, Media, Message, Part, Point, Prompt, Role, Sample,
@@ -26,9 +25,9 @@ pub use wit::{
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
 const STATE_BYTES: usize = 64 << 10;
-/// What a plugin may keep where the framing is raw: a frame that is not complete, which may be as large as those that
-/// the host cuts. It leaves such a frame unread, or, before 0.3.0, keeps it in its state.
-const RAW_STATE_BYTES: usize = model::frame::FRAME_BYTES;
+/// Most bytes that a plugin may leave unread where the framing is raw: a frame that is not complete, which may be as
+/// large as those that the host cuts.
+const UNREAD_BYTES: usize = model::frame::FRAME_BYTES;
 /// Header fields that belong to the host.
 const HOST_HEADERS: [&str; 8] = [
     "host",
@@ -61,7 +60,7 @@ pub struct Outside {
 }
 
 /// A backend plugin with its configuration, from which instances are made.
-pub type Backend = Configured<BackendWorld>;
+pub type Backend = Configured<BackendPlugin>;
 
 /// Everything left to the server.
 impl Default for Sampling {
@@ -139,9 +138,9 @@ impl Fold {
 }
 
 /// One instance of a backend. A trap ends the instance; the next call gets a fresh one.
-pub struct Dialect(Opened<BackendWorld>);
+pub struct Dialect(Opened<BackendPlugin>);
 
-impl Configured<BackendWorld> {
+impl Configured<BackendPlugin> {
     /// A fresh instance, opened with the configuration.
     ///
     /// # Errors
@@ -160,7 +159,7 @@ impl Dialect {
     fn call<T>(
         &mut self,
         call: &'static str,
-        make: impl FnOnce(&BackendWorld, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
+        make: impl FnOnce(&BackendPlugin, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
     ) -> Result<T, PluginError> {
         self.0.call(call, make)
     }
@@ -351,8 +350,12 @@ impl Dialect {
                 world.decode(store, handle, state, &crossing)
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
-        if decoded.state.len() > STATE_BYTES {
-            self.check_large_state(decoded.state.len())?;
+        let kept = decoded.state.len();
+        if kept > STATE_BYTES {
+            return Err(self.contract(
+                "decode",
+                format!("it keeps {kept} bytes of state, at most {STATE_BYTES} are allowed"),
+            ));
         }
         let unread = decoded.unread as usize;
         if unread > 0 {
@@ -401,28 +404,12 @@ impl Dialect {
             format!("it leaves {unread} bytes unread, which only the framing `raw` allows")
         } else if unread > given {
             format!("it leaves {unread} bytes unread of a batch of {given}")
-        } else if unread > RAW_STATE_BYTES {
-            format!("it leaves {unread} bytes unread, at most {RAW_STATE_BYTES} are allowed")
+        } else if unread > UNREAD_BYTES {
+            format!("it leaves {unread} bytes unread, at most {UNREAD_BYTES} are allowed")
         } else {
             return Ok(());
         };
         Err(self.contract("decode", what))
-    }
-
-    /// A large state is fine where a component of an earlier version holds an incomplete frame in it.
-    fn check_large_state(&mut self, bytes: usize) -> Result<(), PluginError> {
-        let keeps_frames = self.0.from.plugin().contract < super::Contract::V0_3;
-        let most = match keeps_frames && self.is_raw() {
-            true => RAW_STATE_BYTES,
-            false => STATE_BYTES,
-        };
-        if bytes <= most {
-            return Ok(());
-        }
-        Err(self.contract(
-            "decode",
-            format!("it keeps {bytes} bytes of state, at most {most} are allowed"),
-        ))
     }
 
     /// The error in a reply with an error status.

@@ -1,8 +1,4 @@
-//! Rust types and traits generated from `wit/`, and in [`v0_1`] and [`v0_2`] from earlier versions. Several worlds
-//! share one set of types, those of the dataset world, which imports everything that a plugin can import.
-
-pub mod v0_1;
-pub mod v0_2;
+//! Rust types and traits generated from `wit/`. Several worlds share one set of types, those of the dataset world, which imports everything that a plugin can import.
 
 /// The dataset world, and with it every shared interface.
 pub mod dataset_world {

@@ -1,21 +1,9 @@
-//! The supported versions of the contract. A component's exports say for which version it was built. The rest of the
-//! runner uses only the types of the newest version; [`v0_1`] and [`v0_2`] translate.
-
-use wasmtime::component::Linker;
-
-use super::bindings::types;
-use super::sandbox::Guest;
-
-pub(super) mod v0_1;
-pub(super) mod v0_2;
+//! The supported versions of the contract. A component's exports say for which version it was built. Nothing is
+//! released yet, so there is one version: the one in `wit/`.
 
 /// A version of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Contract {
-    /// 0.1.0, frozen in `wit/frozen/0.1.0`.
-    V0_1,
-    /// 0.2.0, frozen in `wit/frozen/0.2.0`.
-    V0_2,
     /// 0.3.0, in `wit/`.
     V0_3,
 }
@@ -24,13 +12,11 @@ impl Contract {
     /// The one that `wit/` holds.
     pub const NEWEST: Contract = Contract::V0_3;
     /// All of them, oldest first.
-    pub const ALL: [Contract; 3] = [Contract::V0_1, Contract::V0_2, Contract::V0_3];
+    pub const ALL: [Contract; 1] = [Contract::V0_3];
 
     /// Its number.
     pub fn version(self) -> &'static str {
         match self {
-            Contract::V0_1 => "0.1.0",
-            Contract::V0_2 => "0.2.0",
             Contract::V0_3 => "0.3.0",
         }
     }
@@ -59,29 +45,11 @@ impl Contract {
             )
         } else {
             format!(
-                "was built for runner:plugin {version}, but this runner supports {spoken}; ask its author for a build against {}",
+                "was built for runner:plugin {version}, but this runner supports {spoken}; rebuild it with `runner plugin build`, or ask its author for a build against {}",
                 Contract::NEWEST.version()
             )
         })
     }
-}
-
-/// Adds the imports of the components of earlier versions, of every kind.
-///
-/// # Errors
-/// If two imports have the same name.
-pub fn link_older(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    v0_1::link(linker)?;
-    v0_2::link(linker)
-}
-
-/// The error for something that a component's version of the contract does not have.
-fn beyond(contract: Contract, what: &str) -> types::Error {
-    types::Error::InvalidConfig(format!(
-        "it was built for runner:plugin {}, which has no {what}; ask its author for a build against {}",
-        contract.version(),
-        Contract::NEWEST.version()
-    ))
 }
 
 fn key(version: &str) -> Vec<u64> {
@@ -96,9 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_served_by_its_own_or_a_later_patch() {
-        assert_eq!(Contract::serving("0.1.0"), Ok(Contract::V0_1));
-        assert_eq!(Contract::serving("0.2.0"), Ok(Contract::V0_2));
+    fn a_version_is_served_by_its_own() {
         assert_eq!(Contract::serving("0.3.0"), Ok(Contract::V0_3));
     }
 
@@ -108,14 +74,16 @@ mod tests {
             let said = Contract::serving(newer).unwrap_err();
             assert!(said.ends_with("update the runner"), "{said}");
             assert!(
-                said.contains(newer) && said.contains("0.1.0, 0.2.0 and 0.3.0"),
+                said.contains(newer) && said.contains("supports 0.3.0"),
                 "{said}"
             );
         }
-        for older in ["0.0.9", "x"] {
+        for older in ["0.0.9", "0.1.0", "0.2.0", "x"] {
             let said = Contract::serving(older).unwrap_err();
             assert!(
-                said.ends_with("ask its author for a build against 0.3.0"),
+                said.ends_with(
+                    "rebuild it with `runner plugin build`, or ask its author for a build against 0.3.0"
+                ),
                 "{said}"
             );
         }

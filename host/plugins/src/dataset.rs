@@ -8,11 +8,8 @@ use wasmtime::component::{Linker, ResourceAny};
 
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::{self, Sample};
-use super::bindings::v0_1::dataset_world as v0_1;
-use super::bindings::v0_2::dataset_world as v0_2;
-use super::contract;
 use super::error::PluginError;
-use super::instance::{Configured, Live, Located, World, of_each_version, words};
+use super::instance::{Configured, Live, Located, World, by_bindings, words};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -22,14 +19,14 @@ pub use super::bindings::dataset_world::exports::runner::plugin::dataset::{
 };
 
 /// A dataset plugin with its configuration, from which sequences are opened.
-pub type Dataset = Configured<DatasetWorld>;
+pub type Dataset = Configured<DatasetPlugin>;
 
 /// The most remarks that are taken from a dataset: more are for nobody to read.
 pub const REMARKS: usize = 64;
 
 /// An open sequence of samples.
 pub struct Samples {
-    live: Live<DatasetWorld>,
+    live: Live<DatasetPlugin>,
     generator: ResourceAny,
     plugin: String,
     /// A hash of each id that was returned, 8 bytes each; with a million ids, two hashes collide once in
@@ -37,37 +34,22 @@ pub struct Samples {
     given: HashSet<u64>,
 }
 
-/// A dataset's instance, in the version of the contract that it was built for.
-pub enum DatasetWorld {
-    /// Of 0.1.0.
-    V0_1(v0_1::DatasetPlugin),
-    /// Of 0.2.0.
-    V0_2(v0_2::DatasetPlugin),
-    /// Of 0.3.0.
-    V0_3(DatasetPlugin),
-}
-
-impl World for DatasetWorld {
+impl World for DatasetPlugin {
     const KIND: Kind = Kind::Dataset;
 
-    of_each_version!(
-        v0_1::DatasetPluginPre<Guest>,
-        v0_2::DatasetPluginPre<Guest>,
-        DatasetPluginPre<Guest>
-    );
+    by_bindings!(DatasetPluginPre<Guest>);
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.dataset_call_ms
     }
 
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-        contract::link_older(linker)?;
         DatasetPlugin::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 }
 
 /// The calls of `generator`, as in the contract.
-impl DatasetWorld {
+impl DatasetPlugin {
     fn open(
         &self,
         store: &mut Store<Guest>,
@@ -75,23 +57,8 @@ impl DatasetWorld {
         seed: u64,
         amount: Amount,
     ) -> Located<ResourceAny> {
-        let count = contract::v0_2::count(amount);
-        match self {
-            Self::V0_1(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                let said = interface.call_open(store, &from.config, seed, count)?;
-                Ok(said.map_err(Into::into))
-            }
-            Self::V0_2(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                let said = interface.call_open(store, &from.config, seed, count)?;
-                Ok(said.map_err(Into::into))
-            }
-            Self::V0_3(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                interface.call_open(store, &from.config, seed, amount)
-            }
-        }
+        let interface = self.runner_plugin_dataset().generator();
+        interface.call_open(store, &from.config, seed, amount)
     }
 
     fn next(
@@ -100,20 +67,8 @@ impl DatasetWorld {
         from: ResourceAny,
         limit: u32,
     ) -> Located<Vec<Sample>> {
-        match self {
-            Self::V0_1(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                Ok(newer(interface.call_next(store, from, limit)?))
-            }
-            Self::V0_2(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                Ok(newer(interface.call_next(store, from, limit)?))
-            }
-            Self::V0_3(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                interface.call_next(store, from, limit)
-            }
-        }
+        let interface = self.runner_plugin_dataset().generator();
+        interface.call_next(store, from, limit)
     }
 
     fn spare(
@@ -122,20 +77,8 @@ impl DatasetWorld {
         from: ResourceAny,
         limit: u32,
     ) -> Located<Vec<Sample>> {
-        match self {
-            Self::V0_1(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                Ok(newer(interface.call_spare(store, from, limit)?))
-            }
-            Self::V0_2(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                Ok(newer(interface.call_spare(store, from, limit)?))
-            }
-            Self::V0_3(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                interface.call_spare(store, from, limit)
-            }
-        }
+        let interface = self.runner_plugin_dataset().generator();
+        interface.call_spare(store, from, limit)
     }
 
     fn remarks(
@@ -143,24 +86,12 @@ impl DatasetWorld {
         store: &mut Store<Guest>,
         from: ResourceAny,
     ) -> wasmtime::Result<Vec<Remark>> {
-        match self {
-            Self::V0_1(_) | Self::V0_2(_) => Ok(Vec::new()),
-            Self::V0_3(plugin) => {
-                let interface = plugin.runner_plugin_dataset().generator();
-                interface.call_remarks(store, from)
-            }
-        }
+        let interface = self.runner_plugin_dataset().generator();
+        interface.call_remarks(store, from)
     }
 }
 
-fn newer<S: Into<Sample>, E: Into<types::Error>>(
-    said: Result<Vec<S>, E>,
-) -> Result<Vec<Sample>, types::Error> {
-    let samples = said.map_err(Into::into)?;
-    Ok(samples.into_iter().map(Into::into).collect())
-}
-
-impl Configured<DatasetWorld> {
+impl Configured<DatasetPlugin> {
     /// Opens the sequence; `amount` says how many samples will be measured.
     ///
     /// # Errors
@@ -230,7 +161,7 @@ impl Samples {
     fn call<T>(
         &mut self,
         call: &'static str,
-        make: impl FnOnce(&DatasetWorld, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
+        make: impl FnOnce(&DatasetPlugin, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
     ) -> Result<T, PluginError> {
         let generator = self.generator;
         self.live

@@ -5,7 +5,6 @@ use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
 use super::bindings::types;
-use super::contract::Contract;
 use super::error::PluginError;
 use super::load::Plugin;
 use super::sandbox::{self, Grants, Guest, arm, trapped};
@@ -38,7 +37,7 @@ pub trait World: Sized {
     ///
     /// # Errors
     /// If the component does not fit the world.
-    fn ready(component: InstancePre<Guest>, contract: Contract) -> wasmtime::Result<Self::Ready>;
+    fn ready(component: InstancePre<Guest>) -> wasmtime::Result<Self::Ready>;
 
     /// Makes an instance.
     ///
@@ -53,64 +52,29 @@ pub trait World: Sized {
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]>;
 }
 
-/// A component that is ready to be instantiated, in the version of the contract that it was built for.
-#[derive(Clone)]
-pub enum Versions<A, B, C> {
-    /// Of 0.1.0.
-    V0_1(A),
-    /// Of 0.2.0.
-    V0_2(B),
-    /// Of 0.3.0.
-    V0_3(C),
-}
-
-/// What a world does in the same way in every version of the contract: finding a component's exports, making an
-/// instance, calling `describe`. The bindings have separate types for each version and world, which share only their
-/// names.
-macro_rules! of_each_version {
-    ($v0_1:ty, $v0_2:ty, $v0_3:ty) => {
-        type Ready = $crate::instance::Versions<$v0_1, $v0_2, $v0_3>;
+/// The calls of a world that differ between the generated bindings in their types alone: finding a component's exports,
+/// making an instance, calling `describe`.
+macro_rules! by_bindings {
+    ($ready:ty) => {
+        type Ready = $ready;
 
         fn ready(
             component: wasmtime::component::InstancePre<Guest>,
-            contract: $crate::Contract,
         ) -> wasmtime::Result<Self::Ready> {
-            use $crate::{Contract, instance::Versions};
-            Ok(match contract {
-                Contract::V0_1 => Versions::V0_1(<$v0_1>::new(component)?),
-                Contract::V0_2 => Versions::V0_2(<$v0_2>::new(component)?),
-                Contract::V0_3 => Versions::V0_3(<$v0_3>::new(component)?),
-            })
+            <$ready>::new(component)
         }
 
         fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
-            use $crate::instance::Versions;
-            Ok(match ready {
-                Versions::V0_1(ready) => Self::V0_1(ready.instantiate(store)?),
-                Versions::V0_2(ready) => Self::V0_2(ready.instantiate(store)?),
-                Versions::V0_3(ready) => Self::V0_3(ready.instantiate(store)?),
-            })
+            ready.instantiate(store)
         }
 
         fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
-            Ok(match self {
-                Self::V0_1(plugin) => {
-                    let said = plugin.runner_plugin_about().call_describe(store)?;
-                    [said.name, said.version, said.summary, said.config_schema]
-                }
-                Self::V0_2(plugin) => {
-                    let said = plugin.runner_plugin_about().call_describe(store)?;
-                    [said.name, said.version, said.summary, said.config_schema]
-                }
-                Self::V0_3(plugin) => {
-                    let said = plugin.runner_plugin_about().call_describe(store)?;
-                    [said.name, said.version, said.summary, said.config_schema]
-                }
-            })
+            let info = self.runner_plugin_about().call_describe(store)?;
+            Ok([info.name, info.version, info.summary, info.config_schema])
         }
     };
 }
-pub(super) use of_each_version;
+pub(super) use by_bindings;
 
 /// The result of a call: the sandbox's result around the plugin's.
 pub(super) type Located<T> = wasmtime::Result<Result<T, types::Error>>;
@@ -164,7 +128,7 @@ impl<W: World> Configured<W> {
         let ready = W::link(&mut linker)
             .and_then(|()| wasi::link(&mut linker, &plugin.component))
             .and_then(|()| linker.instantiate_pre(&plugin.component))
-            .and_then(|component| W::ready(component, plugin.contract))
+            .and_then(W::ready)
             .map_err(|error| refused(&plugin, &error))?;
         Ok(Configured {
             plugin,

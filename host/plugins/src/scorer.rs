@@ -8,12 +8,9 @@ use wasmtime::component::{Linker, ResourceAny};
 
 use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
-use super::bindings::v0_1::scorer_world as v0_1;
-use super::bindings::v0_2::scorer_world as v0_2;
 use super::bindings::{log, tokenizer, types};
-use super::contract;
 use super::error::PluginError;
-use super::instance::{Configured, Located, Opened, Reopen, World, of_each_version, words};
+use super::instance::{Configured, Located, Opened, Reopen, World, by_bindings, words};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -23,11 +20,11 @@ pub use super::bindings::types::Turn;
 pub use wit::{Count, CountSource, Exchange, Score};
 
 /// A scorer plugin with its configuration, from which instances are made.
-pub type Scorer = Configured<ScorerWorld>;
+pub type Scorer = Configured<ScorerPlugin>;
 
 /// An open scorer. A trap ends the instance; the next call gets a fresh one.
 pub struct Judge {
-    opened: Opened<ScorerWorld>,
+    opened: Opened<ScorerPlugin>,
     /// If it runs answers as programs: what it declares, and the programs so far.
     runs: Option<(Declaration, Programs)>,
 }
@@ -41,118 +38,48 @@ pub struct RunsAnswers {
 /// The scores of each answer of an exchange that was run as a program.
 pub struct Ran(Vec<Vec<(String, f64)>>);
 
-/// A scorer's instance, in the version of the contract that it was built for.
-pub enum ScorerWorld {
-    /// Of 0.1.0.
-    V0_1(v0_1::ScorerPlugin),
-    /// Of 0.2.0.
-    V0_2(v0_2::ScorerPlugin),
-    /// Of 0.3.0.
-    V0_3(ScorerPlugin),
-}
-
-impl World for ScorerWorld {
+impl World for ScorerPlugin {
     const KIND: Kind = Kind::Scorer;
 
-    of_each_version!(
-        v0_1::ScorerPluginPre<Guest>,
-        v0_2::ScorerPluginPre<Guest>,
-        ScorerPluginPre<Guest>
-    );
+    by_bindings!(ScorerPluginPre<Guest>);
 
     fn limit_ms(limits: &Limits) -> u64 {
         limits.scorer_call_ms
     }
 
     fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-        contract::link_older(linker)?;
         types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
         tokenizer::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
     }
 }
 
-impl Reopen for ScorerWorld {
+impl Reopen for ScorerPlugin {
     fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
-        match self {
-            Self::V0_1(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                Ok(interface
-                    .call_open(store, &from.config)?
-                    .map_err(Into::into))
-            }
-            Self::V0_2(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                Ok(interface
-                    .call_open(store, &from.config)?
-                    .map_err(Into::into))
-            }
-            Self::V0_3(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                interface.call_open(store, &from.config)
-            }
-        }
+        let interface = self.runner_plugin_scorer().judge();
+        interface.call_open(store, &from.config)
     }
 }
 
 /// The calls of `judge`, as in the contract.
-impl ScorerWorld {
+impl ScorerPlugin {
     fn score(
         &self,
         store: &mut Store<Guest>,
         judge: ResourceAny,
         exchange: &Exchange,
     ) -> Located<Vec<Score>> {
-        match self {
-            Self::V0_1(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                Ok(newer(interface.call_score(
-                    store,
-                    judge,
-                    &exchange.into(),
-                )?))
-            }
-            Self::V0_2(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                Ok(newer(interface.call_score(
-                    store,
-                    judge,
-                    &exchange.into(),
-                )?))
-            }
-            Self::V0_3(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                interface.call_score(store, judge, exchange)
-            }
-        }
+        let interface = self.runner_plugin_scorer().judge();
+        interface.call_score(store, judge, exchange)
     }
 
     fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Located<Vec<Score>> {
-        match self {
-            Self::V0_1(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                Ok(newer(interface.call_finish(store, judge)?))
-            }
-            Self::V0_2(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                Ok(newer(interface.call_finish(store, judge)?))
-            }
-            Self::V0_3(plugin) => {
-                let interface = plugin.runner_plugin_scorer().judge();
-                interface.call_finish(store, judge)
-            }
-        }
+        let interface = self.runner_plugin_scorer().judge();
+        interface.call_finish(store, judge)
     }
 }
 
-fn newer<S: Into<Score>, E: Into<types::Error>>(
-    said: Result<Vec<S>, E>,
-) -> Result<Vec<Score>, types::Error> {
-    let scores = said.map_err(Into::into)?;
-    Ok(scores.into_iter().map(Into::into).collect())
-}
-
-impl Configured<ScorerWorld> {
+impl Configured<ScorerPlugin> {
     /// A fresh instance, opened with the configuration.
     ///
     /// # Errors
@@ -253,7 +180,7 @@ impl RunsAnswers {
 }
 
 fn scored(
-    opened: &mut Opened<ScorerWorld>,
+    opened: &mut Opened<ScorerPlugin>,
     exchange: &Exchange,
 ) -> Result<Vec<(String, f64)>, PluginError> {
     let scores = opened.call("score", |world, store, judge| {

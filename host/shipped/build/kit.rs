@@ -25,12 +25,12 @@ const CONTRACT: (&str, &str) = ("\"../../wit", "\"wit");
 /// The Rust text of the tables `TEMPLATES`, `CONTRACT_FILES`, `SDK` and `SDK_LOCK`.
 pub fn embedded(root: &Path, out: &Path) -> Result<String, Box<dyn Error>> {
     let mut text = String::from(
-        "/// The templates of plugin projects, by path.\npub const TEMPLATES: &[(&str, &str)] = &[\n",
+        "/// The templates of plugin projects, by path.\npub static TEMPLATES: &[(&str, &str)] = &[\n",
     );
     for (name, path) in files(&root.join("plugins/template"), "", None)? {
         writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
     }
-    text.push_str("];\n/// The plugin contract, by file name.\npub const CONTRACT_FILES: &[(&str, &str)] = &[\n");
+    text.push_str("];\n/// The plugin contract, by file name.\npub static CONTRACT_FILES: &[(&str, &str)] = &[\n");
     // Frozen versions are for hosts; an author writes against the current one.
     for (name, path) in files(&root.join("wit"), "", Some("wit"))? {
         if !name.contains('/') {
@@ -42,7 +42,7 @@ pub fn embedded(root: &Path, out: &Path) -> Result<String, Box<dyn Error>> {
     let workspace: Table = fs::read_to_string(workspace)?.parse()?;
     let kit = out.join("kit");
     let mut wanted = BTreeSet::new();
-    text.push_str("];\n/// The Rust SDK, by path.\npub const SDK: &[(&str, &str)] = &[\n");
+    text.push_str("];\n/// The Rust SDK, by path.\npub static SDK: &[(&str, &str)] = &[\n");
     for (package, place) in PACKAGES {
         let source = root.join(package);
         let manifest = source.join("Cargo.toml");
@@ -74,7 +74,7 @@ pub fn embedded(root: &Path, out: &Path) -> Result<String, Box<dyn Error>> {
     let lock = pruned(&fs::read_to_string(lock)?, wanted)?;
     writeln!(
         text,
-        "];\n/// The lock file of the SDK's dependencies.\npub const SDK_LOCK: &str = {lock:?};"
+        "];\n/// The lock file of the SDK's dependencies.\npub static SDK_LOCK: &str = {lock:?};"
     )?;
     Ok(text)
 }

@@ -2,8 +2,7 @@
 //! from the same sources, they would not prove that existing plugins keep working.
 //!
 //! A version is frozen before `wit/` changes to the next one: its definition is copied to `wit/frozen`, and this keeps
-//! a plugin of each kind that ships, as it was then. Of 0.1.0, before there was this rule, the guests
-//! `tests/guests/frozen-*` were kept.
+//! a plugin of each kind that ships, as it was then. The first version to be frozen is the first to be released.
 
 use std::fs;
 use std::path::Path;
