@@ -146,3 +146,40 @@ fn a_tokenizer_that_the_library_cannot_bear_is_one_error() {
     assert_eq!(ended.stderr.matches(said).count(), 1, "{ended:#?}");
     assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
 }
+
+/// A chat template that doubles a text until the memory is full, or never ends, is one that fails: the program goes on, and
+/// says why.
+#[test]
+fn a_chat_template_of_a_stranger_takes_no_memory_of_the_runner() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = r#"{"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel",
+        "vocab": {"one": 0, "two": 1, "[UNK]": 2}, "unk_token": "[UNK]"},
+        "pre_tokenizer": {"type": "Whitespace"}}"#;
+    std::fs::write(folder.path().join("tokenizer.json"), tokenizer).unwrap();
+    let row = r#"{"messages": [{"role": "user", "content": "one two"}], "output_tokens": 3}"#;
+    std::fs::write(folder.path().join("rows.jsonl"), row).unwrap();
+    let plan = |template: &str| {
+        std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
+        let mut command = runner();
+        command
+            .args(words(
+                "plan --backend openai --base-url http://127.0.0.1:9 --model m --tokenizer . \
+                 --dataset-name conversation --dataset-path rows.jsonl --num-prompts 1 \
+                 --warmup-requests 0 --export out.jsonl --export-format vllm",
+            ))
+            .current_dir(folder.path());
+        run(&mut command)
+    };
+    let message = "{{ messages[0].content }}";
+    plan(message).with_code(0);
+    let out = std::fs::read_to_string(folder.path().join("out.jsonl")).unwrap();
+    assert!(out.contains("one two"), "{out}");
+    let doubled = "{% set ns = namespace(x = 'x' * 1000) %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}";
+    // What is constant is joined when the template is read.
+    let constant = "{{ ('x' * 90000000)".to_owned() + &" ~ 'x' * 90000000".repeat(20) + " }}";
+    for template in [doubled.to_owned() + message, constant] {
+        let ended = plan(&template).with_code(3);
+        let why = "the chat template fails: it takes more than 1024 MiB of memory";
+        assert!(ended.stderr.contains(why), "{ended:#?}");
+    }
+}

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{Fleet, measured};
+use crate::support::authority::Authority;
 use crate::support::process::{Ended, Mock, Process, run, runner};
 
 /// A scenario that names a variable, which every machine has.
@@ -129,6 +130,92 @@ fn keys_go_to_targets_that_the_machine_itself_names() {
     });
     for ended in both(commands) {
         ended.with_code(0);
+    }
+}
+
+/// The process of a rank, with nothing but these words on its command line.
+fn bare(fleet: &Fleet, rank: u32, words: &[&str]) -> Command {
+    let named = fleet.command(rank, "");
+    let variables = named.get_envs();
+    let mut command = runner();
+    command
+        .args(["fleet", "--no-progress"])
+        .args(words)
+        .current_dir(named.get_current_dir().unwrap())
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+/// Rank 0's scenario gives up the look at certificates: the header of a machine that does not say so itself stays there.
+#[test]
+fn secrets_are_as_safe_on_the_way_as_the_machine_itself_says() {
+    let authority = Authority::new();
+    let certified = authority.certify("127.0.0.1");
+    let fleet = Fleet::against(2, Mock::start(&certified.flags()));
+    let url = fleet.mock.url.clone();
+    let text = PRIVATE.replace(
+        "[target]\napi-key-env = \"PRIVATE_THING\"",
+        &format!("[connection]\ninsecure = true\n[target]\nbase-url = \"{url}\""),
+    );
+    std::fs::write(fleet.path().join("together.toml"), text).unwrap();
+    let scene = |flags: &[&str]| {
+        both([0, 1].map(|rank| {
+            let scenario = ["../together.toml", "not-here.toml"][rank as usize];
+            let words = [
+                &[scenario, "--backend", "vllm", "--base-url", &url][..],
+                flags,
+            ]
+            .concat();
+            let mut command = bare(&fleet, rank, &words);
+            command.env("RUNNER_HEADER", "x-gateway: its-own-pass");
+            command
+        }))
+    };
+    let [coordinator, other] = scene(&[]);
+    let words = "its header x-gateway to https://127.0.0.1";
+    assert_eq!(other.code, Some(2), "{other:#?}");
+    assert!(other.stderr.contains(words), "{other:#?}");
+    assert!(
+        other.stderr.contains("without a look at its certificate"),
+        "{other:#?}"
+    );
+    assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
+    for ended in scene(&["--insecure"]) {
+        ended.with_code(0);
+    }
+}
+
+/// A backend that rank 0 alone names chooses no variable of another machine.
+#[test]
+fn a_backend_of_rank_0_chooses_no_variable() {
+    let fleet = Fleet::new(2);
+    let url = format!("http://127.0.0.1:{}", fleet.mock.port());
+    let text = PRIVATE.replace(
+        "[target]\napi-key-env = \"PRIVATE_THING\"",
+        "[backend]\nplugin = \"backends/anthropic.wasm\"\n[target]\nmodel = \"mock\"",
+    );
+    std::fs::write(fleet.path().join("together.toml"), text).unwrap();
+    let scene = |flags: &[&str]| {
+        both([0, 1].map(|rank| {
+            let scenario = ["../together.toml", "not-here.toml"][rank as usize];
+            let words = [&[scenario, "--base-url", &url][..], flags].concat();
+            let mut command = bare(&fleet, rank, &words);
+            command.env("ANTHROPIC_API_KEY", "of-another-service");
+            command
+        }))
+    };
+    let [coordinator, other] = scene(&[]);
+    let words = "rank 0's backend wants the value of this machine's variable ANTHROPIC_API_KEY";
+    assert_eq!(other.code, Some(2), "{other:#?}");
+    assert!(other.stderr.contains(words), "{other:#?}");
+    assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
+    for allowed in [
+        &["--api-key-env", "ANTHROPIC_API_KEY"][..],
+        &["--backend", "anthropic"],
+    ] {
+        for ended in scene(allowed) {
+            ended.with_code(0);
+        }
     }
 }
 

@@ -281,6 +281,44 @@ fn only_the_command_line_prints() {
     assert_eq!(found, [""; 0]);
 }
 
+/// What the runner writes by itself is its user's alone, because `model::private` writes it. Elsewhere go what the user
+/// names, as a page or a new plugin's project, and what everybody may download.
+#[test]
+fn only_one_place_makes_private_files() {
+    let words = [
+        "fs::write(",
+        "File::create",
+        "File::options()",
+        "OpenOptions::new",
+        "fs::create_dir",
+        "DirBuilder::new",
+    ];
+    let elsewhere = [
+        "model/private.rs",
+        // The folder above all runs, which people share.
+        "report/folder.rs",
+        "runner/cli/mock.rs",
+        "runner/cli/plugin/record.rs",
+        "runner/cli/report/drawn.rs",
+        "runner/cli/report/output.rs",
+    ];
+    let folders = ["runner/author/", "hub/", "componentize/", "xtask/"];
+    let mut found = Vec::new();
+    for (name, text) in sources() {
+        let is_elsewhere = elsewhere.contains(&name.as_str())
+            || folders.iter().any(|folder| name.starts_with(folder));
+        let is_of_tests = name.contains("/tests/") || name.ends_with("/tests.rs");
+        if is_elsewhere || is_of_tests {
+            continue;
+        }
+        // A file's own tests stand at its end.
+        let code = without_comments(text.split("#[cfg(test)]").next().unwrap_or_default());
+        let held = words.iter().filter(|word| code.contains(**word));
+        found.extend(held.map(|word| format!("{name}: {word}")));
+    }
+    assert_eq!(found, [""; 0]);
+}
+
 /// Instants of a run come from `model::clock` alone. Others have their own: the mock engine is a server of its own,
 /// the recorder flushes by the wall, progress is drawn by the wall, a run's date is asked of the system, and
 /// `xtask` measures no engine.

@@ -228,6 +228,70 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     assert!(files.page().contains("max-concurrency 8"));
 }
 
+/// A full disk and a loss of power cut a journal anywhere: nothing that was measured is lost to the lab.
+#[test]
+fn a_journal_that_was_cut_is_gone_on_with() {
+    let files = Files::new(
+        "strategy = \"matrix\"\nrepeats = 1",
+        "max-concurrency = [8]",
+    );
+    let lab = files.path().join("lab.toml");
+    let text = std::fs::read_to_string(&lab).unwrap();
+    std::fs::write(&lab, text.replacen("\"mock\"", "\"möck\"", 1)).unwrap();
+    files.made().with_code(0);
+    let runs = files.events("finished");
+    let path = files.path().join("out/journal.jsonl");
+    let whole = std::fs::read(&path).unwrap();
+    let letter = whole.windows(2).position(|two| two == "ö".as_bytes());
+    let newline = whole.strip_suffix(b"\n").unwrap().to_vec();
+    let in_a_letter = [&whole[..], &whole[..=letter.unwrap()]].concat();
+    let zeros = [&whole[..], &[0; 4096]].concat();
+    for (cut, damaged) in [
+        ("newline", newline),
+        ("letter", in_a_letter),
+        ("zeros", zeros),
+    ] {
+        std::fs::write(&path, damaged).unwrap();
+        run_patiently(&mut files.command(&["--page-only"])).with_code(0);
+        // The second time, what the first one appended is read.
+        for _ in 0..2 {
+            files.made().with_code(0);
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let is_event = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+        assert!(text.lines().all(is_event), "{cut}: {text}");
+        assert_eq!(files.events("finished"), runs, "{cut}");
+    }
+}
+
+/// An engine takes no notice of SIGTERM, and the user does not wait: it does not outlive the lab.
+#[test]
+fn a_second_interrupt_kills_the_engine_and_says_so() {
+    let files = Files::new("", "max-concurrency = [8]");
+    let lab = files.path().join("lab.toml");
+    let text = std::fs::read_to_string(&lab).unwrap();
+    let deaf = "trap '' TERM; touch deaf; while :; do sleep 1; done; : deaf on {port}";
+    let lines = text.lines().map(|line| match line.starts_with("launch") {
+        true => format!("launch = [\"sh\", \"-c\", \"{deaf}\"]"),
+        false => line.to_owned(),
+    });
+    std::fs::write(&lab, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let engine = format!("deaf on {}", files.port);
+    let mut process = Process::start(&mut files.command(&[]));
+    process.until("the engine is deaf", |_| files.path().join("deaf").exists());
+    process.signal("TERM");
+    process.until("the lab stops it", |process| {
+        process.stderr().contains("stopping the engine")
+    });
+    process.signal("TERM");
+    let ended = process.end().with_code(130);
+    assert!(
+        ended.stderr.contains("leaving at once: engine `mock`"),
+        "{ended:#?}"
+    );
+    assert!(processes_with(&engine).is_empty(), "{ended:#?}");
+}
+
 /// The engine is killed in the middle of a run: that run is made again, and the page has no figure of it.
 #[test]
 fn an_engine_that_dies_in_a_run_is_started_again() {

@@ -7,10 +7,11 @@
 //!
 //! Both do blocking input and output; `link` calls them on threads that may block.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use model::private;
 use sha2::{Digest, Sha256};
 
 use crate::wire::BODY;
@@ -241,12 +242,8 @@ impl Incoming {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
-                let mut options = OpenOptions::new();
-                options.write(true).create_new(true);
-                // As the run's other files: they hold prompts and answers.
-                #[cfg(unix)]
-                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                self.file.insert(options.open(&self.path).map_err(failed)?)
+                let made = private::options().create_new(true).open(&self.path);
+                self.file.insert(made.map_err(failed)?)
             }
         };
         // After a write that failed halfway the next one begins where the counted bytes end.

@@ -13,7 +13,7 @@ use sha1::Digest as _;
 use ureq::http::{Method, header};
 
 use crate::cache::Cache;
-use crate::client::{Answer, Client, is_passing, pause};
+use crate::client::{Answer, Client, Pace, is_passing, pause};
 use crate::error::HubError;
 use crate::fetch::{Event, Remote, is_link};
 use crate::name::Repository;
@@ -94,6 +94,8 @@ enum Ended {
     Whole,
     /// Before it.
     Cut(String),
+    /// By us, because it was too slow.
+    Slow(String),
 }
 
 impl Blobs {
@@ -264,6 +266,11 @@ fn complete(
             Ended::Whole if remote.bytes.is_none_or(|bytes| held >= bytes) => break,
             Ended::Whole => "the connection was closed".to_owned(),
             Ended::Cut(cause) => cause,
+            Ended::Slow(cause) => {
+                // What came by then is no reason to wait as long once more.
+                furthest = furthest.max(held);
+                cause
+            }
         };
         if status == 416 && held > 0 {
             on(Event::Lost(held));
@@ -296,6 +303,7 @@ fn pour(
     most: u64,
     on: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<Ended, HubError> {
+    let mut pace = Pace::start();
     let mut body = answer.response.body_mut().as_reader();
     let mut buffer = vec![0; PIECE];
     loop {
@@ -312,6 +320,9 @@ fn pour(
         // More than the hub says is no file of its, and may have no end.
         if *held > most {
             return Ok(Ended::Whole);
+        }
+        if let Err(slow) = pace.took(read as u64) {
+            return Ok(Ended::Slow(slow));
         }
     }
 }

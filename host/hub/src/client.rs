@@ -4,8 +4,12 @@
 //! Redirects are followed here, hop by hop, because each decides anew who may see the token: only the hub itself may,
 //! and never the servers for contents that it sends us to.
 
+use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::time::Duration;
+
+use model::clock::Clock;
+use model::units::Nanos;
 
 use ureq::http::{HeaderMap, Method, Request, Response, Uri, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
@@ -20,6 +24,16 @@ const REDIRECTS: usize = 10;
 const CONNECT: Duration = Duration::from_secs(20);
 /// How long an answer's head may take, and each piece of its body.
 const SILENCE: Duration = Duration::from_secs(60);
+/// The least that must come of a body in [`WHILE`], in bytes: whoever sends a byte a minute sends for ever.
+const LEAST: u64 = 64 << 10;
+/// How long a slow server is waited for. Tests wait for nobody.
+const WHILE: Nanos = Nanos(if cfg!(test) {
+    300_000_000
+} else {
+    60_000_000_000
+});
+/// How long the whole of a list may take.
+const WHOLE: Nanos = Nanos(10 * WHILE.0);
 /// How often a question is asked before its failure is final.
 const TRIES: u32 = 4;
 /// Longest text of an error that is shown.
@@ -56,10 +70,76 @@ impl Answer {
         self.response.status().is_success()
     }
 
+    /// The whole body, of at most so many bytes.
+    ///
+    /// # Errors
+    /// The connection's, or that there is more, or that it takes too long.
+    pub(crate) fn whole(&mut self, most: u64) -> io::Result<Vec<u8>> {
+        let (clock, mut pace) = (Clock::start(), Pace::start());
+        let mut body = self.response.body_mut().as_reader();
+        let (mut whole, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+        loop {
+            let read = match body.read(&mut buffer) {
+                Ok(0) => return Ok(whole),
+                Ok(read) => read,
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
+                Err(cause) => return Err(cause),
+            };
+            whole.extend_from_slice(&buffer[..read]);
+            if whole.len() as u64 > most {
+                return Err(io::Error::other(format!("it has more than {most} bytes")));
+            }
+            pace.took(read as u64).map_err(io::Error::other)?;
+            if clock.now() > WHOLE {
+                let words = format!("it was not whole after {} s", WHOLE.as_secs_f64());
+                return Err(io::Error::other(words));
+            }
+        }
+    }
+
     /// A header field that the hub gave, in the last answer that has it.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut heads = self.of_hub.iter().rev();
         heads.find_map(|head| head.get(name)?.to_str().ok())
+    }
+}
+
+/// How fast a body comes.
+pub(crate) struct Pace {
+    clock: Clock,
+    since: Nanos,
+    bytes: u64,
+}
+
+impl Pace {
+    /// That of one which begins to come now.
+    pub(crate) fn start() -> Self {
+        Pace {
+            clock: Clock::start(),
+            since: Nanos::ZERO,
+            bytes: 0,
+        }
+    }
+
+    /// Notes that so many bytes have come.
+    ///
+    /// # Errors
+    /// That they come too slowly, in words.
+    pub(crate) fn took(&mut self, bytes: u64) -> Result<(), String> {
+        self.bytes += bytes;
+        let now = self.clock.now();
+        if now.since(self.since) < WHILE {
+            return Ok(());
+        }
+        if self.bytes < LEAST {
+            return Err(format!(
+                "it sent {} bytes in {:.0} s, which is too slow to go on",
+                self.bytes,
+                now.since(self.since).as_secs_f64()
+            ));
+        }
+        (self.since, self.bytes) = (now, 0);
+        Ok(())
     }
 }
 

@@ -104,8 +104,7 @@ pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubErro
         what: path.clone(),
         cause,
     };
-    let body = answer.response.body_mut();
-    let text = body.with_config().limit(LIST_BYTES).read_to_vec();
+    let text = answer.whole(LIST_BYTES);
     let text = text.map_err(|cause| unexpected(cause.to_string()))?;
     let info: Info =
         serde_json::from_slice(&text).map_err(|cause| unexpected(cause.to_string()))?;

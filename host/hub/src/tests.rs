@@ -294,6 +294,44 @@ fn a_server_that_sends_nothing_more_ends_the_download_and_keeps_what_came() {
     assert!(!cache.path().join("models--org--model/refs/main").exists());
 }
 
+/// A byte now and then keeps no download waiting for ever, and no list.
+#[test]
+fn a_server_that_is_too_slow_ends_the_download() {
+    let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
+    hub.put(MODEL, "large.bin", &some_bytes(100_000), true);
+    let settings = settings(&hub, &cache, None);
+    let client = Client::new(&settings).unwrap();
+    let listing = list(&client, &model("org/model")).unwrap();
+    let files = look(
+        &client,
+        &model("org/model"),
+        &listing.commit,
+        &listing.files,
+    )
+    .unwrap();
+    hub.state.lock().unwrap().drips = true;
+    let commit = &listing.commit;
+    let (repository, wanted) = (model("org/model"), (&files[..], u64::MAX));
+    let errors = fetch(
+        &client,
+        &settings.cache,
+        &repository,
+        commit,
+        wanted,
+        &|_| {},
+    );
+    let stopped = errors.unwrap_err()[0].to_string();
+    assert!(
+        stopped.contains("large.bin") && stopped.contains("too slow to go on"),
+        "{stopped}"
+    );
+    for number in 0..2_000 {
+        hub.put(MODEL, &format!("file-{number}.json"), b"{}", false);
+    }
+    let error = list(&client, &model("org/model")).unwrap_err().to_string();
+    assert!(error.contains("too slow to go on"), "{error}");
+}
+
 #[test]
 fn contents_that_are_not_what_the_hub_says_are_deleted() {
     for is_large in [true, false] {

@@ -22,6 +22,9 @@ use result::finding::Verdict;
 /// The format's version.
 pub const VERSION: u32 = 1;
 
+/// What stands for a last line that is no text: no event.
+const TORN: &str = "?";
+
 /// The longest line that is read, in bytes.
 const LONGEST: usize = 1 << 20;
 
@@ -297,7 +300,9 @@ pub fn text_of(bytes: &[u8]) -> Result<String, String> {
             before.iter().filter(|byte| ends(byte)).count() + 1
         )
     })?;
-    Ok(format!("{lines}{}", String::from_utf8_lossy(last)))
+    // Bytes that are no text are cut off with their line, so nothing has to stand for them.
+    let last = std::str::from_utf8(last).unwrap_or(TORN);
+    Ok(format!("{lines}{last}"))
 }
 
 impl Journal {

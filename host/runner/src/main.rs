@@ -6,6 +6,9 @@ use std::process::ExitCode;
 use runner::cli::failure::Failure;
 
 fn main() -> ExitCode {
+    if runner::cli::templates::are_asked() {
+        return runner::cli::templates::exec();
+    }
     model::clock::since_process_began();
     runner::cli::panics::install();
     let cli = runner::cli::Cli::read();

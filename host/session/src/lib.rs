@@ -49,6 +49,8 @@ pub use resolve::{Faults, Judges, Resolved, Shipped, Source, Variables, judges, 
 pub use run::{PausedClock, Threads};
 // The command line's panic hook asks this.
 pub use tokenizer::is_guarded;
+// The program is started again to render chat templates.
+pub use tokenizer::apart as templates;
 
 /// Exchanges for tests, as those of `result` have them.
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! A template is a Jinja program that comes with the model. It is rendered as transformers renders it
 //! (`utils/chat_template_utils.py`, version 5.23): the same blocks and functions, the same white space, the same
-//! JSON. Templates are from strangers, so steps, depth and output have bounds. What a template may still do is
-//! double a text with every step; so use those of models that are trusted as far as their engine trusts them.
+//! JSON. Templates are from strangers, so steps, depth and output have bounds. No bound on steps bounds memory, because
+//! a template may double a text with every step; so the program has them rendered in a process of its own, which has a
+//! bound on memory and time ([`apart`]).
 //!
 //! This module owns finding and rendering. It leaves tokens to [`Tokenizer`](super::Tokenizer).
 
@@ -14,10 +15,13 @@ use jiff::civil::DateTime;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, State, Value as Jinja};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::beside::Templates;
+use apart::Sources;
 
+pub mod apart;
 mod generation;
 mod json;
 
@@ -33,7 +37,8 @@ const RENDERED_BYTES: usize = 64 << 20;
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
 /// Why there is no text of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
 pub enum ChatError {
     /// The tokenizer comes without one.
     #[error(
@@ -85,18 +90,6 @@ impl ChatTemplate {
         Self::of("template", texts, special)
     }
 
-    /// The templates that lie beside a tokenizer.
-    pub(super) fn found(
-        found: &Templates,
-        special: &BTreeMap<String, String>,
-    ) -> Result<Self, ChatError> {
-        let texts = found.texts.clone().map_err(|cause| ChatError::Broken {
-            file: found.file.clone(),
-            cause,
-        })?;
-        Self::of(&found.file, texts, special)
-    }
-
     fn of(
         file: &str,
         texts: BTreeMap<String, String>,
@@ -123,6 +116,22 @@ impl ChatTemplate {
         let template = ChatTemplate { templates, special };
         // The day on which Llama's own template takes every conversation to be.
         Ok(template.dated(jiff::civil::date(2024, 7, 26).at(12, 0, 0, 0)))
+    }
+
+    /// The templates that these describe, with their date.
+    ///
+    /// # Errors
+    /// If they are no templates.
+    fn of_sources(sources: &Sources) -> Result<Self, ChatError> {
+        let made = Self::of(&sources.file, sources.texts.clone(), &sources.special)?;
+        let now = sources.now.as_ref().map(|now| now.parse()).transpose();
+        let now = now.map_err(|cause: jiff::Error| ChatError::Failed {
+            cause: cause.to_string(),
+        })?;
+        Ok(match now {
+            Some(now) => made.dated(now),
+            None => made,
+        })
     }
 
     /// The template with another date for those that write the day of the conversation: it must not be the day on

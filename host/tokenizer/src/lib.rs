@@ -31,6 +31,7 @@ mod table;
 mod tests;
 mod tiktoken;
 
+pub use chat::apart::{self, Chat};
 pub use chat::{ChatError, ChatTemplate};
 pub use hugging_face::is_guarded;
 pub use kept::BUILD;
@@ -48,7 +49,7 @@ pub struct Tokenizer {
     name: String,
     facts: Facts,
     model: Model,
-    chat: Result<ChatTemplate, ChatError>,
+    chat: Chat,
 }
 
 enum Model {
@@ -183,10 +184,8 @@ impl Tokenizer {
             .map(|(role, token)| (role.to_owned(), token))
             .collect();
         let chat = match &beside.templates {
-            Some(found) => ChatTemplate::found(found, &roles),
-            None => Err(ChatError::Absent {
-                tokenizer: name.clone(),
-            }),
+            Some(found) => Chat::found(found, roles),
+            None => Chat::absent(&name),
         };
         Tokenizer {
             name,
@@ -311,14 +310,14 @@ impl Tokenizer {
     ///
     /// # Errors
     /// If there is none, or it is broken.
-    pub fn chat_template(&self) -> Result<&ChatTemplate, ChatError> {
-        self.chat.as_ref().map_err(Clone::clone)
+    pub fn chat_template(&self) -> Result<&Chat, ChatError> {
+        self.chat.check().map(|()| &self.chat)
     }
 
     /// The tokenizer with another date for chat templates that write one: see [`ChatTemplate::dated`].
     #[must_use]
     pub fn dated(mut self, now: jiff::civil::DateTime) -> Self {
-        self.chat = self.chat.map(|template| template.dated(now));
+        self.chat = self.chat.dated(now);
         self
     }
 
@@ -335,7 +334,7 @@ impl Tokenizer {
         extra: &serde_json::Map<String, serde_json::Value>,
     ) -> Result<String, ChatError> {
         let messages: Vec<_> = messages.iter().map(chat::as_engines_do).collect();
-        self.chat_template()?.render(&messages, tools, extra)
+        self.chat.render(&messages, tools, extra)
     }
 
     /// How many tokens a chat is: those of its text, which holds all special tokens already, so none are added.

@@ -382,3 +382,41 @@ fn unknown((rank, copy): (u32, &Arc<Mutex<Incoming>>)) -> Ending {
         moves: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The task that decides ended before its time, as in a panic.
+    #[tokio::test]
+    async fn what_agents_sent_is_there_when_nothing_decides_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let copies = [0, 1].map(|rank| {
+            let path = folder.path().join(rank.to_string());
+            Arc::new(Mutex::new(Incoming::new(&path, 100)))
+        });
+        lock(&copies[1]).take(0, b"records").unwrap();
+        let (commands, _) = mpsc::unbounded_channel();
+        let (_, events) = mpsc::unbounded_channel();
+        let (stop, _stopped) = oneshot::channel();
+        let running = Running {
+            commands,
+            events,
+            board: Board::default(),
+            copies: copies.to_vec(),
+            stop,
+            tasks: JoinSet::new(),
+        };
+        let endings = running.finish().await;
+        let known: Vec<_> = endings
+            .iter()
+            .map(|ending| (ending.who.rank, ending.bytes, ending.records.is_some()))
+            .collect();
+        assert_eq!(known, [(0, 0, false), (1, 7, true)]);
+        assert!(
+            endings
+                .iter()
+                .all(|ending| ending.outcome == Outcome::Unfinished)
+        );
+    }
+}

@@ -505,3 +505,40 @@ fn a_lost_coordinator_interrupts_once() {
         }
     });
 }
+
+/// Another run's coordinator has the address for a while: an agent that belongs to a run waits for its own.
+#[test]
+fn a_stranger_on_the_coordinators_address_does_not_end_an_agent() {
+    on_runtime(async {
+        let bench = Bench::new().with_silence(Duration::from_millis(200));
+        let coordinator = bench.bind("127.0.0.1:0").await;
+        let address = coordinator.address();
+        let agent = tokio::spawn(ready(bench.join(address.port(), 0, 1)));
+        let gathered = coordinator.gather(rules(1), bench.goods()).await.unwrap();
+        let running = gathered.start(bench.soon());
+        let (mut joined, _, _) = agent.await.unwrap().unwrap();
+        drop(running);
+        let other = loop {
+            let listen = Listen {
+                address: address.to_string(),
+                token: token('b'),
+                clock: bench.clock,
+                timing: bench.timing,
+            };
+            match Coordinator::bind(listen).await {
+                Ok(other) => break other,
+                // The first one's connections are closed in a moment.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        };
+        let others = tokio::spawn(other.gather(rules(1), bench.goods()));
+        let interrupt = joined.interrupted(0).await;
+        assert!(interrupt.why.contains("has been gone"), "{interrupt:?}");
+        let error = joined.finish(Value::Null).await.unwrap_err();
+        let JoinError::Lost { why, .. } = error else {
+            panic!("{error}");
+        };
+        assert!(why.contains("tokens differ"), "{why}");
+        others.abort();
+    });
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sha1::Digest as _;
 
@@ -48,6 +49,8 @@ pub struct State {
     pub cuts: Vec<usize>,
     /// Whether the server for contents knows no ranges.
     pub knows_no_ranges: bool,
+    /// Whether bodies come one byte after another.
+    pub drips: bool,
     /// Whether neither server says how long a file is.
     pub states_no_sizes: bool,
     /// How many requests of each are answered with HTTP 503 first.
@@ -203,9 +206,10 @@ fn converse(
         }
     }
     let is_head = seen.method == "HEAD";
-    let (mut reply, states_no_sizes) = {
+    let (mut reply, states_no_sizes, drips) = {
         let mut state = state.lock().unwrap();
-        (answer(seen, &mut state), state.states_no_sizes)
+        let reply = answer(seen, &mut state);
+        (reply, state.states_no_sizes, state.drips)
     };
     if states_no_sizes {
         reply.fields.retain(|(name, _)| *name != "X-Linked-Size");
@@ -220,7 +224,12 @@ fn converse(
     out.push_str("\r\n");
     let mut stream = stream;
     stream.write_all(out.as_bytes()).ok()?;
-    if !is_head {
+    if !is_head && drips {
+        for byte in &reply.body {
+            stream.write_all(&[*byte]).ok()?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    } else if !is_head {
         let most = reply.cut.unwrap_or(usize::MAX).min(reply.body.len());
         stream.write_all(&reply.body[..most]).ok()?;
     }

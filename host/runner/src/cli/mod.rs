@@ -39,6 +39,7 @@ pub mod score;
 pub mod search;
 pub mod sources;
 pub mod sweep;
+pub mod templates;
 pub mod watch;
 mod words;
 

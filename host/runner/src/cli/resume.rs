@@ -17,6 +17,7 @@ use super::flags::familiar::spread;
 use super::print::json;
 use super::saved::replace;
 use super::sources::Text;
+use model::private;
 use model::redact;
 use model::target::REDACTED;
 
@@ -111,8 +112,10 @@ pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> 
         );
         Failure::new(Exit::Input, words)
     };
-    let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
-    let begun: Begun = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    // It is done as if this user had typed it, so nobody else may have written it.
+    let file = private::open_own(&path).map_err(|cause| wrong(cause.to_string()))?;
+    let text = std::io::read_to_string(file).map_err(|cause| wrong(cause.to_string()))?;
+    let begun: Begun = serde_json::from_str(&text).map_err(|cause| wrong(cause.to_string()))?;
     let folder = std::path::absolute(folder).map_err(|cause| wrong(cause.to_string()))?;
     let all: Vec<OsString> = spread(std::env::args_os());
     let now: Vec<OsString> = all.iter().skip(2).cloned().collect();

@@ -13,6 +13,8 @@ use crate::plan::{Plan, Slice};
 
 /// How long every reply takes, in nanoseconds.
 const REPLY: u64 = 42_000_000;
+/// How many times the trace has.
+const RECORDED: u64 = 120;
 /// How many replies of a load without an end are looked at.
 const LOOKED_AT: usize = 300;
 
@@ -39,11 +41,19 @@ fn plan(load: &Value) -> Plan {
     .unwrap()
 }
 
+/// A trace with times that come closer and closer.
+fn recorded() -> Trace {
+    let instants: Vec<Nanos> = (1..=RECORDED)
+        .map(|number| Nanos(5_000_000_000 - 5_000_000_000 / number))
+        .collect();
+    Trace::of(&instants)
+}
+
 /// Each request's number, with when it is due and when it is sent: in turn, as soon as one of the slots is free.
 fn sent(plan: &Plan) -> Vec<(u64, u64, u64)> {
     // Looking for the number of a request that there is not would not end.
     let numbers = (0_u64..).filter(|number| plan.holds(*number));
-    let due_times: Vec<Due> = plan.due_times(&Trace::default()).take(LOOKED_AT).collect();
+    let due_times: Vec<Due> = plan.due_times(&recorded()).take(LOOKED_AT).collect();
     let mut free: Option<BinaryHeap<Reverse<u64>>> =
         (plan.slots()).map(|slots| (0..slots).map(|_| Reverse(0)).collect());
     let each = due_times.into_iter().zip(numbers).map(|(due, number)| {
@@ -71,6 +81,22 @@ fn loads() -> impl Strategy<Value = Value> {
         (1.0..300.0).prop_map(|rate| json!({"model": "poisson", "rate": rate})),
         (1.0..300.0, 0.2..4.0)
             .prop_map(|(rate, shape)| json!({"model": "gamma", "rate": rate, "burstiness": shape})),
+        (1.0..100.0, 1.0..300.0).prop_map(|(from, to)| {
+            let ramp = json!({"from": from, "to": to, "shape": "linear", "for": 2_000_000_000_u64});
+            json!({"model": "ramp", "spread": "poisson", "ramp": ramp})
+        }),
+        prop::collection::vec(1.0..200.0, 1..4).prop_map(|rates| {
+            let stage = |rate: &f64| {
+                json!({"from": rate, "to": rate, "shape": "linear", "for": 500_000_000})
+            };
+            let stages: Vec<Value> = rates.iter().map(stage).collect();
+            json!({"model": "stages", "spread": "constant", "stages": stages})
+        }),
+        (0.5..4.0).prop_map(|scale| {
+            let file = json!({"path": "a.jsonl", "bytes": 1, "digest": "0"});
+            json!({"model": "trace", "file": file, "time-scale": scale, "timestamps": RECORDED,
+                "length": 5.0, "peak": 100.0})
+        }),
     ];
     let amount = prop_oneof![
         (1_u64..200).prop_map(|requests| json!({"requests": requests})),

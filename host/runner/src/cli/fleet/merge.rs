@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
 use model::exchange::{Exchange, Phase};
+use model::private;
 use model::units::Nanos;
 use report::folder::{RunFolder, Status};
 use report::record::{self, Part};
@@ -290,7 +291,7 @@ impl Run {
         if merging.exists() {
             std::fs::remove_dir_all(&merging).map_err(unable)?;
         }
-        std::fs::create_dir(&merging).map_err(unable)?;
+        private::create_folder(&merging).map_err(unable)?;
         let parts = [
             Part {
                 path: self.folder.path().join(record::FILE),

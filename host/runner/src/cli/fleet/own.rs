@@ -16,6 +16,9 @@ use super::super::sources::{source_of, text};
 /// The flag that lifts these rules.
 const TRUST: &str = "--trust-rank-0";
 
+/// The variable that most clients read their key from.
+const USUAL: &str = "OPENAI_API_KEY";
+
 /// What a process names by itself.
 pub(super) struct Own(Scenario);
 
@@ -84,31 +87,78 @@ impl Own {
         refused(wrong)
     }
 
-    /// Whether what is secret on this machine goes only to targets that this process names, or to this machine.
+    /// Whether what is secret on this machine goes only to targets that this process names, or to this machine; and
+    /// whether it is as safe on the way, and no other secret, than it would be by this process's own words.
     ///
     /// # Errors
-    /// If rank 0's scenario sends it elsewhere.
+    /// If rank 0's scenario wants it otherwise.
     pub fn check_targets(&self, resolved: &Resolved, source: &Source) -> Result<(), Failure> {
+        let (asked, own) = (&source.scenario, &self.0);
+        let key = resolved.draft.target.api_key.variable();
+        let mut wrong = Vec::new();
+        if let Some(variable) = key.filter(|variable| !self.chooses(asked, variable)) {
+            wrong.push(format!(
+                "rank 0's backend wants the value of this machine's variable {variable}, which this process's command line does not name: give --api-key-env {variable} to every process, or {TRUST}"
+            ));
+        }
+        let key = key.map(|variable| format!("the API key from its variable {variable}"));
+        let headers = own.target.headers.iter();
+        let headers = headers.map(|(name, _)| format!("its header {name}"));
+        let secrets: Vec<String> = key.into_iter().chain(headers).collect();
         let urls = |scenario: &Scenario| {
             let urls = scenario.target.base_url.iter().flat_map(|said| &said.value);
             urls.map(|said| said.value.clone()).collect::<Vec<_>>()
         };
-        let asked = urls(&source.scenario);
-        if asked.is_empty() || asked == urls(&self.0) {
-            return Ok(());
+        let targets = urls(asked);
+        let shown = targets.join(", ");
+        if !targets.is_empty() && targets != urls(own) {
+            wrong.extend(secrets.iter().map(|what| {
+                format!(
+                    "rank 0's scenario has this machine send {what} to {shown}, which this process's command line does not name: give --base-url {} to every process, or {TRUST}",
+                    targets.join(",")
+                )
+            }));
         }
-        let key = resolved.draft.target.api_key.variable();
-        let key = key.map(|variable| format!("the API key from its variable {variable}"));
-        let headers = self.0.target.headers.iter();
-        let headers = headers.map(|(name, _)| format!("its header {name}"));
-        let goes = |what: String| {
-            format!(
-                "rank 0's scenario has this machine send {what} to {}, which this process's command line does not name: give --base-url {} to every process, or {TRUST}",
-                asked.join(", "),
-                asked.join(",")
-            )
+        if targets.iter().any(|url| url.starts_with("https:")) {
+            let insecure = |scenario: &Scenario| scenario.connection.insecure();
+            let weaker = [
+                (
+                    insecure(asked) && !insecure(own),
+                    "without a look at its certificate",
+                    "--insecure",
+                ),
+                (
+                    asked.connection.ca_cert.is_some() && own.connection.ca_cert.is_none(),
+                    "by a certificate that rank 0 trusts",
+                    "--ca-cert FILE",
+                ),
+            ];
+            for (_, how, flag) in weaker.into_iter().filter(|(is_weaker, ..)| *is_weaker) {
+                wrong.extend(secrets.iter().map(|what| {
+                    format!(
+                        "rank 0's scenario has this machine send {what} to {shown} {how}, which this process's command line does not allow: give {flag} to every process, or {TRUST}"
+                    )
+                }));
+            }
+        }
+        refused(wrong)
+    }
+
+    /// Whether this process's own words lead to that variable: they name it or a backend that ships and reads it, or it is
+    /// the one that every client reads.
+    fn chooses(&self, asked: &Scenario, variable: &str) -> bool {
+        let named = |scenario: &Scenario| {
+            let named = scenario.target.api_key_env.as_ref();
+            named.map(|said| said.value.clone())
         };
-        refused(key.into_iter().chain(headers).map(goes).collect())
+        let backend = |scenario: &Scenario| {
+            let plugin = scenario.backend.plugin.as_ref();
+            plugin.map(|said| said.value.clone())
+        };
+        let ships = |plugin: &String| shipped::plugin(plugin).is_some();
+        variable == USUAL
+            || named(&self.0).is_some_and(|named| named == variable)
+            || (backend(&self.0) == backend(asked) && backend(asked).as_ref().is_some_and(ships))
     }
 }
 
@@ -131,5 +181,36 @@ fn refused(wrong: Vec<String>) -> Result<(), Failure> {
     match wrong.is_empty() {
         true => Ok(()),
         false => Err(Failure::several(Exit::CommandLine, wrong)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// A new key with a path, an address or a variable fails this test: let [`Own`](super::Own) know of it first.
+    #[test]
+    fn every_key_that_reaches_out_of_the_scenario_is_known_here() {
+        let reaches = |key: &&scenario::Key| {
+            let flag = key.flag.as_ref().map(|flag| flag.value_name);
+            let said = format!("{} {}", key.expected, flag.unwrap_or_default()).to_lowercase();
+            let words = ["path", "file", "folder", "url", "variable"];
+            words.iter().any(|word| said.contains(word))
+        };
+        let keys: Vec<&str> = (scenario::keys().iter().filter(reaches))
+            .map(|key| key.path.as_str())
+            .collect();
+        assert_eq!(
+            keys,
+            [
+                "target.base-url",
+                "target.api-key-env",
+                "tokenizer.path",
+                "connection.ca-cert",
+                "backend.plugin",
+                "dataset.plugin",
+                "dataset.files.NAME",
+                "load.trace.file",
+                "scorers.plugin",
+            ]
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! One start of a lab: the engine, its runs one after another, and what each came to in the journal.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use tokio::runtime::Runtime;
@@ -50,10 +51,28 @@ pub(super) struct Bench<'b> {
     folder: &'b Path,
     watching: &'b Watching,
     interrupt: &'b Interrupt,
-    runtime: Runtime,
+    runtime: Questions,
     markers: PathBuf,
     home: Option<PathBuf>,
     devices: Devices,
+}
+
+/// The runtime on which engines are asked. When it is dropped, it does not wait for a question that a server leaves without
+/// an answer.
+struct Questions(Option<Runtime>);
+
+impl Deref for Questions {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Questions {
+    fn drop(&mut self) {
+        self.0.take().map(Runtime::shutdown_background);
+    }
 }
 
 impl<'b> Bench<'b> {
@@ -93,7 +112,7 @@ impl<'b> Bench<'b> {
             folder,
             watching,
             interrupt,
-            runtime,
+            runtime: Questions(Some(runtime)),
             markers,
             home: home.map(Path::to_owned),
             devices: Devices::here(),
@@ -217,7 +236,10 @@ impl<'b> Bench<'b> {
         for line in &end.log {
             tell(format_args!("  | {line}"));
         }
-        tell(format_args!("{}: {why}", class.words()));
+        match why.is_empty() {
+            true => tell(class.words()),
+            false => tell(format_args!("{}: {why}", class.words())),
+        }
         let failed = Failed {
             trial: start.trial.id.clone(),
             round: start.round,
@@ -382,4 +404,21 @@ impl Drop for Bench<'_> {
 
 fn now() -> String {
     jiff::Timestamp::now().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_an_answer_holds_nobody_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let (answer, answered) = std::sync::mpsc::channel::<()>();
+        runtime.spawn_blocking(move || answered.recv());
+        drop(Questions(Some(runtime)));
+        // A runtime that is dropped as usual waits for the answer, which comes afterwards.
+        drop(answer);
+    }
 }

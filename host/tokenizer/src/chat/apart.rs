@@ -1,0 +1,408 @@
+//! A tokenizer's chat template, and where it is rendered: in this process, or in one of its own.
+//!
+//! A template is a program of a stranger, and a text that it doubles sixty times takes all memory of a machine. So a
+//! program calls [`render_in`] when it begins, and is then started again for each template, with the one argument
+//! [`ARGUMENT`]: that process bounds its own memory and time and calls [`serve`]. One that exceeds a bound ends, and the
+//! template counts as one that fails; it is not tried again. Programs that do not call it, such as tests, render here.
+//!
+//! Both speak in lines of JSON: the templates' texts go there first, then conversations, and each line has one as its
+//! answer.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use jiff::civil::DateTime;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{ChatError, ChatTemplate, RENDERED_BYTES, Templates};
+
+/// The argument with which the program is started again.
+pub const ARGUMENT: &str = "render-chat-templates";
+/// How much memory such a process may take, in bytes. A text of the largest size is held some times over.
+pub const MEMORY: u64 = 1 << 30;
+/// How long it may take for one conversation, in seconds.
+pub const SECONDS: u64 = 60;
+/// The exit code of such a process that took longer.
+pub const TOO_LONG: u8 = 3;
+
+/// The longest answer, in bytes: an escape in JSON has six for one.
+const ANSWER: u64 = 6 * RENDERED_BYTES as u64 + (1 << 10);
+/// SIGABRT, with which a process ends that gets no more memory.
+const ABORTED: i32 = 6;
+
+/// This program, where it can be started again.
+static PROGRAM: OnceLock<OsString> = OnceLock::new();
+
+/// From now on, templates are rendered in processes of this program.
+pub fn render_in(program: impl Into<OsString>) {
+    let _ = PROGRAM.set(program.into());
+}
+
+/// What a template is made of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Sources {
+    /// The file that they are from.
+    pub(super) file: String,
+    /// The texts by name.
+    pub(super) texts: BTreeMap<String, String>,
+    /// The special tokens by role.
+    pub(super) special: BTreeMap<String, String>,
+    /// The date for templates that write one, as ISO 8601; absent for the usual one.
+    pub(super) now: Option<String>,
+}
+
+/// A conversation to be rendered.
+#[derive(Serialize, Deserialize)]
+struct Asked<'a> {
+    messages: Cow<'a, [Value]>,
+    tools: Option<Cow<'a, Value>>,
+    extra: Cow<'a, Map<String, Value>>,
+}
+
+/// The chat template that comes with a tokenizer. It is read when it is needed first.
+pub struct Chat {
+    sources: Result<Sources, ChatError>,
+    place: OnceLock<Result<Place, ChatError>>,
+}
+
+enum Place {
+    Here(ChatTemplate),
+    Apart(Mutex<Apart>),
+}
+
+impl Chat {
+    /// The templates that lie beside a tokenizer.
+    pub(crate) fn found(found: &Templates, special: BTreeMap<String, String>) -> Self {
+        let file = found.file.clone();
+        let texts = found.texts.clone();
+        Chat::of(match texts {
+            Ok(texts) => Ok(Sources {
+                file,
+                texts,
+                special,
+                now: None,
+            }),
+            Err(cause) => Err(ChatError::Broken { file, cause }),
+        })
+    }
+
+    /// That of a tokenizer which has none.
+    pub(crate) fn absent(tokenizer: &str) -> Self {
+        Chat::of(Err(ChatError::Absent {
+            tokenizer: tokenizer.to_owned(),
+        }))
+    }
+
+    fn of(sources: Result<Sources, ChatError>) -> Self {
+        Chat {
+            sources,
+            place: OnceLock::new(),
+        }
+    }
+
+    /// It with another date: see [`ChatTemplate::dated`].
+    pub(crate) fn dated(self, now: DateTime) -> Self {
+        Chat::of(self.sources.map(|sources| Sources {
+            now: Some(now.to_string()),
+            ..sources
+        }))
+    }
+
+    /// Whether there is one, and it can be read.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn check(&self) -> Result<(), ChatError> {
+        self.place().map(drop)
+    }
+
+    /// The text of a conversation: see [`ChatTemplate::render`].
+    ///
+    /// # Errors
+    /// If there is no template, or it refuses the messages, fails or exceeds its bounds.
+    pub fn render(
+        &self,
+        messages: &[Value],
+        tools: Option<&Value>,
+        extra: &Map<String, Value>,
+    ) -> Result<String, ChatError> {
+        match self.place()? {
+            Place::Here(template) => template.render(messages, tools, extra),
+            Place::Apart(process) => locked(process).render(&Asked {
+                messages: messages.into(),
+                tools: tools.map(Cow::Borrowed),
+                extra: Cow::Borrowed(extra),
+            }),
+        }
+    }
+
+    fn place(&self) -> Result<&Place, ChatError> {
+        let place = self.place.get_or_init(|| {
+            let sources = self.sources.as_ref().map_err(Clone::clone)?;
+            Ok(match PROGRAM.get() {
+                None => Place::Here(ChatTemplate::of_sources(sources)?),
+                Some(program) => Place::Apart(Mutex::new(Apart::start(program, sources)?)),
+            })
+        });
+        place.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// A process that renders one template.
+struct Apart {
+    process: Option<Process>,
+    /// Why it has ended.
+    ended: ChatError,
+}
+
+/// How to reach it.
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Apart {
+    /// Starts it, and has it read the template.
+    fn start(program: &OsString, sources: &Sources) -> Result<Self, ChatError> {
+        let unable = |cause: &io::Error| ChatError::Failed {
+            cause: format!("the process that is to render it cannot be started: {cause}"),
+        };
+        let mut child = Command::new(program)
+            .arg(ARGUMENT)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // An interrupt from the terminal is not for it: what is in flight is still counted.
+            .process_group(0)
+            .spawn()
+            .map_err(|cause| unable(&cause))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(unable(&io::ErrorKind::BrokenPipe.into()));
+        };
+        let mut apart = Apart {
+            process: Some(Process {
+                child,
+                input,
+                output: BufReader::new(output),
+            }),
+            ended: ChatError::Failed {
+                cause: String::new(),
+            },
+        };
+        let read: Result<(), ChatError> = apart.ask(sources)?;
+        read.map(|()| apart)
+    }
+
+    fn render(&mut self, asked: &Asked<'_>) -> Result<String, ChatError> {
+        self.ask(asked)?
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// Why the process has ended, now or before.
+    fn ask<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<T, ChatError> {
+        let Some(process) = &mut self.process else {
+            return Err(self.ended.clone());
+        };
+        match process.exchange(what) {
+            Ok(answer) => Ok(answer),
+            Err(cause) => {
+                let status = process.end();
+                self.process = None;
+                self.ended = ChatError::Failed {
+                    cause: status.map_or(cause.to_string(), words),
+                };
+                Err(self.ended.clone())
+            }
+        }
+    }
+}
+
+impl Process {
+    fn exchange<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> io::Result<T> {
+        let mut line = serde_json::to_vec(what)?;
+        line.push(b'\n');
+        self.input.write_all(&line)?;
+        self.input.flush()?;
+        let mut answer = Vec::new();
+        (&mut self.output)
+            .take(ANSWER)
+            .read_until(b'\n', &mut answer)?;
+        Ok(serde_json::from_slice(&answer)?)
+    }
+
+    /// Ends it; how it had ended, if it had by itself.
+    fn end(&mut self) -> Option<ExitStatus> {
+        // What closed its output has ended, or does so in a moment.
+        let ended = self.output.fill_buf().is_ok_and(<[u8]>::is_empty);
+        if !ended {
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait().ok();
+        status.filter(|_| ended)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Why a process of that ending does not render.
+fn words(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(ABORTED), _) => format!("it takes more than {} MiB of memory", MEMORY >> 20),
+        (_, Some(code)) if code == i32::from(TOO_LONG) => {
+            format!("it takes longer than {SECONDS} s")
+        }
+        _ => format!("the process that renders it ended with {status}"),
+    }
+}
+
+/// Renders what is asked for, until nobody asks any more. `busy` hears when a question has come, and when it is answered.
+///
+/// # Errors
+/// If what comes is no question, or nobody reads the answers.
+pub fn serve(
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+    busy: &mut dyn FnMut(bool),
+) -> io::Result<()> {
+    let Some(sources) = question::<Sources>(input)? else {
+        return Ok(());
+    };
+    busy(true);
+    let template = ChatTemplate::of_sources(&sources);
+    busy(false);
+    answer(output, &template.as_ref().map(|_| ()))?;
+    let Ok(template) = template else {
+        return Ok(());
+    };
+    while let Some(asked) = question::<Asked<'_>>(input)? {
+        busy(true);
+        let tools = asked.tools.as_deref();
+        let rendered = template.render(&asked.messages, tools, &asked.extra);
+        busy(false);
+        answer(output, &rendered)?;
+    }
+    Ok(())
+}
+
+fn question<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
+    let mut line = Vec::new();
+    match input.read_until(b'\n', &mut line)? {
+        0 => Ok(None),
+        _ => Ok(Some(serde_json::from_slice(&line)?)),
+    }
+}
+
+fn answer(output: &mut impl Write, answer: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    output.write_all(&line)?;
+    output.flush()
+}
+
+fn locked(process: &Mutex<Apart>) -> MutexGuard<'_, Apart> {
+    process.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sources(template: &str) -> Sources {
+        Sources {
+            file: "chat_template.jinja".to_owned(),
+            texts: BTreeMap::from([("default".to_owned(), template.to_owned())]),
+            special: BTreeMap::from([("bos_token".to_owned(), "<s>".to_owned())]),
+            now: Some("2025-12-01T09:00:00".to_owned()),
+        }
+    }
+
+    /// What a process answers to these lines.
+    fn answers(lines: &[Value]) -> Vec<Value> {
+        let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let (mut output, mut times) = (Vec::new(), Vec::new());
+        serve(&mut input.as_bytes(), &mut output, &mut |busy| {
+            times.push(busy);
+        })
+        .unwrap();
+        let answers: Vec<Value> = (output.split(|byte| *byte == b'\n'))
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect();
+        assert_eq!(times, [true, false].repeat(answers.len()));
+        answers
+    }
+
+    #[test]
+    fn each_conversation_has_its_answer() {
+        let text = "{{ bos_token }}{{ messages[0].content }} {{ tools is none }} {{ x }} {{ strftime_now('%Y') }}";
+        let asked = |tools: Value| json!({"messages": [{"role": "user", "content": "a\nb"}], "tools": tools, "extra": {"x": 0.1}});
+        assert_eq!(
+            answers(&[json!(sources(text)), asked(json!(null)), asked(json!([]))]),
+            [
+                json!({"Ok": null}),
+                json!({"Ok": "<s>a\nb True 0.1 2025"}),
+                json!({"Ok": "<s>a\nb False 0.1 2025"}),
+            ]
+        );
+        let refused = "{{ raise_exception('not these') }}";
+        assert_eq!(
+            answers(&[json!(sources(refused)), asked(json!(null))]),
+            [
+                json!({"Ok": null}),
+                json!({"Err": {"refused": {"message": "not these"}}})
+            ]
+        );
+        let broken = answers(&[json!(sources("{% if %}")), asked(json!(null))]);
+        assert_eq!(broken.len(), 1, "{broken:?}");
+        assert_eq!(
+            broken[0]["Err"]["broken"]["file"], "chat_template.jinja",
+            "{broken:?}"
+        );
+    }
+
+    #[test]
+    fn how_a_process_ended_is_said() {
+        let end = |script: &str| {
+            let status = Command::new("sh").args(["-c", script]).status().unwrap();
+            words(status)
+        };
+        assert_eq!(
+            end("kill -ABRT $$"),
+            "it takes more than 1024 MiB of memory"
+        );
+        assert_eq!(end("exit 3"), "it takes longer than 60 s");
+        assert!(end("exit 4").contains("ended with exit status: 4"));
+    }
+
+    #[test]
+    fn a_process_that_does_not_answer_is_a_template_that_fails() {
+        let start = |program: &str| Apart::start(&program.into(), &sources("x")).err().unwrap();
+        // It ends at once, and what it says is no answer.
+        let error = start("true").to_string();
+        assert!(
+            error.contains("the process that renders it ended with exit status: 0"),
+            "{error}"
+        );
+        let error = start("echo").to_string();
+        assert!(error.contains("the chat template fails: "), "{error}");
+        let error = start("/no/such/program").to_string();
+        assert!(error.contains("cannot be started"), "{error}");
+    }
+}
