@@ -26,7 +26,7 @@ use super::plain;
 use result::figure::mirrored;
 use result::metric;
 use result::summary::server::Figure;
-use result::summary::{Counted, Distribution, Loop, Run, Summary};
+use result::summary::{Counted, Distribution, Loop, Run, SteadyState, Summary};
 
 pub use short::short;
 
@@ -206,9 +206,25 @@ fn confidence(block: &mut Block, summary: &Summary) {
         };
         for (which, bounds) in [("mean", of.mean), ("median", of.median), ("P99", of.p99)] {
             let bounds = bounds.map(|bounds| bounds.words(" - ", |end| format!("{end:.2}")));
-            let bounds = bounds.unwrap_or_else(|| "not enough data".to_owned());
+            let absent = match which == "P99" && of.p99_of_fill {
+                true => beginning(summary, name),
+                false => "not enough data".to_owned(),
+            };
+            let bounds = bounds.unwrap_or(absent);
             block.line(&format!("{label}, {which} (ms):"), Some(bounds));
         }
+    }
+}
+
+/// What stands in place of the interval of a P99 whose samples are of the time in which the engine filled.
+fn beginning(summary: &Summary, metric: &str) -> String {
+    let steady = match &summary.steady_state {
+        Some(SteadyState::Window(window)) => window.metrics.get(metric),
+        _ => None,
+    };
+    match steady.and_then(|of| of.percentile(99.0)) {
+        Some(p99) => format!("of the start only; steady {p99:.2}"),
+        None => "of the start only".to_owned(),
     }
 }
 

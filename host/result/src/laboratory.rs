@@ -2,12 +2,12 @@
 //! known. These tests draw few runs, and fail where something is grossly wrong; `host/benches/statistics` draws many and
 //! writes the table.
 
-use simulator::{Case, Load};
+use simulator::{Case, Load, REASONING, SHAREGPT, THOUSAND, Workload};
 
 use crate::finding::Id;
 use crate::metric;
 use crate::summary::fixture::facts;
-use crate::summary::{Bounds, Loop, RunFacts, Summary};
+use crate::summary::{Bounds, Loop, RunFacts, SteadyState, Summary};
 use model::exchange::Exchange;
 
 fn facts_of(case: &Case) -> RunFacts {
@@ -76,6 +76,39 @@ fn overload_is_found_and_a_busy_engine_is_not_called_overloaded() {
     );
     let caught = found(&Case::usual(Load::Open(1.5), 600), 20, Id::Overloaded);
     assert!(caught >= 19, "{caught} of 20");
+}
+
+/// An engine with room for every request fills for as long as its answers take.
+#[test]
+fn an_engine_that_never_queues_is_not_overloaded() {
+    let engine = "slots=1024,step=8ms,request=10us,prompt-token=10us,context=5ns,chunk=8192";
+    let overloaded = |workload: Workload, rate: f64, requests: usize| {
+        let engine = engine.parse().unwrap();
+        let case = Case::of("free slots", engine, workload, Load::Rate(rate), requests);
+        found(&case, 4, Id::Overloaded)
+    };
+    assert_eq!(overloaded(REASONING, 10.0, 500), 0);
+    assert_eq!(overloaded(THOUSAND, 20.0, 500), 0);
+    assert_eq!(overloaded(SHAREGPT, 50.0, 1000), 0);
+}
+
+/// The slowest first tokens of a closed loop are those of its first requests, which all come at once.
+#[test]
+fn the_tail_of_a_closed_loop_that_is_its_start_has_no_interval() {
+    let engine = "slots=64".parse().unwrap();
+    let case = Case::of("case", engine, SHAREGPT, Load::Closed(64), 1000);
+    let summary = &summaries(&case, 1)[0];
+    let ttft = summary.metric(metric::TTFT).unwrap();
+    let confidence = ttft.confidence.unwrap();
+    assert!(confidence.p99_of_fill && confidence.p99.is_none());
+    assert!(confidence.mean.is_some());
+    let Some(SteadyState::Window(window)) = &summary.steady_state else {
+        panic!("64 are in flight for most of the run");
+    };
+    let steady = &window.metrics[metric::TTFT];
+    assert_eq!(window.sent, steady.count);
+    assert!(window.sent <= 1000 - 64);
+    assert!(steady.percentile(99.0) < ttft.percentile(99.0));
 }
 
 #[test]

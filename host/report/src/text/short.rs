@@ -118,7 +118,7 @@ fn latencies(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// The interval of each mean that has one.
+/// The interval of each mean that has one, and which P99 is of the beginning alone.
 fn confidence(block: &mut Block, summary: &Summary) {
     block.section("95% Confidence, low - high");
     for (name, label) in [
@@ -126,11 +126,15 @@ fn confidence(block: &mut Block, summary: &Summary) {
         (metric::TPOT, "TPOT"),
         (metric::E2E, "E2E Latency"),
     ] {
-        let bounds = summary
-            .metric(name)
-            .and_then(|metric| metric.confidence?.mean)
+        let Some(of) = summary.metric(name).and_then(|metric| metric.confidence) else {
+            continue;
+        };
+        let mean = of
+            .mean
             .map(|bounds| bounds.words(" - ", |end| format!("{end:.2}")));
-        block.line(&format!("{label}, mean (ms):"), bounds);
+        block.line(&format!("{label}, mean (ms):"), mean);
+        let start = of.p99_of_fill.then(|| super::beginning(summary, name));
+        block.line(&format!("{label}, P99 (ms):"), start);
     }
 }
 

@@ -26,6 +26,11 @@ pub struct Confidence {
     /// The 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<Bounds>,
+    /// Whether most samples at or beyond the 99th percentile are of requests that were sent before the first answer had
+    /// ended. They met an engine that filled, so the percentile describes the beginning of the run and has no interval;
+    /// that of the steady window describes the rest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub p99_of_fill: bool,
 }
 
 /// The two ends of an interval. An end that the samples do not bound is absent.
@@ -96,6 +101,7 @@ impl Distribution {
             mean: interval::mean(blocks, figures, loads).map(Bounds::from),
             median: percentile(50.0),
             p99: percentile(99.0),
+            p99_of_fill: interval::is_of_fill(blocks, figures, 99.0),
         })
         .filter(|of| enough && (of.mean.is_some() || of.median.is_some() || of.p99.is_some()));
         self

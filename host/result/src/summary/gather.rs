@@ -58,6 +58,7 @@ pub(super) struct Gather<'a> {
 impl<'a> Gather<'a> {
     pub(super) fn new(facts: &'a RunFacts, mut surveyed: Surveyed) -> Self {
         let steady = surveyed.steady.take();
+        let filled = surveyed.first_answer.unwrap_or_default();
         Gather {
             facts,
             requests: Requests::default(),
@@ -67,7 +68,7 @@ impl<'a> Gather<'a> {
             load: Load::new(surveyed.origin),
             waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
-            steady: steady.map(|found| found.map(Inside::new)),
+            steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
             sessions: surveyed.has_sessions.then(Default::default),
             histories: Histories::default(),
             groups: groups::Gather::default(),
@@ -95,7 +96,7 @@ impl<'a> Gather<'a> {
         self.count(exchange);
         self.load.add(&reading);
         if let Some(waiting) = &mut self.waiting {
-            waiting.add(exchange);
+            waiting.add(&reading);
         }
         if let Some(sessions) = &mut self.sessions {
             sessions.add(exchange);

@@ -62,6 +62,8 @@ pub(super) struct Surveyed {
     pub(super) layout: Option<Layout>,
     /// What the run shows of its loads, where the number in flight varies.
     pub(super) loads: Option<Loads>,
+    /// When the first answer ended.
+    pub(super) first_answer: Option<Nanos>,
     /// When the last exchange ended.
     pub(super) last_end: Option<Nanos>,
     /// How evenly requests were due and sent, if the plan offers a rate.
@@ -157,6 +159,7 @@ impl Survey {
             peak,
             in_flight_seconds: self.in_flight as f64 / SECOND,
             steady,
+            first_answer: self.first_answer,
             last_end: self.last_end,
             arrivals,
         }
