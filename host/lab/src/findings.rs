@@ -6,13 +6,14 @@
 mod conclusion;
 mod curves;
 mod tables;
+mod to_show;
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{self, Left};
+use crate::estimate::{self, Left, Timing};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Facts, Finished, Outcome, Results, VERSION, ended};
@@ -23,7 +24,7 @@ use crate::stat::{Drift, Gain, Spread};
 use crate::strategy::{self, Kind, Study};
 use crate::value::shown;
 use crate::walk::{Ended, Next, Scenario};
-pub(crate) use conclusion::gain_words;
+pub(crate) use conclusion::{gain_words, held_words, key_of, to_show_words};
 pub use curves::{LoadCurves, LoadLine};
 use model::target::REDACTED;
 use report::workload::Workload;
@@ -56,7 +57,7 @@ pub struct LabReport {
     /// The objective's figure with its unit, as `throughput.output-tokens-per-s (tok/s)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
-    /// What every run had to meet.
+    /// What had to hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
     /// The scenarios: their names and the digests of what they consist of.
@@ -127,7 +128,7 @@ pub struct StudyReport {
     pub stages: Vec<StageReport>,
     /// A table for each option: its values alone, from the baseline.
     pub options: Vec<OptionTable>,
-    /// Every trial against the baseline, over all rounds that both have; judged together.
+    /// Every trial against the baseline, each by the last stage with all requests that has both; judged together.
     pub against_baseline: Vec<Row>,
     /// Throughput and latency over the load, of scenarios that differ in their load alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -296,8 +297,13 @@ pub fn of(
             starts.len()
         )),
     };
+    let timing = Timing::of(scenarios, results);
     let studies: Vec<Study> = (0..lab.models.len())
-        .map(|model| strategy::study(lab, model, scenarios, results))
+        .map(|model| {
+            let mut study = strategy::study(lab, model, scenarios, results);
+            to_show::to_show(&mut study, scenarios, &timing);
+            study
+        })
         .collect();
     let progress = estimate::progress(lab, scenarios, results);
     let objective = lab.objective.as_ref();

@@ -1,8 +1,13 @@
 //! Which trials of a stage are better than its first one, beyond chance.
 //!
-//! A trial is better, or worse, where the test of [`stat`](crate::stat) shows it among all comparisons of the stage.
-//! Otherwise they tie, however far apart their means are. A trial that is ruled out is never better.
+//! A trial is better, or worse, where Dunnett's test shows it among all comparisons of the stage, and so its interval does
+//! not hold zero. Otherwise they tie, however far apart their means are. A trial that is ruled out is never better, nor
+//! is one whose mean lies beyond a constraint's limit, shown or not.
+//!
+//! The error is that of [`Fit`]s: what trials and rounds leave unexplained, of this stage and of those before it that had
+//! the same requests ([`Errors`]). Trials that are ruled out have no part in it, because what fails often varies much.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
@@ -11,7 +16,10 @@ use serde::{Deserialize, Serialize};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Cell, Results};
-use crate::stat::{self, Gain, Spread};
+use crate::measured::Measured;
+use crate::objective::Standing;
+use crate::stat::{self, Family, Gain, Noise, Spread};
+use crate::twoway::{Fit, Residual};
 use crate::walk::{Asked, Scenario, key};
 
 model::words! {
@@ -58,6 +66,13 @@ pub struct StageReport {
     pub share: u32,
     /// Whether all its runs were made.
     pub is_complete: bool,
+    /// How much starts vary, by this stage and those before it with the same requests; absent where nothing is left to
+    /// estimate it from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
+    /// The true gain, in percent, that it shows in nine of ten cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detectable: Option<f64>,
     /// Its trials; the first is what the others are held against.
     pub rows: Vec<Row>,
 }
@@ -75,7 +90,8 @@ pub struct Row {
     /// How much better it is, over all scenarios: the geometric mean of the ratios of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
-    /// The geometric mean of the objective's figure over scenarios and repeats; of complete rounds alone.
+    /// The geometric mean of the objective's figure over scenarios and rounds; of complete rounds alone, and as if the
+    /// trial had been in each round of its stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
     /// The objective's figure by scenario.
@@ -83,6 +99,48 @@ pub struct Row {
     /// Why it is ruled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Constraints that it is not shown to meet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<HeldRow>,
+    /// What would show the difference, if it is as large as it was measured; absent where it is shown, and where that
+    /// takes more than a hundred rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_show: Option<ToShow>,
+}
+
+/// How a trial stands to a constraint on a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HeldRow {
+    /// The scenario.
+    pub scenario: String,
+    /// The constraint.
+    pub constraint: String,
+    /// Whether it is shown to hold.
+    pub standing: Standing,
+    /// Whether the mean over rounds meets it.
+    pub is_within: bool,
+    /// The figure over all rounds so far, where requests that failed or were not sent count as the worst; absent for a
+    /// verdict, and where it is infinite or was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure: Option<Spread>,
+    /// All that in words.
+    pub words: String,
+    /// What would show it, if the mean is the truth; absent where it is shown, and where that takes more than a hundred
+    /// rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_show: Option<ToShow>,
+}
+
+/// What would show something in nine of ten cases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ToShow {
+    /// Rounds, in all: `repeats` in the lab file.
+    pub rounds: u32,
+    /// How long those take that were not made yet, in seconds, with all trials of the stage; absent if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
 }
 
 /// The objective's figure of a trial on a scenario.
@@ -146,41 +204,70 @@ impl Sides<'_> {
         rounds.iter().filter_map(|round| of(*round)).collect()
     }
 
-    /// A trial against another, in the rounds that both have; not judged yet.
-    pub fn row(&self, trial: &Trial, reference: &Trial, rounds: &[u32]) -> Row {
-        let is_reference = trial.id == reference.id;
-        let pair = |of: &dyn Fn(&TrialId) -> Vec<(u32, f64)>| {
-            let [own, theirs] = [of(&trial.id), of(&reference.id)].map(values);
-            let gain = if is_reference {
-                None
-            } else {
-                stat::gain(&theirs, &own)
-            };
-            (own, gain)
-        };
-        let (starts, gain) = pair(&|id| self.starts(id, rounds));
+    /// A trial's row without a comparison.
+    pub fn row(&self, trial: &Trial, rounds: &[u32]) -> Row {
         let scenarios = self.scenarios.iter().map(|scenario| {
-            let (own, gain) = pair(&|id| self.logs(id, scenario, rounds));
+            let own = values(self.logs(&trial.id, scenario, rounds));
             let figures: Vec<f64> = own.iter().map(|log| self.figure(*log)).collect();
             ScenarioRow {
                 scenario: scenario.name.clone(),
                 figure: stat::spread(&figures),
-                gain,
+                gain: None,
             }
         });
+        let starts = values(self.starts(&trial.id, rounds));
         Row {
             trial: trial.id.clone(),
             label: self.lab.label(trial),
-            judgement: if is_reference {
-                Judgement::Reference
-            } else {
-                Judgement::NotJudged
-            },
-            gain,
+            judgement: Judgement::NotJudged,
+            gain: None,
             level: stat::mean(&starts).map(|log| self.figure(log)),
             scenarios: scenarios.collect(),
             why: None,
+            constraints: Vec::new(),
+            to_show: None,
         }
+    }
+
+    /// The runs of a trial on a scenario in these rounds that count.
+    pub fn runs(&self, trial: &TrialId, scenario: &Scenario, rounds: &[u32]) -> Vec<&Measured> {
+        let of = |round: &u32| {
+            let key = key(trial, scenario, *round, self.share);
+            match self.results.cell(&key, self.lab.retries) {
+                Cell::Counted(_, measured) => Some(measured),
+                _ => None,
+            }
+        };
+        rounds.iter().filter_map(of).collect()
+    }
+
+    /// The constraints that a trial is not shown to meet by the runs of each scenario.
+    pub fn held(&self, runs: &[Vec<&Measured>]) -> Vec<HeldRow> {
+        let constraints = self.lab.objective.iter();
+        let constraints: Vec<_> = constraints
+            .flat_map(|objective| &objective.constraints)
+            .collect();
+        let pairs = self.scenarios.iter().zip(runs);
+        let pairs = pairs.filter(|(_, runs)| !runs.is_empty());
+        let each = pairs.flat_map(|(scenario, runs)| {
+            constraints.iter().map(move |constraint| {
+                let held = constraint.held(runs);
+                HeldRow {
+                    scenario: scenario.name.clone(),
+                    constraint: constraint.to_string(),
+                    standing: held.standing,
+                    is_within: held.is_within,
+                    figure: held.figure,
+                    words: format!("{}: {}", scenario.name, held.words),
+                    to_show: held.rounds.map(|rounds| ToShow {
+                        rounds,
+                        seconds: None,
+                    }),
+                }
+            })
+        });
+        each.filter(|held| held.standing != Standing::Meets)
+            .collect()
     }
 
     /// The objective's figure of its logarithm.
@@ -202,59 +289,199 @@ pub(crate) fn values(logs: Vec<(u32, f64)>) -> Vec<f64> {
     logs.into_iter().map(|(_, log)| log).collect()
 }
 
-/// Judges rows against the reference, all together.
-pub(crate) fn judge(rows: &mut [Row]) {
-    let is_judged = |row: &Row| row.judgement == Judgement::NotJudged && row.why.is_none();
-    let probabilities: Vec<Option<f64>> = (rows.iter())
-        .map(|row| row.gain.filter(|_| is_judged(row))?.probability)
-        .collect();
-    for (row, shown) in rows.iter_mut().zip(stat::shown(&probabilities)) {
-        let Some(gain) = row
-            .gain
-            .filter(|gain| is_judged(row) && gain.probability.is_some())
-        else {
-            continue;
+/// The fits of a stage: of starts, the mean over all scenarios, and of each scenario.
+pub(crate) struct Fits {
+    pub starts: Fit,
+    pub scenarios: Vec<Fit>,
+}
+
+impl Fits {
+    /// The fits of those trials, by their places, that are not left out.
+    pub fn of(
+        sides: &Sides<'_>,
+        trials: &[&TrialId],
+        rounds: &[u32],
+        is_out: impl Fn(usize) -> bool,
+    ) -> Self {
+        let of = |logs: &dyn Fn(&TrialId) -> Vec<(u32, f64)>| {
+            let each = trials.iter().enumerate();
+            let each = each.map(|(place, trial)| match is_out(place) {
+                true => Vec::new(),
+                false => logs(trial),
+            });
+            Fit::of(&each.collect::<Vec<_>>())
         };
-        row.judgement = match shown {
-            false => Judgement::NoDifference,
-            true if gain.percent > 0.0 => Judgement::Better,
-            true => Judgement::Worse,
-        };
+        let scenarios = sides.scenarios.iter();
+        Fits {
+            starts: of(&|trial| sides.starts(trial, rounds)),
+            scenarios: scenarios
+                .map(|scenario| of(&|trial| sides.logs(trial, scenario, rounds)))
+                .collect(),
+        }
     }
 }
 
-/// What a stage shows. `ruled` says of each trial why it is ruled out.
+/// What stages leave unexplained, of starts and of each scenario.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Errors {
+    starts: Residual,
+    scenarios: Vec<Residual>,
+}
+
+impl Errors {
+    /// With those of a further stage.
+    pub fn and(&self, fits: &Fits) -> Errors {
+        let own = fits.scenarios.iter().enumerate();
+        let own = own.map(|(place, fit)| {
+            let before = self.scenarios.get(place).copied();
+            before.unwrap_or_default().and(fit.residual())
+        });
+        Errors {
+            starts: self.starts.and(fits.starts.residual()),
+            scenarios: own.collect(),
+        }
+    }
+}
+
+/// A difference between two trials of a stage, by their places: the stage's fits, the reference, the trial.
+pub(crate) type Pair<'f> = (&'f Fits, usize, usize);
+
+/// Judges rows by their differences, all together; those without one stay as they are. Correlated by so much are any two
+/// differences at least.
+pub(crate) fn judge(
+    rows: &mut [Row],
+    pairs: &[Option<Pair<'_>>],
+    correlation: f64,
+    errors: &Errors,
+) -> Option<Noise> {
+    let apart = |of: &dyn Fn(&Fits) -> &Fit| -> Vec<_> {
+        let each = pairs.iter();
+        each.map(|pair| {
+            let (fits, base, trial) = (*pair)?;
+            of(fits).apart(base, trial)
+        })
+        .collect()
+    };
+    let starts = apart(&|fits| &fits.starts);
+    let many = starts.iter().flatten().count();
+    let family = Family::new(many, correlation, errors.starts);
+    for (row, apart) in rows.iter_mut().zip(&starts) {
+        let Some(apart) = apart else { continue };
+        let gain = family.gain(apart);
+        row.gain = Some(gain);
+        row.judgement = match gain.probability {
+            None => Judgement::NotJudged,
+            Some(p) if p > stat::OUTSIDE => Judgement::NoDifference,
+            Some(_) if gain.percent > 0.0 => Judgement::Better,
+            Some(_) => Judgement::Worse,
+        };
+    }
+    for (place, residual) in errors.scenarios.iter().enumerate() {
+        let apart = apart(&|fits| &fits.scenarios[place]);
+        let family = family.with(*residual, apart.iter().flatten().count(), correlation);
+        for (row, apart) in rows.iter_mut().zip(&apart) {
+            row.scenarios[place].gain = apart.as_ref().map(|apart| family.gain(apart));
+        }
+    }
+    family.noise()
+}
+
+/// A trial that is ruled out against the reference, in the rounds that both have, by these alone.
+fn pair(sides: &Sides<'_>, row: &mut Row, reference: &TrialId, rounds: &[u32]) {
+    let trial = row.trial.clone();
+    let fits = Fits::of(sides, &[reference, &trial], rounds, |_| false);
+    let errors = Errors::default().and(&fits);
+    judge(
+        std::slice::from_mut(row),
+        &[Some((&fits, 0, 1))],
+        0.0,
+        &errors,
+    );
+    row.judgement = Judgement::RuledOut;
+}
+
+/// What a stage shows. `ruled` says of each trial why it is ruled out; `held` which constraints it is not shown to meet;
+/// `before` has the errors of earlier stages. And the errors with those of this stage.
 pub(crate) fn stage(
     sides: &Sides<'_>,
     asked: &Asked,
     rounds: RangeInclusive<u32>,
-    ruled: &[Option<String>],
+    ruled: &[Ruled],
+    before: &Errors,
     is_complete: bool,
-) -> StageReport {
+) -> (StageReport, Errors) {
     let all: Vec<u32> = rounds.clone().collect();
-    let rows = asked.trials.iter().zip(ruled).map(|(trial, why)| {
-        let mut row = sides.row(trial, &asked.trials[0], &all);
-        row.why.clone_from(why);
-        if why.is_some() && row.judgement != Judgement::Reference {
-            row.judgement = Judgement::RuledOut;
-        }
+    let trials: Vec<&TrialId> = asked.trials.iter().map(|trial| &trial.id).collect();
+    // What the others are held against is never left out.
+    let is_out = |place: usize| place > 0 && ruled[place].why.is_some();
+    let fits = Fits::of(sides, &trials, &all, is_out);
+    let errors = before.and(&fits);
+    let each = asked.trials.iter().zip(ruled).enumerate();
+    let rows = each.map(|(place, (trial, ruled))| {
+        let mut row = sides.row(trial, &all);
+        row.why.clone_from(&ruled.why);
+        row.constraints.clone_from(&ruled.held);
+        row.level = match fits.starts.level(place) {
+            Some(log) => Some(sides.figure(log)),
+            None => row.level,
+        };
         row
     });
     let mut rows: Vec<Row> = rows.collect();
-    judge(&mut rows);
-    StageReport {
+    let compared: Vec<usize> = (1..rows.len()).filter(|place| !is_out(*place)).collect();
+    let pairs: Vec<Option<Pair<'_>>> = (0..rows.len())
+        .map(|place| compared.contains(&place).then_some((&fits, 0, place)))
+        .collect();
+    let noise = judge(
+        &mut rows,
+        &pairs,
+        fits.starts.correlation(0, &compared),
+        &errors,
+    );
+    for (place, row) in rows.iter_mut().enumerate() {
+        match place {
+            0 => row.judgement = Judgement::Reference,
+            _ if is_out(place) => pair(sides, row, trials[0], &all),
+            _ => {}
+        }
+    }
+    let report = StageReport {
         title: asked.title.clone(),
         rounds: [*rounds.start(), *rounds.end()],
         share: asked.share,
         is_complete,
+        detectable: noise.map(|noise| noise.detectable(asked.rounds)),
+        noise,
         rows,
-    }
+    };
+    (report, errors)
+}
+
+/// How a trial stands to what rules trials out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ruled {
+    /// Why it is ruled out.
+    pub why: Option<String>,
+    /// The constraints that it is not shown to meet.
+    pub held: Vec<HeldRow>,
 }
 
 impl Row {
-    /// Whether it was measured and meets the constraints.
+    /// Whether it was measured and is not ruled out.
     pub fn is_eligible(&self) -> bool {
         self.why.is_none() && self.level.is_some()
+    }
+
+    /// Whether it can be recommended: by its mean it meets every constraint, whether that is shown or not.
+    pub fn may_win(&self) -> bool {
+        self.is_eligible() && self.constraints.iter().all(|held| held.is_within)
+    }
+
+    /// Whether it is so probably better that fresh runs may show it: by a test of one side at 5 %.
+    fn is_promising(&self) -> bool {
+        let gain = self.gain.filter(|gain| gain.percent > 0.0);
+        let probability = gain.and_then(|gain| gain.probability);
+        probability.is_some_and(|p| p <= 2.0 * stat::OUTSIDE)
     }
 }
 
@@ -271,10 +498,7 @@ impl StageReport {
         let is_free = !reference.is_eligible();
         let may_win = |row: &&Row| {
             let is_shown = row.judgement == Judgement::Better || is_free;
-            row.judgement != Judgement::Reference
-                && row.is_eligible()
-                && is_shown
-                && among(&row.trial)
+            row.judgement != Judgement::Reference && row.may_win() && is_shown && among(&row.trial)
         };
         let level = |row: &Row| {
             let level = row.level.unwrap_or_default();
@@ -288,22 +512,48 @@ impl StageReport {
             .max_by(|a, b| level(a).total_cmp(&level(b)))
     }
 
-    /// The trials that may be as good as that one: no difference between them is shown.
-    pub(crate) fn ties(&self, sides: &Sides<'_>, best: &TrialId) -> Vec<TrialId> {
-        let rounds: Vec<u32> = (self.rounds[0]..=self.rounds[1]).collect();
-        let own = values(sides.starts(best, &rounds));
-        let others = self
-            .rows
+    /// The trial that is most probably better than the first one, though that is not shown; fresh runs may show it.
+    pub fn most_promising(&self) -> Option<&Row> {
+        let likely = |row: &&Row| {
+            let is_shown = matches!(row.judgement, Judgement::NoDifference | Judgement::Better);
+            is_shown && row.may_win() && row.is_promising()
+        };
+        let p = |row: &Row| row.gain.and_then(|gain| gain.probability).unwrap_or(1.0);
+        self.rows
             .iter()
-            .filter(|row| row.trial != *best && row.is_eligible());
-        let others: Vec<&Row> = others
-            .filter(|row| row.judgement != Judgement::Reference)
+            .filter(likely)
+            .min_by(|a, b| p(a).total_cmp(&p(b)))
+    }
+
+    /// The trials that may be as good as that one: no difference between them is shown.
+    pub(crate) fn ties(
+        &self,
+        sides: &Sides<'_>,
+        errors: &BTreeMap<u32, Errors>,
+        best: &TrialId,
+    ) -> Vec<TrialId> {
+        let rounds: Vec<u32> = (self.rounds[0]..=self.rounds[1]).collect();
+        let kept: Vec<&Row> = self.rows.iter().filter(|row| row.is_eligible()).collect();
+        let trials: Vec<&TrialId> = kept.iter().map(|row| &row.trial).collect();
+        let Some(base) = trials.iter().position(|trial| *trial == best) else {
+            return Vec::new();
+        };
+        let fits = Fits::of(sides, &trials, &rounds, |_| false);
+        let others: Vec<usize> = (0..trials.len())
+            .filter(|place| *place != base && kept[*place].judgement != Judgement::Reference)
             .collect();
-        let probabilities: Vec<Option<f64>> = (others.iter())
-            .map(|row| stat::gain(&own, &values(sides.starts(&row.trial, &rounds)))?.probability)
-            .collect();
-        let shown = stat::shown(&probabilities);
-        let tied = others.iter().zip(shown).filter(|(_, shown)| !shown);
-        tied.map(|(row, _)| row.trial.clone()).collect()
+        let residual = errors.get(&self.share).map(|errors| errors.starts);
+        let family = Family::new(
+            others.len(),
+            fits.starts.correlation(base, &others),
+            residual.unwrap_or(fits.starts.residual()),
+        );
+        let is_shown = |place: &usize| {
+            let apart = fits.starts.apart(base, *place);
+            let p = apart.and_then(|apart| family.gain(&apart).probability);
+            p.is_some_and(|p| p <= stat::OUTSIDE)
+        };
+        let tied = others.iter().filter(|place| !is_shown(place));
+        tied.map(|place| trials[*place].clone()).collect()
     }
 }

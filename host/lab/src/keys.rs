@@ -91,9 +91,9 @@ pub const KEYS: [Key; 51] = [
     key(
         ["", "confirm"],
         "a whole number from 0 to 100",
-        "as `repeats`; 0 for a matrix",
+        "as `repeats`",
         "How many fresh repeats of the best trial and of the baseline confirm the gain at the end. What was chosen because it \
-         was the fastest is mostly somewhat less fast the next time.",
+         was the fastest is mostly somewhat less fast the next time. Without them a gain is not confirmed.",
     ),
     key(
         ["", "retries"],
@@ -149,9 +149,9 @@ pub const KEYS: [Key; 51] = [
         ["objective", "subject-to"],
         "a string or a list of strings",
         "\"requests.success-share >= 99%\"",
-        "Constraints such as \"ttft.p99 < 2s\" or \"score.exact-match >= 0.9\", each of which must hold in every run. Requests \
-         that failed or were not sent count as infinitely slow. The constraint on the success share holds unless another one \
-         on it is given.",
+        "Constraints such as \"ttft.p99 < 2s\" or \"score.exact-match >= 0.9\", each of which must hold on average over the \
+         rounds of a trial. Requests that failed or were not sent count as infinitely slow, and as wrong answers. The \
+         constraint on the success share holds unless another one on it is given.",
     ),
     key(
         ["objective", "pareto"],

@@ -17,6 +17,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+// Tests and the benchmark share the simulated labs, which name this crate from outside.
+#[cfg(test)]
+extern crate self as lab;
+
+mod dunnett;
 pub mod estimate;
 pub mod expand;
 pub mod expr;
@@ -38,6 +43,7 @@ pub mod stat;
 pub mod strategy;
 pub mod template;
 mod trial;
+mod twoway;
 pub mod value;
 pub mod walk;
 

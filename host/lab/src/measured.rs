@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::objective::{Measure, Objective, Scores};
+use crate::objective::Objective;
 use result::figure::Figure;
 use result::finding::Verdict;
 use result::summary::Summary;
@@ -53,32 +53,21 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What a lab with that objective keeps of a run, given the means of its scorers.
-    pub fn of(
-        summary: &Summary,
-        scores: &Scores,
-        objective: Option<&Objective>,
-        findings: Vec<String>,
-    ) -> Self {
+    /// What a lab with that objective keeps of a run; its scores in any case.
+    pub fn of(summary: &Summary, objective: Option<&Objective>, findings: Vec<String>) -> Self {
         let needed = objective.map(Objective::measures).unwrap_or_default();
         let shown = SHOWN.iter().filter_map(|name| name.parse().ok());
-        let needed = needed.into_iter().filter_map(|measure| match measure {
-            Measure::Figure(figure) => Some(figure),
-            Measure::Score(_) => None,
-        });
+        let scores = summary.scores.keys().chain(summary.run_scores.keys());
+        let scores = scores.map(|name| Figure::Score(name.clone()));
         let mut measured = Measured {
             verdict: summary.verdict,
             figures: BTreeMap::new(),
             with_failures: BTreeMap::new(),
             findings,
         };
-        for figure in shown.chain(needed) {
+        for figure in shown.chain(needed).chain(scores) {
             measured.add(&figure, summary);
         }
-        let scores = scores
-            .iter()
-            .map(|(name, mean)| (format!("score.{name}"), Number(*mean)));
-        measured.figures.extend(scores);
         measured
     }
 
@@ -95,7 +84,7 @@ impl Measured {
     }
 
     /// A figure over the requests that were answered.
-    pub fn value(&self, measure: &Measure) -> Option<f64> {
+    pub fn value(&self, measure: &Figure) -> Option<f64> {
         self.named(&measure.to_string())
     }
 
@@ -105,7 +94,7 @@ impl Measured {
     }
 
     /// A figure where requests that failed or were not sent count as the worst.
-    pub fn with_failures(&self, measure: &Measure) -> Option<f64> {
+    pub fn with_failures(&self, measure: &Figure) -> Option<f64> {
         let all = self.with_failures.get(&measure.to_string());
         all.map(|number| number.0).or_else(|| self.value(measure))
     }
@@ -159,6 +148,7 @@ impl JsonSchema for Number {
 mod tests {
     use super::*;
     use crate::exchanges::{facts, failed, reply};
+    use crate::objective::Standing;
     use model::exchange::Class;
     use model::exchange::Kind::{End, Text};
 
@@ -167,7 +157,7 @@ mod tests {
         Objective::new("ttft.mean".parse().unwrap(), false, constraints.collect())
     }
 
-    /// Ten requests answered after 50 ms, the last of which fails if that is asked for.
+    /// Ten requests answered after 50 ms, two of them wrongly, the last of which fails if that is asked for.
     fn run(fails: bool, objective: &Objective) -> Measured {
         let mut run: Vec<_> = (0..10)
             .map(|index| reply(index, 1000, &[(1050, Text, None, 3), (1070, End, None, 0)]))
@@ -175,9 +165,14 @@ mod tests {
         if fails {
             run[9] = failed(run[9].clone(), Class::Truncated, "cut off");
         }
-        let summary = Summary::of(&facts(), &run);
-        let scores = Scores::from([("exact-match".to_owned(), 0.8)]);
-        Measured::of(&summary, &scores, Some(objective), Vec::new())
+        let mut facts = facts();
+        let right = (0..10).map(|index| (index, f64::from(index > 1)));
+        facts.scores.insert("exact-match".into(), right.collect());
+        let unparsed = (0..10).map(|index| (index, f64::from(index < 1)));
+        let unparsed = unparsed.collect();
+        facts.scores.insert("exact-match-unparsed".into(), unparsed);
+        let summary = Summary::of(&facts, &run);
+        Measured::of(&summary, Some(objective), Vec::new())
     }
 
     #[test]
@@ -212,6 +207,66 @@ mod tests {
         let text = serde_json::to_string(&lossy).unwrap();
         assert!(text.contains(r#""ttft.p99":"inf""#), "{text}");
         assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), lossy);
+    }
+
+    /// Of nine answers that were judged, seven are right; with the one that was lost, seven of ten. Answers that cannot be
+    /// read are a fault, of which a lost one is one more.
+    #[test]
+    fn a_lost_answer_is_a_wrong_one_to_constraints() {
+        let objective = objective(&[
+            "score.exact-match >= 75%",
+            "score.exact-match-unparsed <= 15%",
+            "requests.success-share >= 50%",
+        ]);
+        assert_eq!(objective.broken(&run(false, &objective)), [""; 0]);
+        let lossy = run(true, &objective);
+        assert_eq!(lossy.named("score.exact-match"), Some(7.0 / 9.0));
+        assert_eq!(
+            objective.broken(&lossy),
+            [
+                "score.exact-match is 0.7000, but `score.exact-match >= 75%` must hold",
+                "score.exact-match-unparsed is 0.2000, but `score.exact-match-unparsed <= 15%` must hold",
+            ]
+        );
+    }
+
+    /// P99 of rounds that scatter by 3 %, 4 % within a limit: two of five lie beyond it, which shows nothing.
+    #[test]
+    fn constraints_are_on_the_mean_over_rounds() {
+        let objective = objective(&["ttft.p99 < 2s"]);
+        let runs = |values: &[f64]| -> Vec<Measured> {
+            let run = |value: &f64| {
+                let mut run = run(false, &objective);
+                run.figures.insert("ttft.p99".into(), Number(*value));
+                run.with_failures.clear();
+                run
+            };
+            values.iter().map(run).collect()
+        };
+        let held = |values: &[f64]| {
+            let runs = runs(values);
+            objective.constraints[0].held(&runs.iter().collect::<Vec<_>>())
+        };
+        let near = held(&[1900.0, 2010.0, 1880.0, 2005.0, 1930.0]);
+        assert_eq!((near.standing, near.is_within), (Standing::NotShown, true));
+        // A mean of 1945 and a deviation of 59.8: Student's 2.160 and 1.350 of 13, times 59.8 / √14, are 56.1.
+        assert_eq!(near.rounds, Some(15), "{near:?}");
+        assert_eq!(
+            near.words,
+            "ttft.p99 is 1945 ms on average over 5 rounds, 95 % interval 1871 to 2019 ms: that `ttft.p99 < 2s` holds is not shown"
+        );
+        let well = held(&[1500.0, 1520.0, 1480.0]);
+        assert_eq!((well.standing, well.rounds), (Standing::Meets, None));
+        let over = held(&[2500.0, 2520.0, 2480.0]);
+        assert_eq!(over.standing, Standing::Breaks);
+        assert_eq!(
+            over.words,
+            "ttft.p99 is 2500 ms on average over 3 rounds, but `ttft.p99 < 2s` must hold"
+        );
+        // One round shows nothing, and an infinite one is a failure whatever the others are.
+        let one = held(&[2500.0]);
+        assert_eq!((one.standing, one.is_within), (Standing::NotShown, false));
+        assert_eq!(held(&[1500.0, f64::INFINITY]).standing, Standing::Breaks);
     }
 
     #[test]

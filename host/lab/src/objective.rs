@@ -1,89 +1,42 @@
-//! What the best trial is the best in: a figure to maximize or minimize, and constraints that every run must meet.
+//! What the best trial is the best in: a figure to maximize or minimize, and constraints that it must meet.
 //!
-//! A figure is one of a result's (`throughput.output-tokens-per-s`) or a scorer's mean (`score.exact-match`). The
-//! objective is taken over the requests that were answered; constraints count those that failed or were not sent as
-//! infinitely slow, as thresholds do. So a trial cannot win by losing requests: the success share has a constraint,
-//! whether the file says so or not.
+//! The objective is taken over the requests that were answered; constraints count those that failed or were not sent as
+//! the worst, as thresholds do: as infinitely slow, as wrong answers. So a trial cannot win by losing requests: the
+//! success share has a constraint, whether the file says so or not.
+//!
+//! A constraint is on the mean over a trial's rounds. One round that lies beyond a limit is chance as often as not, so a
+//! trial breaks a constraint only where the 95 % interval of its mean lies beyond the limit, and meets it where that lies
+//! within. Otherwise neither is shown.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use result::figure::{Better, Figure};
-use result::threshold::{Relation, Threshold};
-
 use crate::measured::Measured;
+use crate::stat::{self, MOST_ROUNDS, OUTSIDE, Spread};
+use result::figure::Figure;
+use result::finding::Verdict;
+use result::stats::student;
+use result::threshold::{Relation, Threshold};
 
 /// The least success share, if no constraint is on it: one request in a hundred may fail.
 pub const SUCCESS: &str = "requests.success-share >= 99%";
-
-/// What names of scores begin with.
-const SCORE: &str = "score.";
-
-/// A figure of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Measure {
-    /// A figure of the result.
-    Figure(Figure),
-    /// The mean of a scorer, by its name.
-    Score(String),
-}
-
-impl Measure {
-    /// Its unit's symbol; empty for a share or a number.
-    pub fn unit(&self) -> &'static str {
-        match self {
-            Measure::Figure(figure) => figure.unit(),
-            Measure::Score(_) => "",
-        }
-    }
-
-    /// Whether more of it is better; scores are better the higher they are.
-    pub fn is_better_higher(&self) -> bool {
-        match self {
-            Measure::Figure(figure) => figure.better() != Better::Lower,
-            Measure::Score(_) => true,
-        }
-    }
-}
-
-impl fmt::Display for Measure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Measure::Figure(figure) => figure.fmt(f),
-            Measure::Score(name) => write!(f, "{SCORE}{name}"),
-        }
-    }
-}
-
-impl FromStr for Measure {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix(SCORE) {
-            Some("") => Err(format!("`{text}` does not name a scorer")),
-            Some(name) => Ok(Measure::Score(name.to_owned())),
-            None => text.parse().map(Measure::Figure),
-        }
-    }
-}
 
 /// What is to be as high or as low as possible, and what must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     /// The figure.
-    pub measure: Measure,
+    pub measure: Figure,
     /// Whether it is to be high.
     pub is_maximized: bool,
-    /// What every run must meet.
+    /// What must hold.
     pub constraints: Vec<Constraint>,
     /// The figures of the Pareto front.
-    pub pareto: [Measure; 2],
+    pub pareto: [Figure; 2],
 }
 
 impl Objective {
     /// An objective with those constraints, and the one on the success share unless there is one already.
-    pub fn new(measure: Measure, is_maximized: bool, mut constraints: Vec<Constraint>) -> Self {
+    pub fn new(measure: Figure, is_maximized: bool, mut constraints: Vec<Constraint>) -> Self {
         let of_success = |constraint: &Constraint| {
             let measure = constraint.measure().map(|measure| measure.to_string());
             ["requests.success-share", "requests.failed"]
@@ -103,8 +56,9 @@ impl Objective {
     }
 
     /// Every figure that it needs of a run.
-    pub fn measures(&self) -> Vec<Measure> {
-        let constraints = self.constraints.iter().filter_map(Constraint::measure);
+    pub fn measures(&self) -> Vec<Figure> {
+        let constraints = self.constraints.iter();
+        let constraints = constraints.filter_map(|constraint| constraint.measure().cloned());
         [self.measure.clone()]
             .into_iter()
             .chain(constraints)
@@ -125,11 +79,12 @@ impl Objective {
         })
     }
 
-    /// Why a run cannot win, if it cannot: the constraints that it breaks.
+    /// What a run by itself does not meet, in words.
     pub fn broken(&self, run: &Measured) -> Vec<String> {
-        self.constraints
-            .iter()
-            .filter_map(|constraint| constraint.broken(run))
+        let each = self.constraints.iter();
+        let each = each.map(|constraint| constraint.held(&[run]));
+        each.filter(|held| !held.is_within)
+            .map(|held| held.words)
             .collect()
     }
 }
@@ -145,81 +100,187 @@ impl fmt::Display for Objective {
     }
 }
 
-/// What a run must meet.
+/// What must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
-    /// The limit.
-    limit: Limit,
+    threshold: Threshold,
     /// As it was written: `99.9%` is not shown as `0.9990000000000001`.
     text: String,
 }
 
-/// What a constraint limits.
+model::words! {
+    /// How a trial stands to a constraint.
+    pub enum Standing {
+        /// It meets it, beyond chance.
+        Meets = "meets",
+        /// It breaks it, beyond chance; or a run was not measured, or lost so many requests that its figure is infinite.
+        Breaks = "breaks",
+        /// Neither is shown.
+        NotShown = "not-shown",
+    }
+}
+
+/// How runs of a trial stand to a constraint.
 #[derive(Clone, Debug, PartialEq)]
-enum Limit {
-    /// A figure, or the verdict.
-    Threshold(Threshold),
-    /// A scorer's mean.
-    Score(String, Relation, f64),
+pub(crate) struct Held {
+    /// Whether it is shown.
+    pub standing: Standing,
+    /// Whether the mean meets it, or of a verdict every run.
+    pub is_within: bool,
+    /// The figure over the runs; absent for a verdict, and where it is infinite or was not measured.
+    pub figure: Option<Spread>,
+    /// It in words.
+    pub words: String,
+    /// How many rounds would show it in nine of ten cases, if the mean is the truth; absent beyond [`MOST_ROUNDS`] and
+    /// where it is shown.
+    pub rounds: Option<u32>,
+}
+
+impl Held {
+    fn broken(words: String) -> Held {
+        Held {
+            standing: Standing::Breaks,
+            is_within: false,
+            figure: None,
+            words,
+            rounds: None,
+        }
+    }
 }
 
 impl Constraint {
     /// The figure that it is on; none for the verdict.
-    fn measure(&self) -> Option<Measure> {
-        match &self.limit {
-            Limit::Threshold(threshold) => threshold.figure().cloned().map(Measure::Figure),
-            Limit::Score(name, ..) => Some(Measure::Score(name.clone())),
-        }
+    fn measure(&self) -> Option<&Figure> {
+        self.threshold.figure()
     }
 
     /// A figure that meets it, for forecasts; none for the verdict.
-    pub(crate) fn met_by(&self) -> Option<(Measure, f64)> {
-        let (relation, limit) = match &self.limit {
-            Limit::Threshold(Threshold::Verdict(_)) => return None,
-            Limit::Threshold(Threshold::Figure(_, relation, limit)) => (relation, limit),
-            Limit::Score(_, relation, limit) => (relation, limit),
+    pub(crate) fn met_by(&self) -> Option<(Figure, f64)> {
+        let Threshold::Figure(figure, relation, limit) = &self.threshold else {
+            return None;
         };
         let well = (limit.abs() / 2.0).max(1e-9);
         let value = match relation {
             Relation::AtMost | Relation::Below => limit - well,
             Relation::AtLeast | Relation::Above => limit + well,
         };
-        Some((self.measure()?, value))
+        Some((figure.clone(), value))
     }
 
-    /// Why a run breaks it, if it does. What was not measured breaks it.
-    fn broken(&self, run: &Measured) -> Option<String> {
-        let (relation, limit) = match &self.limit {
-            Limit::Threshold(Threshold::Verdict(worst)) => {
-                let because =
-                    || format!("the run is {}, but `{self}` must hold", run.verdict.name());
-                return (run.verdict > *worst).then(because);
-            }
-            Limit::Threshold(Threshold::Figure(_, relation, limit)) => (relation, limit),
-            Limit::Score(_, relation, limit) => (relation, limit),
+    /// How runs of a trial stand to it, one for each round; at least one.
+    pub(crate) fn held(&self, runs: &[&Measured]) -> Held {
+        let (measure, relation, limit) = match &self.threshold {
+            Threshold::Verdict(worst) => return self.verdict(runs, *worst),
+            Threshold::Figure(measure, relation, limit) => (measure, *relation, *limit),
         };
-        let measure = self.measure()?;
-        let Some(value) = run.with_failures(&measure) else {
-            return Some(format!(
+        let values: Option<Vec<f64>> = runs.iter().map(|run| run.with_failures(measure)).collect();
+        let Some(values) = values else {
+            return Held::broken(format!(
                 "{measure} was not measured, but `{self}` must hold"
             ));
         };
-        let holds = match relation {
-            Relation::AtMost => value <= *limit,
-            Relation::Below => value < *limit,
-            Relation::AtLeast => value >= *limit,
-            Relation::Above => value > *limit,
+        let holds = |value: f64| match relation {
+            Relation::AtMost => value <= limit,
+            Relation::Below => value < limit,
+            Relation::AtLeast => value >= limit,
+            Relation::Above => value > limit,
         };
-        let unit = match measure.unit() {
-            "" => String::new(),
-            unit => format!(" {unit}"),
+        if values
+            .iter()
+            .any(|value| !value.is_finite() && !holds(*value))
+        {
+            return Held::broken(format!(
+                "{measure} is infinite, because requests failed or were not sent, but `{self}` must hold"
+            ));
+        }
+        let figure = stat::spread(&values).filter(|figure| figure.mean.is_finite());
+        let is_within = figure.is_none_or(|figure| holds(figure.mean));
+        let ends = figure
+            .and_then(|figure| figure.interval)
+            .map(|ends| ends.map(holds));
+        let standing = match ends {
+            Some([true, true]) => Standing::Meets,
+            Some([false, false]) => Standing::Breaks,
+            _ => Standing::NotShown,
         };
-        let shown = match value.is_infinite() {
-            true => "infinite, because requests failed or were not sent".to_owned(),
-            false => format!("{}{unit}", crate::stat::figures(value)),
-        };
-        (!holds).then(|| format!("{measure} is {shown}, but `{self}` must hold"))
+        let rounds = figure
+            .filter(|_| standing == Standing::NotShown)
+            .and_then(|figure| rounds(&figure, limit));
+        Held {
+            standing,
+            is_within,
+            figure,
+            words: self.words(measure, figure, standing, is_within),
+            rounds,
+        }
     }
+
+    /// A verdict has no mean: every run must have it.
+    fn verdict(&self, runs: &[&Measured], worst: Verdict) -> Held {
+        let found = runs.iter().find(|run| run.verdict > worst);
+        match found {
+            Some(run) => Held::broken(format!(
+                "a run is {}, but `{self}` must hold",
+                run.verdict.name()
+            )),
+            None => Held {
+                standing: Standing::Meets,
+                is_within: true,
+                figure: None,
+                words: format!("`{self}` holds in every run"),
+                rounds: None,
+            },
+        }
+    }
+
+    fn words(
+        &self,
+        measure: &Figure,
+        figure: Option<Spread>,
+        standing: Standing,
+        is_within: bool,
+    ) -> String {
+        let Some(figure) = figure else {
+            return format!("`{self}` holds");
+        };
+        let with_unit = |text: String| match measure.unit() {
+            "" => text,
+            unit => format!("{text} {unit}"),
+        };
+        let mean = with_unit(stat::figures(figure.mean));
+        let over = match figure.repeats {
+            1 => String::new(),
+            many => format!(" on average over {many} rounds"),
+        };
+        let interval = figure.interval.map(|[low, high]| {
+            let high = with_unit(stat::figures(high));
+            format!(", 95 % interval {} to {high}", stat::figures(low))
+        });
+        let interval = interval.unwrap_or_default();
+        match (standing, is_within) {
+            (Standing::Meets, _) => format!("{measure} is {mean}{over}: `{self}` holds"),
+            (Standing::NotShown, true) => {
+                format!("{measure} is {mean}{over}{interval}: that `{self}` holds is not shown")
+            }
+            (Standing::NotShown, false) if figure.repeats > 1 => format!(
+                "{measure} is {mean}{over}{interval}: that `{self}` does not hold is not shown"
+            ),
+            _ => format!("{measure} is {mean}{over}, but `{self}` must hold"),
+        }
+    }
+}
+
+/// The least rounds that show on which side of a limit a mean lies, in nine of ten cases.
+fn rounds(figure: &Spread, limit: f64) -> Option<u32> {
+    let [low, high] = figure.interval?;
+    let were = figure.repeats as f64;
+    let student = student::quantile(OUTSIDE, were - 1.0);
+    let deviation = (high - low) / 2.0 / student * were.sqrt();
+    let apart = (figure.mean - limit).abs();
+    (figure.repeats as u32 + 1..=MOST_ROUNDS).find(|rounds| {
+        let rounds = f64::from(*rounds);
+        stat::sure(OUTSIDE, rounds - 1.0) * deviation / rounds.sqrt() <= apart
+    })
 }
 
 impl fmt::Display for Constraint {
@@ -228,47 +289,14 @@ impl fmt::Display for Constraint {
     }
 }
 
-/// Relations as written, two-character ones first.
-const SIGNS: [(&str, Relation); 4] = [
-    ("<=", Relation::AtMost),
-    (">=", Relation::AtLeast),
-    ("<", Relation::Below),
-    (">", Relation::Above),
-];
-
 impl FromStr for Constraint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let limit = match text.strip_prefix(SCORE) {
-            Some(rest) => score(text, rest)?,
-            None => Limit::Threshold(text.parse()?),
-        };
         Ok(Constraint {
-            limit,
+            threshold: text.parse()?,
             text: text.to_owned(),
         })
     }
 }
-
-/// A limit on a scorer's mean, given what follows `score.` in the text.
-fn score(text: &str, rest: &str) -> Result<Limit, String> {
-    let split = SIGNS.iter().find_map(|(sign, relation)| {
-        let (name, limit) = rest.split_once(sign)?;
-        Some((name.trim(), *relation, limit.trim()))
-    });
-    let Some((name, relation, limit)) = split.filter(|(name, ..)| !name.is_empty()) else {
-        return Err(format!(
-            "`{text}`: expected score.NAME, one of <= < >= >, and a number, such as `score.exact-match >= 0.9`"
-        ));
-    };
-    let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite());
-    let percent = || number(limit.strip_suffix('%')?.trim()).map(|n| n / 100.0);
-    let limit = number(limit).or_else(percent);
-    let limit = limit.ok_or_else(|| format!("`{text}`: expected a number or percent"))?;
-    Ok(Limit::Score(name.to_owned(), relation, limit))
-}
-
-/// Scores by the scorer's name.
-pub type Scores = BTreeMap<String, f64>;

@@ -119,7 +119,7 @@ fn setup(page: &mut Document, report: &LabReport) {
     }
     if !report.constraints.is_empty() {
         lines.push(format!(
-            "Every run must meet: `{}`.",
+            "Constraints, on average over a trial's rounds: `{}`. A trial that is shown to break one is ruled out.",
             report.constraints.join("`; `")
         ));
     }
@@ -129,9 +129,9 @@ fn setup(page: &mut Document, report: &LabReport) {
         report.strategy
     ));
     lines.push(format!(
-        "± and intervals are of 95 %. A difference is called shown where Student's test over repeats shows it, with a \
-         probability of at most {:.0} % that any is shown where there is none, over all comparisons of a table together \
-         (Holm's procedure).",
+        "± and intervals are of 95 %; those of differences hold for all trials of a table together. A difference is called \
+         shown where its interval does not hold zero: the probability that any is shown where there is none is at most \
+         {:.0} % (Dunnett's test in a model of trials and rounds, with the error of all trials).",
         100.0 * OUTSIDE
     ));
     let spent = &report.spent;

@@ -8,10 +8,11 @@ use std::time::Duration;
 use crate::expand;
 use crate::file::{Budget, Halving, Lab, Model, Page, Strategy};
 use crate::hidden;
-use crate::objective::{Constraint, Measure, Objective};
+use crate::objective::{Constraint, Objective};
 use crate::value::shown;
 use model::duration::Span;
 use reader::{Config, Located, Place, Problem, Reader, ScenarioError, parse_table};
+use result::figure::Figure;
 
 pub(crate) use engine::check_variable_name;
 use engine::engines;
@@ -126,8 +127,7 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
         .as_ref()
         .map_or(Strategy::default(), |said| said.value);
     let repeats = count(t, ["", "repeats"], [1, 100], 3);
-    let usual = if kind == Strategy::Matrix { 0 } else { repeats };
-    let confirm = count(t, ["", "confirm"], [0, 100], usual);
+    let confirm = count(t, ["", "confirm"], [0, 100], repeats);
     let retries = count(t, ["", "retries"], [0, 10], 1);
     let passes = count(t, ["", "passes"], [1, 20], 2);
     let scenarios = scenarios(t);
@@ -246,8 +246,8 @@ fn time(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Duration> {
 fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
     const EXPECTED: &str =
         "a figure, such as \"throughput.output-tokens-per-s\", or \"score.NAME\"";
-    let maximize = t.parsed("maximize", EXPECTED, str::parse::<Measure>);
-    let minimize = t.parsed("minimize", EXPECTED, str::parse::<Measure>);
+    let maximize = t.parsed("maximize", EXPECTED, str::parse::<Figure>);
+    let minimize = t.parsed("minimize", EXPECTED, str::parse::<Figure>);
     let constraints = t
         .one_or_more("subject-to")
         .map(|said| said.value)
@@ -289,12 +289,12 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
     Some(objective)
 }
 
-fn pareto(t: &mut Reader<'_, '_>) -> Option<[Measure; 2]> {
+fn pareto(t: &mut Reader<'_, '_>) -> Option<[Figure; 2]> {
     let said = t.one_or_more("pareto")?;
-    let parsed = said.value.iter().map(|one| one.value.parse::<Measure>());
-    let parsed: Result<Vec<Measure>, String> = parsed.collect();
+    let parsed = said.value.iter().map(|one| one.value.parse::<Figure>());
+    let parsed: Result<Vec<Figure>, String> = parsed.collect();
     let two = parsed.and_then(|all| {
-        <[Measure; 2]>::try_from(all)
+        <[Figure; 2]>::try_from(all)
             .map_err(|all| format!("expected two figures, found {}", all.len()))
     });
     match two {

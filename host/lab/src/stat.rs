@@ -4,14 +4,21 @@
 //! The unit is a start of the engine: what several scenarios of one start have in common (where memory was placed, how
 //! warm the machine was) varies from start to start. Of each start there is one value, the mean over its scenarios.
 //!
-//! Differences are tested as `compare` tests repeats: Student's test over one value per start, Welch's where sides have
-//! different numbers of them. A side of one start is assumed to vary as the other does. Of several differences, Holm's
-//! procedure decides which are shown: the probability of showing any that is not there is at most 5 %, whichever the
-//! others are (Holm 1979, "A simple sequentially rejective multiple test procedure").
+//! **Within a lab**, trials are run in the same rounds. [`Fit`](crate::twoway::Fit) takes out what rounds do, estimates
+//! the error from all trials together, and [`Family`] has Dunnett's test and intervals: the probability of showing any
+//! difference that is not there, or of any interval not holding the truth, is at most 5 % over all trials of a stage.
+//!
+//! **Against another lab's runs** there are no common rounds. Differences are tested as `compare` tests repeats:
+//! Student's test over one value per start, Welch's where sides have different numbers of them. A side of one start is
+//! assumed to vary as the other does. Of several differences, Holm's procedure decides which are shown: the probability
+//! of showing any that is not there is at most 5 %, whichever the others are (Holm 1979, "A simple sequentially rejective
+//! multiple test procedure").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::dunnett::Dunnett;
+use crate::twoway::{Apart, Residual};
 use result::stats::student;
 
 /// The share of cases in which an interval does not hold the truth, and in which something is shown that is not there.
@@ -67,21 +74,141 @@ pub struct Gain {
     /// By how many percent it is better; negative if it is worse. For a figure to minimize, 25 % better is 1/1.25 of
     /// it.
     pub percent: f64,
-    /// The ends of the 95 % interval; absent if neither side has more than one repeat.
+    /// The ends of the 95 % interval, which holds for all trials of a table together; absent where nothing is left to
+    /// estimate an error from, as with one repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// The p-value: how likely a difference this large is if there is none.
+    /// The p-value: how likely a difference this large is in any trial of the table if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Repeats of the other side and of this one.
     pub repeats: [usize; 2],
 }
 
+/// Differences of several trials from one, which are judged together.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// The standard deviation of a single value, as a logarithm; nothing where nothing is left to estimate it from.
+    deviation: Option<f64>,
+    freedom: f64,
+    dunnett: Dunnett,
+    /// How many standard errors an interval reaches to either side.
+    reach: f64,
+}
+
+impl Family {
+    /// So many differences, any two of which have at least that correlation.
+    pub fn new(many: usize, correlation: f64, residual: Residual) -> Self {
+        let deviation = residual.deviation();
+        let many = if deviation.is_some() { many } else { 0 };
+        let dunnett = Dunnett::new(many, correlation, residual.freedom.max(1.0));
+        Family {
+            deviation,
+            freedom: residual.freedom,
+            reach: dunnett.quantile(OUTSIDE),
+            dunnett,
+        }
+    }
+
+    /// The same differences in another figure, which has an error of its own.
+    pub fn with(&self, residual: Residual, many: usize, correlation: f64) -> Self {
+        match residual.freedom == self.freedom && many == self.dunnett.many() {
+            true => Family {
+                deviation: residual.deviation(),
+                ..self.clone()
+            },
+            false => Family::new(many, correlation, residual),
+        }
+    }
+
+    /// A difference as a gain, with its interval and p-value among all of them.
+    pub fn gain(&self, apart: &Apart) -> Gain {
+        let estimate = rounded(apart.estimate);
+        let error = self
+            .deviation
+            .map(|deviation| deviation * apart.variance.sqrt());
+        Gain {
+            percent: percent(estimate),
+            interval: error.map(|error| {
+                let away = self.reach * error;
+                [percent(estimate - away), percent(estimate + away)]
+            }),
+            probability: error.map(|error| match estimate == 0.0 {
+                true => 1.0,
+                false => self.dunnett.two_sided(estimate.abs() / error),
+            }),
+            repeats: apart.values,
+        }
+    }
+
+    /// What is known of the variation of a single value.
+    pub fn noise(&self) -> Option<Noise> {
+        Some(Noise {
+            percent: percent(self.deviation?),
+            freedom: self.freedom,
+            outside: student::two_sided(self.reach, self.freedom),
+        })
+    }
+}
+
+/// How much starts of one trial vary within a round, and how sure a difference must be to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Noise {
+    /// The standard deviation from start to start, in percent.
+    pub percent: f64,
+    /// The degrees of freedom that it is estimated with.
+    pub freedom: f64,
+    /// The p-value by Student's test of one difference alone at which it is shown among all of them.
+    pub outside: f64,
+}
+
+/// The most rounds that are looked for.
+pub const MOST_ROUNDS: u32 = 100;
+
+impl Noise {
+    /// The true gain, in percent, that a stage of so many rounds shows in nine of ten cases.
+    pub fn detectable(&self, rounds: u32) -> f64 {
+        percent(self.needed(rounds, self.freedom))
+    }
+
+    /// The least rounds, of so many trials, more than there were, that show a gain of that size in nine of ten cases;
+    /// nothing beyond [`MOST_ROUNDS`].
+    pub fn rounds(&self, gain: f64, trials: usize, were: u32) -> Option<u32> {
+        let size = (gain / 100.0).ln_1p().abs();
+        (were + 1..=MOST_ROUNDS)
+            .filter(|_| size > 0.0)
+            .find(|rounds| {
+                let more = f64::from(rounds - were) * trials.saturating_sub(1) as f64;
+                self.needed(*rounds, self.freedom + more) <= size
+            })
+    }
+
+    fn needed(&self, rounds: u32, freedom: f64) -> f64 {
+        let error = (self.percent / 100.0).ln_1p() * (2.0 / f64::from(rounds)).sqrt();
+        sure(self.outside, freedom) * error
+    }
+}
+
+/// How many standard errors apart two values must be to be shown apart in nine of ten cases, if the test errs in that
+/// share of cases: the test's own distance, and one that nine of ten estimates do not fall short by.
+pub fn sure(outside: f64, freedom: f64) -> f64 {
+    student::quantile(outside, freedom) + student::quantile(0.2, freedom)
+}
+
+/// A difference of logarithms in percent.
+fn percent(log: f64) -> f64 {
+    100.0 * log.exp_m1()
+}
+
+/// A difference of logarithms; none where it is due to rounding.
+fn rounded(apart: f64) -> f64 {
+    if apart.abs() < ROUNDING { 0.0 } else { apart }
+}
+
 /// How much better the second side is than the first, given the logarithms of its figures; nothing if a side has none.
 pub fn gain(base: &[f64], side: &[f64]) -> Option<Gain> {
-    let apart = mean(side)? - mean(base)?;
-    let apart = if apart.abs() < ROUNDING { 0.0 } else { apart };
-    let percent = |log: f64| 100.0 * log.exp_m1();
+    let apart = rounded(mean(side)? - mean(base)?);
     let error = error(base, side);
     let away = error.map(|(error, freedom)| student::quantile(OUTSIDE, freedom) * error);
     Some(Gain {
@@ -144,33 +271,30 @@ pub struct Drift {
     pub probability: f64,
 }
 
-/// Whether the machine changed during a lab: the trend over rounds that trials have in common. Each group is a trial's
-/// rounds and logarithms. Nothing where nothing is left to estimate an error from.
-pub fn drift(groups: &[Vec<(f64, f64)>]) -> Option<Drift> {
-    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
-    let (mut values, mut trials) = (0.0, 0.0);
-    for group in groups.iter().filter(|group| group.len() > 1) {
-        let (rounds, logs): (Vec<f64>, Vec<f64>) = group.iter().copied().unzip();
-        let (centre, level) = (mean(&rounds)?, mean(&logs)?);
-        for (round, log) in group {
+/// The trend of rounds' effects, each of which all trials have in common; a group for each experiment, because trials
+/// that go on into another one were chosen by what they did in it. What rounds scatter by besides is the error, so a
+/// machine that is now faster and now slower does not drift. Nothing where nothing is left to estimate that from.
+pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
+    let (mut xx, mut xy, mut yy, mut freedom) = (0.0, 0.0, 0.0, -1.0);
+    for effects in experiments.iter().filter(|effects| effects.len() > 1) {
+        let rounds: Vec<f64> = effects.iter().map(|(round, _)| f64::from(*round)).collect();
+        let effects: Vec<f64> = effects.iter().map(|(_, effect)| *effect).collect();
+        let (centre, level) = (mean(&rounds)?, mean(&effects)?);
+        for (round, effect) in rounds.iter().zip(&effects) {
             xx += (round - centre).powi(2);
-            xy += (round - centre) * (log - level);
-            yy += (log - level).powi(2);
+            xy += (round - centre) * (effect - level);
+            yy += (effect - level).powi(2);
         }
-        values += group.len() as f64;
-        trials += 1.0;
+        freedom += effects.len() as f64 - 1.0;
     }
-    let freedom = values - trials - 1.0;
-    if xx == 0.0 || freedom < 1.0 {
+    if freedom < 1.0 {
         return None;
     }
-    let slope = xy / xx;
+    let slope = rounded(xy / xx);
     let rest = (yy - slope * xy).max(0.0);
-    // What rounding leaves of values that do not vary is no trend.
-    let slope = if slope.abs() < ROUNDING { 0.0 } else { slope };
     let error = (rest / freedom / xx).sqrt();
     Some(Drift {
-        percent_per_round: 100.0 * slope.exp_m1(),
+        percent_per_round: percent(slope),
         probability: match slope == 0.0 {
             true => 1.0,
             false => student::two_sided(slope.abs() / error, freedom),
@@ -252,17 +376,39 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_that_trials_share_is_a_drift() {
-        let slower = |start: f64| {
-            let log = |round: u32| start - 0.03 * f64::from(round) + 1e-4 * f64::from(round % 2);
-            (1..=4)
-                .map(|round| (f64::from(round), log(round)))
-                .collect::<Vec<_>>()
+    fn a_trend_over_rounds_is_a_drift_and_scatter_is_none() {
+        let slower = |from: u32| -> Vec<(u32, f64)> {
+            let effect = |round: u32| -0.03 * f64::from(round) + 1e-4 * f64::from(round % 2);
+            (from..from + 4)
+                .map(|round| (round, effect(round)))
+                .collect()
         };
-        let found = drift(&[slower(1.0), slower(2.0)]).unwrap();
+        let found = drift(&[slower(1), slower(5)]).unwrap();
         assert!((found.percent_per_round + 2.95).abs() < 0.1 && found.probability < 1e-6);
-        let still = drift(&[vec![(1.0, 2.0), (2.0, 2.0), (3.0, 2.0)]]).unwrap();
+        // What one experiment has more of than the next is no trend: other trials are in it.
+        let level = |from: u32, effect: f64| vec![(from, effect), (from + 1, effect)];
+        let still = drift(&[level(1, 0.0), level(3, -0.5)]).unwrap();
         assert_eq!(still.probability, 1.0);
-        assert_eq!(drift(&[vec![(1.0, 2.0)]]), None);
+        // Rounds that scatter by as much as the trend show none.
+        let scatter = vec![(1, 0.01), (2, -0.03), (3, 0.03), (4, 0.0), (5, 0.02)];
+        assert!(drift(&[scatter]).unwrap().probability > 0.3);
+        assert_eq!(drift(&[vec![(1, 2.0)], level(2, 0.1)]), None);
+    }
+
+    /// A plan comes to what it says: 14 degrees of freedom, by SciPy's noncentral distribution, miss by under 1 %.
+    #[test]
+    fn a_plan_says_what_shows_a_gain() {
+        let residual = Residual {
+            squares: 14.0 * 1e-4,
+            freedom: 14.0,
+        };
+        let noise = Family::new(1, 0.5, residual).noise().unwrap();
+        assert!((noise.percent - 1.005).abs() < 1e-3 && (noise.outside - OUTSIDE).abs() < 1e-6);
+        // (2.1448 + 1.3450) · 0.01 · √(2/3) is 2.849 %.
+        assert!((noise.detectable(3) - 2.890).abs() < 0.01, "{noise:?}");
+        assert_eq!(noise.rounds(2.9, 2, 1), Some(3));
+        assert_eq!(noise.rounds(1.0, 2, 3), Some(23));
+        assert_eq!(noise.rounds(-1.0, 2, 3), Some(23));
+        assert_eq!(noise.rounds(0.1, 2, 3), None);
     }
 }

@@ -11,13 +11,17 @@
 //! - **Descent**: one option after another, from the best so far, as often as `passes` says or until nothing changes.
 //! - **Halving**: every combination with one repeat; the best third (`eta`) again with three times as many repeats or
 //!   requests, and so on; what is left last has all repeats. Those that are dropped are dropped by their means, which
-//!   one repeat does not show to differ: close ones may be dropped by chance. The baseline stays to the end.
+//!   one repeat does not show to differ: close ones may be dropped by chance. The baseline stays to the end. What is
+//!   left is judged by its last rung alone, because it was in part lucky in those before.
 //!
 //! **Several engines** are first held against each other at their baselines by `one-at-a-time` and `descent`, and the
 //! best one is tuned; the first of the file, if no difference is shown. A matrix and halving take all engines.
 //!
 //! **Confirmation.** What was chosen as the best of many was in part lucky. So the gain that is reported comes from
-//! fresh runs of it and the baseline; if they do not show it, the baseline stays. Each model is a study of its own.
+//! fresh runs of it and the baseline; if they do not show it, the baseline stays. Where no trial is shown to be better,
+//! the most promising one is confirmed all the same: a test of one side at 5 % is enough to try. The more choices led to
+//! a trial, the surer its confirmation must be ([`needed`]), so that of 200 labs in which nothing differs at most one
+//! recommends anything. Each model is a study of its own.
 
 mod searches;
 
@@ -25,7 +29,8 @@ use crate::estimate::Timing;
 use crate::expand::{Trial, TrialId};
 use crate::file::{Lab, Strategy};
 use crate::journal::Results;
-use crate::judge::{Judgement, Row, Sides, StageReport};
+use crate::judge::{Judgement, Row, StageReport};
+use crate::stat::OUTSIDE;
 use crate::walk::{Asked, Ended, Next, Scenario, Start, WHOLE, Walk};
 
 /// A model's study, as far as its results go.
@@ -58,8 +63,23 @@ pub struct Decision {
     pub row: Option<Row>,
     /// Whether that stage has fresh runs of it, so that the gain is not that of the luckiest of many.
     pub is_confirmed: bool,
+    /// The p-value that confirms it.
+    pub needed: f64,
     /// Trials that may be as good.
     pub ties: Vec<TrialId>,
+}
+
+/// The heading of the stage that confirms a choice.
+pub(crate) const CONFIRMATION: &str = "Confirmation";
+
+/// The probability that a lab in which nothing differs recommends a trial.
+const FALSE: f64 = 1.0 / 200.0;
+
+/// The p-value that a confirmation must not exceed after so many choices. A choice lets a trial through that is no better
+/// with a probability of 5 % at most, and a confirmation with half of its p-value; the product is to be [`FALSE`].
+fn needed(choices: usize) -> f64 {
+    let let_through = (OUTSIDE * choices as f64).min(1.0);
+    (2.0 * FALSE / let_through).min(OUTSIDE)
 }
 
 model::words! {
@@ -144,6 +164,7 @@ impl Walk<'_> {
                 let stage =
                     self.stage(self.asked("Every combination", trials, self.lab.repeats))?;
                 let chosen = self.best(&stage, |_| true);
+                let chosen = chosen.or_else(|| self.promising(&stage));
                 self.conclude(first, chosen, None)
             }
             Strategy::Halving => self.halving(first),
@@ -161,15 +182,6 @@ impl Walk<'_> {
         }
     }
 
-    fn sides(&self, share: u32) -> Sides<'_> {
-        Sides {
-            lab: self.lab,
-            scenarios: self.scenarios,
-            results: self.results,
-            share,
-        }
-    }
-
     fn is_maximized(&self) -> bool {
         self.lab
             .objective
@@ -181,8 +193,19 @@ impl Walk<'_> {
         self.trials.iter().find(|trial| trial.id == *id).cloned()
     }
 
-    fn best(&self, stage: &StageReport, among: impl Fn(&TrialId) -> bool) -> Option<Choice> {
+    fn best(&mut self, stage: &StageReport, among: impl Fn(&TrialId) -> bool) -> Option<Choice> {
+        self.choices.insert(stage.rounds[0]);
         let row = stage.best_of(among, self.is_maximized())?;
+        self.choice(row, stage)
+    }
+
+    /// The trial that fresh runs may show to be better, where there are any.
+    fn promising(&self, stage: &StageReport) -> Option<Choice> {
+        let row = stage.most_promising().filter(|_| self.lab.confirm > 0)?;
+        self.choice(row, stage)
+    }
+
+    fn choice(&self, row: &Row, stage: &StageReport) -> Option<Choice> {
         Some(Choice {
             trial: self.trial(&row.trial)?,
             stage: stage.clone(),
@@ -215,28 +238,42 @@ impl Walk<'_> {
                 chosen: None,
                 row,
                 is_confirmed: false,
+                needed: OUTSIDE,
                 ties: Vec::new(),
             });
         };
-        let ties = choice
-            .stage
-            .ties(&self.sides(choice.stage.share), &choice.trial.id);
+        let ties = choice.stage.ties(
+            &self.sides(choice.stage.share),
+            &self.errors,
+            &choice.trial.id,
+        );
         let ties = ties.into_iter().filter(|tie| *tie != baseline.id).collect();
         let is_confirmed = confirmed.is_some() || self.lab.confirm > 0;
+        let choices = self.choices.iter();
+        let choices =
+            choices.filter(|first| confirmed.as_ref().is_none_or(|of| of.rounds[0] != **first));
+        let needed = match is_confirmed {
+            true => needed(choices.count()),
+            false => OUTSIDE,
+        };
         let decides = match (confirmed, self.lab.confirm) {
             (Some(stage), _) => stage,
             (None, 0) => choice.stage.clone(),
             (None, rounds) => {
                 let trials = vec![baseline.clone(), choice.trial.clone()];
-                self.stage(self.asked("Confirmation", trials, rounds))?
+                self.stage(self.asked(CONFIRMATION, trials, rounds))?
             }
         };
         let baseline_row = decides.row(&baseline.id);
         let row = decides.row(&choice.trial.id).cloned();
-        let is_eligible = row.as_ref().is_some_and(Row::is_eligible);
-        let kind = match row.as_ref().map(|row| row.judgement) {
-            Some(Judgement::Better) => Kind::Better,
-            _ if is_eligible && !baseline_row.is_some_and(Row::is_eligible) => Kind::BestOfRest,
+        let may_win = row.as_ref().is_some_and(Row::may_win);
+        let is_shown = row.as_ref().is_some_and(|row| {
+            let p = row.gain.and_then(|gain| gain.probability);
+            row.judgement == Judgement::Better && p.is_some_and(|p| p <= needed)
+        });
+        let kind = match may_win {
+            true if is_shown => Kind::Better,
+            true if !baseline_row.is_some_and(Row::is_eligible) => Kind::BestOfRest,
             _ => Kind::NotConfirmed,
         };
         Some(Decision {
@@ -245,6 +282,7 @@ impl Walk<'_> {
             chosen: Some(choice.trial),
             row,
             is_confirmed,
+            needed,
             ties,
         })
     }

@@ -5,5 +5,8 @@ mod cases;
 mod pages;
 mod reference;
 mod resume;
+#[path = "../../benches/labs/simulated.rs"]
+mod simulated;
+mod statistics;
 mod strategies;
 mod world;

@@ -7,12 +7,14 @@
 //! takes minutes, so a start serves all scenarios; but no start serves two rounds, because what varies from start to
 //! start would then be taken for a difference between trials.
 //!
-//! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that breaks a constraint is
-//! not run in further rounds: it cannot win. The first trial of a stage is run on though it breaks constraints, because
-//! the others need it.
+//! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that is shown to break a
+//! constraint is not run in further rounds: it cannot win. Constraints are judged by all rounds of a trial so far, also
+//! those of earlier stages. The first trial of a stage is run on though it breaks constraints, because the others need it.
 //!
 //! **No memory.** What to do next is computed from the results every time. Strategies are written as straight lines of
 //! stages and stop at the first that is not done.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +23,9 @@ use crate::estimate::Timing;
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Cell, Results, RunKey};
-use crate::judge::{self, Sides, StageReport};
+use crate::judge::{self, Errors, HeldRow, Ruled, Sides, StageReport};
+use crate::measured::Measured;
+use crate::objective::Standing;
 use crate::previous::Previous;
 use search::Load;
 use search::sweep::At;
@@ -133,6 +137,10 @@ pub(crate) struct Walk<'a> {
     pub trials: Vec<Trial>,
     /// What the first stage that is not done asks for.
     pub asks: Vec<Start>,
+    /// What the stages so far leave unexplained, by the share of requests.
+    pub errors: BTreeMap<u32, Errors>,
+    /// The first rounds of the stages that a choice was made by.
+    pub choices: BTreeSet<u32>,
     /// Rounds of the stages so far.
     round: u32,
 }
@@ -153,6 +161,8 @@ impl<'a> Walk<'a> {
             stages: Vec::new(),
             trials: Vec::new(),
             asks: Vec::new(),
+            errors: BTreeMap::new(),
+            choices: BTreeSet::new(),
             round: 0,
         }
     }
@@ -166,14 +176,19 @@ impl<'a> Walk<'a> {
                 self.trials.push(trial.clone());
             }
         }
-        let each = asked.trials.iter().enumerate();
-        let out = each.map(|(place, trial)| self.out(trial, &asked, rounds.clone(), place == 0));
-        let out: Vec<Option<(u32, String)>> = out.collect();
+        let each = asked.trials.iter();
+        let out: Vec<Out> = each
+            .map(|trial| self.out(trial, &asked, rounds.clone()))
+            .collect();
         let mut asks = Vec::new();
         for round in rounds.clone() {
             for place in order(asked.trials.len(), asked.rounds, round - rounds.start()) {
                 let trial = &asked.trials[place];
-                let since = out[place].as_ref().map(|(since, _)| *since);
+                let since = match place {
+                    // The first trial is run on though it breaks constraints, but it is ruled out like the others.
+                    0 => out[place].failed,
+                    _ => out[place].since,
+                };
                 let runs = self.missing(&trial.id, round, asked.share, since);
                 if !runs.is_empty() {
                     let trial = trial.clone();
@@ -182,54 +197,65 @@ impl<'a> Walk<'a> {
             }
         }
         let is_complete = asks.is_empty();
-        // The first trial is run on though it breaks constraints, but it is ruled out like the others.
-        let mut ruled = out;
-        if let (Some(first), Some(trial)) = (ruled.first_mut(), asked.trials.first()) {
-            *first = self.out(trial, &asked, rounds.clone(), false);
-        }
-        let why = |out: Option<(u32, String)>| out.map(|(_, why)| why);
-        let ruled: Vec<Option<String>> = ruled.into_iter().map(why).collect();
-        let sides = Sides {
-            lab: self.lab,
-            scenarios: self.scenarios,
-            results: self.results,
-            share: asked.share,
-        };
-        let report = judge::stage(&sides, &asked, rounds, &ruled, is_complete);
+        let ruled: Vec<Ruled> = out.into_iter().map(|out| out.ruled).collect();
+        let sides = self.sides(asked.share);
+        let before = self.errors.get(&asked.share).cloned().unwrap_or_default();
+        let (report, errors) = judge::stage(&sides, &asked, rounds, &ruled, &before, is_complete);
+        self.errors.insert(asked.share, errors);
         self.stages.push(report.clone());
         self.asks = asks;
         is_complete.then_some(report)
     }
 
-    /// The round after which a trial is not run any further in a stage, and why, if it is not; 0 if not at all.
-    fn out(
-        &self,
-        trial: &Trial,
-        asked: &Asked,
-        rounds: std::ops::RangeInclusive<u32>,
-        is_reference: bool,
-    ) -> Option<(u32, String)> {
+    /// What was measured, with a share of requests.
+    pub(crate) fn sides(&self, share: u32) -> Sides<'a> {
+        Sides {
+            lab: self.lab,
+            scenarios: self.scenarios,
+            results: self.results,
+            share,
+        }
+    }
+
+    /// Whether a trial is run any further in a stage, and how it stands to the constraints.
+    fn out(&self, trial: &Trial, asked: &Asked, rounds: std::ops::RangeInclusive<u32>) -> Out {
         let retries = self.lab.retries;
         if let Some(why) = self.results.does_not_start(&trial.id, retries) {
-            return Some((0, why));
+            return Out::failed(0, why, Vec::new());
         }
+        let sides = self.sides(asked.share);
+        let before: Vec<u32> = (1..*rounds.start()).collect();
+        let of = |scenario| sides.runs(&trial.id, scenario, &before);
+        let mut runs: Vec<Vec<&Measured>> = self.scenarios.iter().map(of).collect();
+        let mut out = Out::default();
         for round in rounds {
-            for scenario in self.scenarios {
+            let mut is_measured = false;
+            for (place, scenario) in self.scenarios.iter().enumerate() {
                 let key = key(&trial.id, scenario, round, asked.share);
                 match self.results.cell(&key, retries) {
-                    Cell::Bad(why) => return Some((round, format!("{}: {why}", scenario.name))),
-                    Cell::Counted(_, measured) if !is_reference => {
-                        let objective = self.lab.objective.iter();
-                        let broken = objective.flat_map(|objective| objective.broken(measured));
-                        if let Some(why) = broken.into_iter().next() {
-                            return Some((round, format!("{}: {why}", scenario.name)));
-                        }
+                    Cell::Bad(why) => {
+                        let held = sides.held(&runs);
+                        return Out::failed(round, format!("{}: {why}", scenario.name), held);
                     }
-                    Cell::Counted(..) | Cell::Missing(_) => {}
+                    Cell::Counted(_, measured) => {
+                        runs[place].push(measured);
+                        is_measured = true;
+                    }
+                    Cell::Missing(_) => {}
                 }
             }
+            if is_measured && out.since.is_none() {
+                out.ruled.held = sides.held(&runs);
+                out.ruled.why = broken(&out.ruled.held, self.lab.repeats);
+                out.since = out.ruled.why.as_ref().map(|_| round);
+            }
         }
-        None
+        // The first trial of a stage is run on, and judged by all its rounds.
+        if out.since.is_some() {
+            out.ruled.held = sides.held(&runs);
+            out.ruled.why = broken(&out.ruled.held, self.lab.repeats);
+        }
+        out
     }
 
     /// The runs that one start of a trial's engine serves in a round, given since when it is ruled out. What they are
@@ -273,6 +299,40 @@ impl<'a> Walk<'a> {
                 .zip(cost)
                 .is_some_and(|(most, cost)| cost > most)
     }
+}
+
+/// Whether a trial is run any further in a stage.
+#[derive(Default)]
+struct Out {
+    /// The round after which it has failed, if it has: 0 if its engine does not start.
+    failed: Option<u32>,
+    /// The round after which it is out, because it failed or breaks a constraint.
+    since: Option<u32>,
+    /// How it stands.
+    ruled: Ruled,
+}
+
+impl Out {
+    fn failed(round: u32, why: String, held: Vec<HeldRow>) -> Out {
+        Out {
+            failed: Some(round),
+            since: Some(round),
+            ruled: Ruled {
+                why: Some(why),
+                held,
+            },
+        }
+    }
+}
+
+/// The constraint that rules a trial out, in words: one that it is shown to break. One round shows nothing, but in a lab
+/// of one repeat it decides.
+fn broken(held: &[HeldRow], repeats: u32) -> Option<String> {
+    let breaks = |held: &&HeldRow| match held.standing {
+        Standing::Breaks => true,
+        _ => rounds == 1 && !held.is_within && held.figure.is_some_and(|of| of.repeats == 1),
+    };
+    held.iter().find(breaks).map(|held| held.words.clone())
 }
 
 /// The first attempt of a run.

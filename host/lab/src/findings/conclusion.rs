@@ -1,10 +1,12 @@
 //! What a study came to, in words.
 
 use super::Conclusion;
+use crate::estimate::in_words;
 use crate::expand::TrialId;
 use crate::file::Lab;
-use crate::stat::Gain;
-use crate::strategy::{Decision, Kind, Study};
+use crate::judge::{HeldRow, Row, StageReport, ToShow};
+use crate::stat::{Gain, MOST_ROUNDS, OUTSIDE};
+use crate::strategy::{CONFIRMATION, Decision, Kind, Study};
 
 pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
     let Some(decision) = &study.decision else {
@@ -22,13 +24,10 @@ pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
         Kind::Better | Kind::BestOfRest => decision.chosen.as_ref(),
         Kind::NoDifference | Kind::NotConfirmed => {
             // A baseline that breaks a constraint is not recommended by default.
-            let baseline = decision.baseline.clone();
-            let is_out = study
-                .stages
-                .iter()
-                .filter_map(|stage| stage.row(&baseline.id))
-                .any(|row| row.why.is_some());
-            Some(&decision.baseline).filter(|_| !is_out)
+            let rows = rows(study, &decision.baseline.id);
+            let is_out = rows.clone().any(|row| row.why.is_some());
+            let may_win = rows.last().is_some_and(Row::may_win);
+            Some(&decision.baseline).filter(|_| !is_out && may_win)
         }
         Kind::Nothing | Kind::NoObjective | Kind::Unfinished => None,
     };
@@ -39,13 +38,18 @@ pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
     let row = decision.row.as_ref().filter(|_| decision.chosen.is_some());
     Conclusion {
         kind: decision.kind,
-        words: words(lab, decision, &labels(&decision.ties)),
+        words: words(lab, study, decision, &labels(&decision.ties)),
         trial: recommended.map(|trial| trial.id.clone()),
         command: recommended.map(|trial| trial.recorded(&lab.engines[trial.engine])),
         gain: row.and_then(|row| row.gain),
         scenarios: row.map(|row| row.scenarios.clone()).unwrap_or_default(),
         ties: labels(&decision.ties),
     }
+}
+
+/// The rows of a trial, stage by stage.
+fn rows<'s>(study: &'s Study, trial: &'s TrialId) -> impl Iterator<Item = &'s Row> + Clone {
+    study.stages.iter().filter_map(|stage| stage.row(trial))
 }
 
 /// A gain in words: `15.6 % (95 % interval 13.1 to 18.2 %)`.
@@ -57,7 +61,67 @@ pub(crate) fn gain_words(gain: &Gain) -> String {
     }
 }
 
-fn words(lab: &Lab, decision: &Decision, ties: &[String]) -> String {
+/// What would show something, given the lab file's key for the rounds of its stage.
+pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
+    let Some(ToShow { rounds, seconds }) = to_show else {
+        return format!("More than {MOST_ROUNDS} rounds would be needed to show it.");
+    };
+    let time = seconds.map(|seconds| format!(", which takes {} more", in_words(seconds)));
+    format!(
+        "{rounds} rounds would show it (`{key} = {rounds}`){}.",
+        time.unwrap_or_default()
+    )
+}
+
+/// The key of the lab file that says how many rounds a stage has.
+pub(crate) fn key_of(stage: &StageReport) -> &'static str {
+    match stage.title.as_str() {
+        CONFIRMATION => "confirm",
+        _ => "repeats",
+    }
+}
+
+/// A constraint that is not shown to hold, with what would show it.
+pub(crate) fn held_words(held: &HeldRow) -> String {
+    let to_show = to_show_words(held.to_show.as_ref(), "repeats");
+    match held.figure.is_some_and(|figure| figure.repeats == 1) {
+        true => format!("{}. One round cannot show it.", held.words),
+        false => format!("{}. {to_show}", held.words),
+    }
+}
+
+/// What a stage that shows no gain found at most, and what it can find.
+fn not_shown(lab: &Lab, stage: &StageReport) -> String {
+    let percent = |row: &&Row| row.gain.map_or(f64::NEG_INFINITY, |gain| gain.percent);
+    let rows = stage.rows.iter().filter(|row| row.may_win());
+    let best = rows.max_by(|a, b| percent(a).total_cmp(&percent(b)));
+    let best = best.filter(|row| percent(row) > 0.0);
+    let mut text = String::new();
+    if let Some((row, gain)) = best.and_then(|row| Some((row, row.gain?))) {
+        text = format!(" The best was `{}` with {}.", row.label, gain_words(&gain));
+        if gain.probability.is_some() {
+            let to_show = to_show_words(row.to_show.as_ref(), key_of(stage));
+            text.push_str(&format!(" If that is its true gain: {}", lower(&to_show)));
+        }
+    }
+    let rounds = stage.rounds[1] + 1 - stage.rounds[0];
+    if let Some(detectable) = stage.detectable.filter(|_| lab.repeats > 1) {
+        text.push_str(&format!(
+            " {rounds} rounds find a true gain of {detectable:.1} % in nine of ten labs like this one."
+        ));
+    }
+    text
+}
+
+/// A sentence that goes on behind a colon.
+fn lower(sentence: &str) -> String {
+    match sentence.strip_prefix("More") {
+        Some(rest) => format!("more{rest}"),
+        None => sentence.to_owned(),
+    }
+}
+
+fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> String {
     let figure = lab
         .objective
         .as_ref()
@@ -93,6 +157,30 @@ fn words(lab: &Lab, decision: &Decision, ties: &[String]) -> String {
         Kind::NoObjective => "There is no objective, so nothing is recommended.".to_owned(),
         Kind::Unfinished => "It is not done, so nothing is concluded yet.".to_owned(),
     };
+    let last = study.stages.iter().rev();
+    match (decision.kind, &decision.chosen) {
+        (Kind::NoDifference, _) => {
+            // Of several experiments the last one that compared anything.
+            let mut compared = last.filter(|stage| stage.rows.len() > 1);
+            text.extend(compared.next().map(|stage| not_shown(lab, stage)));
+        }
+        (Kind::NotConfirmed, Some(chosen)) => {
+            let mut of = last.filter(|stage| stage.row(&chosen.id).is_some());
+            let row = of
+                .next()
+                .and_then(|stage| Some((stage, stage.row(&chosen.id)?)));
+            text.extend(row.map(|(stage, row)| not_confirmed(decision, stage, row)));
+        }
+        _ => {}
+    }
+    let recommended = match decision.kind {
+        Kind::Better | Kind::BestOfRest | Kind::NotConfirmed => decision.chosen.as_ref(),
+        _ => Some(&decision.baseline),
+    };
+    let row = recommended.and_then(|trial| rows(study, &trial.id).last());
+    for held in row.iter().flat_map(|row| &row.constraints) {
+        text.push_str(&format!(" {}", held_words(held)));
+    }
     if decision.kind == Kind::Better && !decision.is_confirmed {
         text.push_str(
             " No fresh runs confirm it: as the best of several it was in part lucky, so its gain is somewhat less.",
@@ -109,4 +197,23 @@ fn words(lab: &Lab, decision: &Decision, ties: &[String]) -> String {
         ));
     }
     text
+}
+
+/// Why fresh runs did not confirm a trial.
+fn not_confirmed(decision: &Decision, stage: &StageReport, row: &Row) -> String {
+    let Some((gain, p)) = row.gain.and_then(|gain| Some((gain, gain.probability?))) else {
+        return String::new();
+    };
+    if gain.percent <= 0.0 || !row.may_win() {
+        return String::new();
+    }
+    if p > OUTSIDE {
+        let to_show = to_show_words(row.to_show.as_ref(), key_of(stage));
+        return format!(" If that is its true gain: {}", lower(&to_show));
+    }
+    format!(
+        " After so many experiments one of them is lucky easily, so that it takes a p-value of {:.3} or less to confirm \
+         its choice; this one is {p:.3}. Set `confirm` higher.",
+        decision.needed
+    )
 }

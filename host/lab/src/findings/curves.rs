@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tables::{Tables, over};
 use crate::expand::{Trial, TrialId};
-use crate::objective::Measure;
 use crate::walk::{OfLoad, Scenario};
-use result::figure::Better;
+use result::figure::{Better, Figure};
 use search::sweep::{Place, Point, curve};
 
 /// Throughput and latency of every trial at several loads.
@@ -87,13 +86,9 @@ impl Tables<'_> {
     }
 
     /// The figures of the objective's front, if one is a throughput and one a latency.
-    fn throughput_and_latency(&self) -> Option<[Measure; 2]> {
-        let better = |measure: &Measure| match measure {
-            Measure::Figure(figure) => figure.better(),
-            Measure::Score(_) => Better::Neither,
-        };
+    fn throughput_and_latency(&self) -> Option<[Figure; 2]> {
         if let Some([a, b]) = self.objective().map(|objective| &objective.pareto) {
-            match (better(a), better(b)) {
+            match (a.better(), b.better()) {
                 (Better::Higher, Better::Lower) => return Some([a.clone(), b.clone()]),
                 (Better::Lower, Better::Higher) => return Some([b.clone(), a.clone()]),
                 _ => {}
@@ -109,7 +104,7 @@ impl Tables<'_> {
         trial: &Trial,
         scenario: &Scenario,
         load: &OfLoad,
-        figures: &[Measure; 2],
+        figures: &[Figure; 2],
     ) -> Vec<Point> {
         let runs = self.runs(&trial.id, scenario).into_iter();
         let point = |(run, repeat)| {

@@ -6,18 +6,21 @@ use super::{Front, OptionTable, OptionValue, Point};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Cell, Finished, Outcome, Results};
-use crate::judge::{self, Judgement, Row, Sides};
+use crate::judge::{self, Errors, Fits, Judgement, Row, Sides, StageReport};
 use crate::measured::Measured;
-use crate::objective::{Measure, Objective};
+use crate::objective::Objective;
 use crate::stat::{self, Drift, Spread};
 use crate::strategy::Study;
 use crate::walk::{Scenario, WHOLE, key};
+use result::figure::{Better, Figure};
 use result::finding::Verdict;
 
 /// What tables are made of.
 pub(super) struct Tables<'a> {
     sides: Sides<'a>,
     study: &'a Study,
+    /// The stages that have all requests, with their fits.
+    stages: Vec<(&'a StageReport, Fits)>,
     /// Every round of any stage that has all requests.
     rounds: Vec<u32>,
 }
@@ -29,19 +32,25 @@ impl<'a> Tables<'a> {
         results: &'a Results,
         study: &'a Study,
     ) -> Self {
-        let stages = study.stages.iter().filter(|stage| stage.share == WHOLE);
         let sides = Sides {
             lab,
             scenarios,
             results,
             share: WHOLE,
         };
+        let stages = study.stages.iter().filter(|stage| stage.share == WHOLE);
+        let stages = stages.map(|stage| {
+            let trials: Vec<&TrialId> = stage.rows.iter().map(|row| &row.trial).collect();
+            let is_out = |place: usize| place > 0 && stage.rows[place].why.is_some();
+            (stage, Fits::of(&sides, &trials, &rounds(stage), is_out))
+        });
+        let stages: Vec<_> = stages.collect();
+        let rounds = stages.iter().flat_map(|(stage, _)| rounds(stage));
         Tables {
+            rounds: rounds.collect(),
             sides,
             study,
-            rounds: stages
-                .flat_map(|stage| stage.rounds[0]..=stage.rounds[1])
-                .collect(),
+            stages,
         }
     }
 
@@ -65,45 +74,82 @@ impl<'a> Tables<'a> {
         rows.find_map(|row| row.why.clone())
     }
 
-    /// Every trial against the baseline, in the rounds that both have, judged together.
+    /// Every trial against the baseline, each by the last stage that has both: in a stage before, it was in part lucky to
+    /// be chosen for the next one. They are judged together.
     pub fn against_baseline(&self) -> Vec<Row> {
         let Some(baseline) = self.baseline() else {
             return Vec::new();
         };
         let mut trials: Vec<&Trial> = self.study.trials.iter().collect();
         trials.sort_by_key(|trial| trial.id != baseline.id);
-        let rows = trials.into_iter().map(|trial| {
-            let rounds = self.common(&trial.id, &baseline.id);
-            let mut row = self.sides.row(trial, baseline, &rounds);
-            row.why = self.why(&trial.id);
-            if row.why.is_some() && row.judgement != Judgement::Reference {
-                row.judgement = Judgement::RuledOut;
-            }
-            row
+        let places = trials.iter().map(|trial| self.last(trial, baseline));
+        let places: Vec<Option<(usize, usize, usize)>> = places.collect();
+        let rows = trials.iter().zip(&places).map(|(trial, place)| {
+            let stage = place.map(|(stage, ..)| self.stages[stage].0);
+            self.row(trial, baseline, stage)
         });
         let mut rows: Vec<Row> = rows.collect();
-        judge::judge(&mut rows);
+        let is_judged = |row: &Row| row.judgement != Judgement::Reference && row.why.is_none();
+        let pairs = rows.iter().zip(&places).map(|(row, place)| {
+            let (stage, base, trial) = (*place).filter(|_| is_judged(row))?;
+            Some((&self.stages[stage].1, base, trial))
+        });
+        let pairs: Vec<Option<judge::Pair<'_>>> = pairs.collect();
+        let errors = self.stages.iter();
+        let errors = errors.fold(Errors::default(), |errors, (_, fits)| errors.and(fits));
+        let correlation = self.correlation(&pairs);
+        judge::judge(&mut rows, &pairs, correlation, &errors);
         rows
     }
 
-    /// Rounds that two trials have: what changed in between is then the same for both. All rounds, if there are none.
-    fn common(&self, a: &TrialId, b: &TrialId) -> Vec<u32> {
-        let measured = |trial: &TrialId, round: u32| {
-            self.sides.scenarios.iter().any(|scenario| {
-                let key = key(trial, scenario, round, WHOLE);
-                matches!(
-                    self.sides.results.cell(&key, self.sides.lab.retries),
-                    Cell::Counted(..)
-                )
-            })
+    /// The last stage that compares a trial with the baseline, and their places in it.
+    fn last(&self, trial: &Trial, baseline: &Trial) -> Option<(usize, usize, usize)> {
+        let stages = self.stages.iter().enumerate().rev();
+        let mut found = stages.filter_map(|(number, (stage, fits))| {
+            let place = |trial: &Trial| stage.rows.iter().position(|row| row.trial == trial.id);
+            let (base, own) = (place(baseline)?, place(trial)?);
+            fits.starts.apart(base, own).map(|_| (number, base, own))
+        });
+        found.next()
+    }
+
+    /// The least correlation of differences: none between those of different stages, which have no runs in common.
+    fn correlation(&self, pairs: &[Option<judge::Pair<'_>>]) -> f64 {
+        let mut compared = pairs.iter().flatten();
+        let Some((fits, base, _)) = compared.next() else {
+            return 0.0;
         };
-        let both = |round: &&u32| measured(a, **round) && measured(b, **round);
-        let common: Vec<u32> = self.rounds.iter().filter(both).copied().collect();
-        if common.is_empty() {
-            self.rounds.clone()
-        } else {
-            common
+        let trials: Option<Vec<usize>> = pairs
+            .iter()
+            .flatten()
+            .map(|(own, _, trial)| std::ptr::eq(*own, *fits).then_some(*trial))
+            .collect();
+        trials.map_or(0.0, |trials| fits.starts.correlation(*base, &trials))
+    }
+
+    /// A trial's row, not judged yet, with its figures in that stage; else in the last that it was in.
+    fn row(&self, trial: &Trial, baseline: &Trial, stage: Option<&StageReport>) -> Row {
+        let in_stage = stage.and_then(|stage| stage.row(&trial.id));
+        let mut own = self.study.stages.iter().rev();
+        let row = in_stage.or_else(|| own.find_map(|stage| stage.row(&trial.id)));
+        let mut row = match row {
+            Some(row) => row.clone(),
+            None => self.sides.row(trial, &self.rounds),
+        };
+        row.why = self.why(&trial.id);
+        let is_reference = trial.id == baseline.id;
+        let is_out = row.why.is_some() && !is_reference;
+        // What its stage held it against may not have been the baseline.
+        row.gain = None;
+        for scenario in &mut row.scenarios {
+            scenario.gain = None;
         }
+        row.judgement = match (is_reference, is_out) {
+            (true, _) => Judgement::Reference,
+            (false, true) => Judgement::RuledOut,
+            (false, false) => Judgement::NotJudged,
+        };
+        row
     }
 
     /// The values of each option alone, from the baseline of its engine.
@@ -164,7 +210,10 @@ impl<'a> Tables<'a> {
                 })
             });
             let mut points: Vec<Point> = points.collect();
-            let higher = objective.pareto.each_ref().map(Measure::is_better_higher);
+            let higher = objective
+                .pareto
+                .each_ref()
+                .map(|figure| figure.better() != Better::Lower);
             let front: Vec<bool> = points
                 .iter()
                 .map(|point| !points.iter().any(|other| dominates(other, point, higher)))
@@ -215,19 +264,18 @@ impl<'a> Tables<'a> {
 
     /// The trend over rounds that all trials have in common.
     pub fn drift(&self) -> Option<Drift> {
-        let groups = self.study.trials.iter().map(|trial| {
-            let starts = self.sides.starts(&trial.id, &self.rounds);
-            starts
-                .into_iter()
-                .map(|(round, log)| (f64::from(round), log))
-                .collect()
-        });
-        stat::drift(&groups.collect::<Vec<_>>())
+        let effects = self.stages.iter();
+        let effects = effects.map(|(_, fits)| fits.starts.rounds().collect());
+        stat::drift(&effects.collect::<Vec<_>>())
     }
 }
 
+fn rounds(stage: &StageReport) -> Vec<u32> {
+    (stage.rounds[0]..=stage.rounds[1]).collect()
+}
+
 /// A figure over runs; nothing if a run lacks it.
-pub(super) fn over(runs: &[&Measured], measure: &Measure) -> Option<Spread> {
+pub(super) fn over(runs: &[&Measured], measure: &Figure) -> Option<Spread> {
     let values: Option<Vec<f64>> = runs.iter().map(|run| run.value(measure)).collect();
     stat::spread(&values?)
 }

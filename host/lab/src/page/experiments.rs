@@ -4,8 +4,8 @@ use report::document::{Cell, Document, Table, Text, Tone};
 
 use super::words::{figure_of, gain_cell, judgement, number, spread};
 use super::{curves, of_model};
-use crate::findings::{LabReport, StudyReport, gain_words};
-use crate::judge::{Row, StageReport};
+use crate::findings::{LabReport, StudyReport, gain_words, held_words, key_of, to_show_words};
+use crate::judge::{Judgement, Row, StageReport};
 use crate::stat::OUTSIDE;
 use result::finding::Verdict;
 
@@ -41,26 +41,72 @@ pub(super) fn experiments(
     if !study.against_baseline.is_empty() {
         let heading = format!("Everything against the baseline{}", of_model(report, study));
         page.heading(2, heading);
+        if study.stages.len() > 1 {
+            page.say(
+                "Each trial is here as in the last experiment that has it, and held against the baseline of the same \
+                 experiment: in those before, it was in part lucky to be chosen.",
+            );
+        }
         rows(page, report, &study.against_baseline);
     }
     curves::fronts(page, report, study, number);
-    if !study.not_significant.is_empty() {
-        page.heading(2, format!("No difference shown{}", of_model(report, study)));
-        page.say(
-            "These differ from the baseline by no more than chance can explain. That does not mean that there is no difference.",
-        );
-        let labels = study.not_significant.iter();
-        page.list(labels.map(|label| Text::plain(label.as_str())).collect());
-    }
+    not_shown(page, report, study);
+    constraints(page, report, study);
     let drift = study.drift.as_ref();
     if let Some(drift) = drift.filter(|drift| drift.probability <= OUTSIDE) {
         page.heading(2, format!("Drift{}", of_model(report, study)));
         page.say(&format!(
             "All trials together changed by {:+.2} % from round to round, beyond chance (p = {:.4}): the machine did not stay as \
-             it was. Rounds are interleaved, so comparisons are still fair, but less certain than they could be.",
+             it was. Trials are compared within rounds, so that this is in no difference.",
             drift.percent_per_round, drift.probability
         ));
     }
+}
+
+/// Differences that are not shown, with what would show them.
+fn not_shown(page: &mut Document, report: &LabReport, study: &StudyReport) {
+    let rows = study.against_baseline.iter();
+    let rows = rows.filter(|row| row.judgement == Judgement::NoDifference);
+    let rows: Vec<&Row> = rows.collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.heading(2, format!("No difference shown{}", of_model(report, study)));
+    page.say(
+        "These differ from the baseline by no more than chance can explain. That does not mean that there is no difference. \
+         The last column says what would show each, if it is as large as it was measured.",
+    );
+    let mut table = Table::new(["Trial", "Against the baseline", "What would show it"]);
+    for row in rows {
+        let mut stages = study.stages.iter().rev();
+        let stage = stages.find(|stage| stage.row(&row.trial).is_some());
+        table.row([
+            row.label.clone(),
+            row.gain.as_ref().map(gain_words).unwrap_or_default(),
+            to_show_words(row.to_show.as_ref(), stage.map_or("repeats", key_of)),
+        ]);
+    }
+    page.table(table);
+}
+
+/// Constraints that trials are not shown to meet; those that are broken are in what failed.
+fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
+    let held = study.against_baseline.iter().flat_map(|row| {
+        let not_shown = row.constraints.iter();
+        let not_shown = not_shown.filter(|held| row.why.is_none() && held.figure.is_some());
+        not_shown.map(move |held| (row, held))
+    });
+    let mut lines = held
+        .map(|(row, held)| Text::strong(row.label.as_str()).then(format!(": {}", held_words(held))))
+        .peekable();
+    if lines.peek().is_none() {
+        return;
+    }
+    page.heading(
+        2,
+        format!("Constraints not shown to hold{}", of_model(report, study)),
+    );
+    page.list(lines.collect());
 }
 
 fn experiment(page: &mut Document, report: &LabReport, stage: &StageReport) {
@@ -77,6 +123,12 @@ fn experiment(page: &mut Document, report: &LabReport, stage: &StageReport) {
     }
     if !stage.is_complete {
         page.say("This experiment is not complete.");
+    }
+    if let Some((noise, detectable)) = stage.noise.zip(stage.detectable) {
+        page.say(&format!(
+            "Starts of one trial vary by {:.2} % within a round. A true gain of {detectable:.1} % is shown in nine of ten such experiments.",
+            noise.percent
+        ));
     }
     rows(page, report, &stage.rows);
 }

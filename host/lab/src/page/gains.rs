@@ -23,8 +23,8 @@ pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> C
         name: format!("gains-{}", number + 1),
         title: format!("Gain in {} against the baseline", figure_of(report)),
         note: format!(
-            "Further right is better. A bar is the 95 % interval over repeats, and goes on where it reaches the edge; \
-             what is shown to be better or worse holds for all comparisons together.{left_out}"
+            "Further right is better. A bar is the 95 % interval, for all comparisons together, and goes on where it reaches \
+             the edge.{left_out}"
         ),
         x: "gain".to_owned(),
         zero: "the baseline".to_owned(),

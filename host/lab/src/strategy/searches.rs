@@ -79,6 +79,9 @@ impl Walk<'_> {
             let Some(best) = self.best(&stage, |id| {
                 kept.iter().any(|(_, choice)| choice.trial.id == *id)
             }) else {
+                if chosen.is_none() && from.id == baseline.id {
+                    chosen = self.promising(&stage);
+                }
                 break;
             };
             let together = self.together(&from, &kept);
@@ -146,6 +149,7 @@ impl Walk<'_> {
     pub(super) fn descent(&mut self) -> Option<Decision> {
         let [mut from, baseline] = self.engine()?;
         let mut chosen: Option<Choice> = None;
+        let mut promising: Option<Choice> = None;
         if from.id != baseline.id {
             let stage = self.stages.first()?.clone();
             chosen = Some(Choice {
@@ -172,6 +176,8 @@ impl Walk<'_> {
                     from = choice.trial.clone();
                     chosen = Some(choice);
                     is_changed = true;
+                } else if chosen.is_none() {
+                    promising = likelier(promising, self.promising(&stage));
                 }
             }
             if !is_changed {
@@ -181,7 +187,7 @@ impl Walk<'_> {
         if self.stages.is_empty() {
             self.stage(self.asked("The baseline", vec![baseline.clone()], self.lab.repeats))?;
         }
-        self.conclude(baseline, chosen, None)
+        self.conclude(baseline, chosen.or(promising), None)
     }
 
     pub(super) fn halving(&mut self, baseline: Trial) -> Option<Decision> {
@@ -210,6 +216,7 @@ impl Walk<'_> {
             let stage = self.stage(asked)?;
             if is_last {
                 let chosen = self.best(&stage, |_| true);
+                let chosen = chosen.or_else(|| self.promising(&stage));
                 return self.conclude(baseline, chosen, None);
             }
             match is_short {
@@ -221,26 +228,40 @@ impl Walk<'_> {
         None
     }
 
-    /// The baseline and the best of the others by their means, `many` of them.
+    /// The baseline and the best of the others by their means, `many` of them; those whose means meet all constraints
+    /// first.
     fn survivors(&self, stage: &StageReport, baseline: &Trial, many: usize) -> Vec<Trial> {
         let mut rows: Vec<&Row> = stage
             .rows
             .iter()
             .filter(|row| row.is_eligible() && row.trial != baseline.id)
             .collect();
+        let level = |row: &Row| {
+            let level = row.level.unwrap_or_default();
+            if self.is_maximized() { level } else { -level }
+        };
         rows.sort_by(|a, b| {
-            b.level
-                .unwrap_or_default()
-                .total_cmp(&a.level.unwrap_or_default())
+            let may_win = b.may_win().cmp(&a.may_win());
+            may_win.then(level(b).total_cmp(&level(a)))
         });
-        if !self.is_maximized() {
-            rows.reverse();
-        }
         let best = rows
             .into_iter()
             .take(many)
             .filter_map(|row| self.trial(&row.trial));
         [baseline.clone()].into_iter().chain(best).collect()
+    }
+}
+
+/// The choice that is more probably better than its stage's first trial.
+fn likelier(a: Option<Choice>, b: Option<Choice>) -> Option<Choice> {
+    let p = |choice: &Choice| {
+        let gain = choice.stage.row(&choice.trial.id)?.gain?;
+        gain.probability
+    };
+    match (&a, &b) {
+        (Some(before), Some(now)) if p(now) < p(before) => b,
+        (None, _) => b,
+        _ => a,
     }
 }
 

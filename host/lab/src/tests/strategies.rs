@@ -202,14 +202,15 @@ fn what_crashes_and_what_loses_requests_never_wins() {
         );
         let lost = &failed("seqs 128").why;
         assert!(
-            lost.contains("requests.success-share is 0.5150, but `requests.success-share >= 99%`"),
+            lost.contains("requests.success-share is 0.5150")
+                && lost.contains("but `requests.success-share >= 99%` must hold"),
             "{lost}"
         );
         assert!(
             failed("mode fast").why.contains("ended during a run"),
             "{strategy}"
         );
-        // An engine that does not start is tried twice, a run that loses requests is made once.
+        // An engine that does not start is tried twice.
         for starts in results.failures.values() {
             assert_eq!(starts.len(), 2, "{strategy}");
         }
@@ -367,8 +368,9 @@ fn rounds_are_interleaved() {
             _ => None,
         })
         .collect();
-    assert_eq!(starts.len(), 12 * 3);
-    for (place, round) in starts.chunks(12).enumerate() {
+    // Three rounds of two trials confirm the best.
+    assert_eq!(starts.len(), (12 + 2) * 3);
+    for (place, round) in starts[..12 * 3].chunks(12).enumerate() {
         assert!(
             round
                 .iter()

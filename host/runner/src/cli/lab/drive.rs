@@ -324,13 +324,8 @@ impl<'b> Bench<'b> {
                         let findings = summary.findings.iter();
                         let findings = findings
                             .map(|finding| format!("{}: {}", finding.id.name(), finding.seen));
-                        let scores = summary.scores.iter();
-                        let scores = scores
-                            .map(|(name, score)| (name.clone(), score.mean))
-                            .collect();
                         Outcome::Measured(Measured::of(
                             summary,
-                            &scores,
                             self.lab.objective.as_ref(),
                             findings.collect(),
                         ))

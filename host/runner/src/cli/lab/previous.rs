@@ -9,7 +9,6 @@ use super::overlay::{Home, Scenarios};
 use audit::claim::Claim;
 use audit::published;
 use lab::measured::Number;
-use lab::objective::Scores;
 use lab::previous::{Earlier, FIGURES, MOST, Origin, Previous, figures};
 use lab::{Lab, Measured};
 use report::folder::{self, RunFolder};
@@ -141,7 +140,7 @@ fn of_run(run: &RunFolder, scenarios: &Scenarios) -> Result<Option<Earlier>, fol
     if reported.summary.verdict == Verdict::Invalid {
         return Ok(None);
     }
-    let measured = Measured::of(&reported.summary, &Scores::new(), None, Vec::new());
+    let measured = Measured::of(&reported.summary, None, Vec::new());
     let about = &plan.about;
     Ok(Some(Earlier {
         model: plan.target.model.clone(),

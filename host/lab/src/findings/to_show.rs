@@ -1,0 +1,55 @@
+//! What would show that which is not shown, and how long that takes.
+
+use crate::estimate::Timing;
+use crate::expand::Trial;
+use crate::judge::{Judgement, StageReport, ToShow};
+use crate::strategy::Study;
+use crate::walk::{Scenario, Start, key};
+
+/// Says of each row of each stage that shows no difference, and of each constraint that is not shown to hold, how many
+/// rounds would show it and how long those take that were not made yet.
+pub(super) fn to_show(study: &mut Study, scenarios: &[Scenario], timing: &Timing) {
+    for stage in &mut study.stages {
+        let round = round(stage, &study.trials, scenarios, timing);
+        let were = stage.rounds[1] + 1 - stage.rounds[0];
+        let compared = stage.rows.iter().filter(|row| row.why.is_none()).count();
+        let noise = stage.noise;
+        let takes = |rounds: u32, were: u32| ToShow {
+            rounds,
+            seconds: round.map(|round| round * f64::from(rounds - were)),
+        };
+        for row in &mut stage.rows {
+            let gain = row
+                .gain
+                .filter(|_| row.judgement == Judgement::NoDifference);
+            let rounds = gain
+                .zip(noise)
+                .and_then(|(gain, noise)| noise.rounds(gain.percent, compared, were));
+            row.to_show = rounds.map(|rounds| takes(rounds, were));
+            for held in &mut row.constraints {
+                let repeats = held.figure.map_or(0, |figure| figure.repeats as u32);
+                held.to_show = held.to_show.map(|to_show| takes(to_show.rounds, repeats));
+            }
+        }
+    }
+}
+
+/// How long a round of a stage takes, in seconds, with the trials that are not ruled out.
+fn round(
+    stage: &StageReport,
+    trials: &[Trial],
+    scenarios: &[Scenario],
+    timing: &Timing,
+) -> Option<f64> {
+    let rows = stage.rows.iter().filter(|row| row.why.is_none());
+    let starts = rows.filter_map(|row| trials.iter().find(|trial| trial.id == row.trial));
+    let seconds = starts.map(|trial| {
+        let run = |scenario| key(&trial.id, scenario, 1, stage.share);
+        timing.start(&Start {
+            trial: trial.clone(),
+            round: 1,
+            runs: scenarios.iter().map(run).collect(),
+        })
+    });
+    seconds.sum()
+}
