@@ -13,6 +13,7 @@ pub mod estimate;
 mod prompts;
 mod row;
 mod scores;
+mod sensitivity;
 mod side;
 pub mod variation;
 

@@ -60,8 +60,7 @@ fn page(compared: &Compared, form: Form) -> String {
     );
     page.list("What cannot be checked", compared.unknown.clone());
     let judged = compared.pairs.iter().flat_map(|pair| &pair.figures);
-    let family = judged.filter(|row| row.probability.is_some() && row.judgement.is_some());
-    let family = family.count();
+    let family = judged.filter(|row| row.is_judged()).count();
     for pair in &compared.pairs {
         page.heading(&format!("{} against A", pair.side));
         let columns = [
@@ -264,8 +263,7 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
                 .to_owned()
         }
     }];
-    let is_judged = |row: &Row| row.probability.is_some() && row.judgement.is_some();
-    if pair.figures.iter().any(is_judged) {
+    if pair.figures.iter().any(Row::is_judged) {
         notes.push(format!(
             "Verdicts: {family} figures of all sides judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only if the interval excludes zero. No difference shown (=) does not mean equal: about nine of ten such comparisons find a true difference of the size in the column Detectable, if that figure is judged alone, and smaller ones are often missed."
         ));

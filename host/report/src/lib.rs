@@ -32,6 +32,7 @@ pub mod search;
 pub mod sweep;
 pub mod telemetry;
 pub mod text;
+pub mod until;
 pub mod view;
 pub mod workload;
 

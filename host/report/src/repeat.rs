@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::estimate::{mean, of_runs, variance};
 use crate::compare::{Choice, Ends, figures};
+use crate::until::Stopped;
 use result::figure::Figure;
 use result::stats::interval::LEVEL;
+use result::stats::{Interval, anytime};
 use result::summary::Summary;
 
 /// That a run is one of several repeats.
@@ -18,7 +20,7 @@ pub struct Repeat {
     pub group: String,
     /// Which of them this is, from 1.
     pub number: u32,
-    /// How many there were to be.
+    /// How many there were to be, or could be at most if they stop themselves.
     pub of: u32,
 }
 
@@ -34,6 +36,9 @@ pub struct Repeats {
     pub level: f64,
     /// Each figure that any of them has.
     pub figures: Vec<Repeated>,
+    /// How they ended; absent of a fixed number of repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stopped>,
 }
 
 /// A figure of several repeats.
@@ -56,28 +61,48 @@ pub struct Repeated {
     /// Absent for one run, and if the mean is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation_percent: Option<f64>,
-    /// Where the mean of many repeats lies with 95 % confidence, by Student's distribution; absent
-    /// of one run.
+    /// Where the mean of many repeats lies with 95 % confidence, by Student's distribution; absent of one run. Of repeats
+    /// that stop themselves, it holds whenever one looks, and is absent of fewer than three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
 }
 
-/// How far the headline's figures of repeats are apart.
-pub fn repeats(scenario: &str, summaries: &[Summary]) -> Repeats {
+/// How far the headline's figures of repeats are apart, and how they ended if they stopped themselves because of further
+/// figures.
+pub fn repeats(
+    scenario: &str,
+    summaries: &[Summary],
+    stopped: Option<(Stopped, &[Figure])>,
+) -> Repeats {
     let all: Vec<&Summary> = summaries.iter().collect();
-    let figures = figures(&Choice::Headline, &all, &[]);
+    let mut figures = figures(&Choice::Headline, &all, &[]);
+    let (stopped, further) = stopped.unzip();
+    for figure in further.unwrap_or_default() {
+        if !figures.contains(figure) {
+            figures.push(figure.clone());
+        }
+    }
+    let interval = match stopped {
+        Some(_) => anytime::mean,
+        None => of_runs,
+    };
     let figures = figures
         .iter()
-        .filter_map(|figure| repeated(figure, summaries));
+        .filter_map(|figure| repeated(figure, summaries, interval));
     Repeats {
         scenario: scenario.to_owned(),
         runs: summaries.len(),
         level: LEVEL,
         figures: figures.collect(),
+        stopped,
     }
 }
 
-fn repeated(figure: &Figure, summaries: &[Summary]) -> Option<Repeated> {
+fn repeated(
+    figure: &Figure,
+    summaries: &[Summary],
+    interval: fn(&[f64]) -> Option<Interval>,
+) -> Option<Repeated> {
     // One that failures make infinite has no distance from the others.
     let values = summaries.iter().filter_map(|s| figure.read(s));
     let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
@@ -93,7 +118,7 @@ fn repeated(figure: &Figure, summaries: &[Summary]) -> Option<Repeated> {
         min,
         max,
         variation_percent: deviation.map(|deviation| 100.0 * deviation / mean.abs()),
-        interval: of_runs(&values).map(Ends::from),
+        interval: interval(&values).map(Ends::from),
     })
 }
 
@@ -115,7 +140,7 @@ mod tests {
             ];
             Summary::of(&facts(), &[reply(0, 1000, &events)])
         };
-        let found = repeats("chat", &[100, 110, 120].map(summary));
+        let found = repeats("chat", &[100, 110, 120].map(summary), None);
         let ttft = &found.figures[0];
         assert_eq!((ttft.figure.as_str(), ttft.runs), ("ttft.mean", 3));
         assert_eq!((ttft.mean, ttft.min, ttft.max), (110.0, 100.0, 120.0));
@@ -126,11 +151,11 @@ mod tests {
             (ends.high - 134.841).abs() < 0.001 && (ends.low - 85.159).abs() < 0.001,
             "{ends:?}"
         );
-        let one = repeats("chat", &[summary(100)]);
+        let one = repeats("chat", &[summary(100)], None);
         assert_eq!(
             (one.figures[0].variation_percent, one.figures[0].interval),
             (None, None)
         );
-        assert_eq!(repeats("chat", &[]).figures, []);
+        assert_eq!(repeats("chat", &[], None).figures, []);
     }
 }

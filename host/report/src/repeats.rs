@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use super::compared::Shown;
 use super::plain;
 use crate::repeat::{Repeated, Repeats};
+use crate::until::Stopped;
 
 /// The spread of a scenario's repeats as text.
 pub fn text(repeats: &Repeats) -> String {
@@ -32,7 +33,9 @@ pub fn text(repeats: &Repeats) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{heading}\n\n{}\n", table.trim_fmt())
+    let stopped = repeats.stopped.iter().flat_map(Stopped::words);
+    let stopped: String = stopped.map(|line| format!("\n{line}\n")).collect();
+    format!("{heading}\n\n{}\n{stopped}", table.trim_fmt())
 }
 
 fn cells(figure: &Repeated, runs: usize) -> Vec<String> {

@@ -236,7 +236,7 @@ fn schemas_are_committed_and_hold() {
         .iter()
         .map(|exchange| serde_json::to_value(exchange).unwrap())
         .collect();
-    let repeats = serde_json::to_value(crate::repeat::repeats("chat", &[])).unwrap();
+    let repeats = serde_json::to_value(crate::repeat::repeats("chat", &[], None)).unwrap();
     let probe = serde_json::to_value(crate::probe::tests::answered()).unwrap();
     let swept = crate::sweep::tests::swept();
     let sweep = serde_json::to_value(swept.result()).unwrap();

@@ -4,8 +4,8 @@
 //! An option that only makes an engine faster (a kernel, a cache, a batch size) leaves greedy answers as they are, but for
 //! rounding that other batches bring about. Repeats of the baseline show how much that is: the noise floor. The share of
 //! samples whose answer differs from the baseline's is compared with the floor's on the same samples, so what is tested are
-//! the samples that differ for one and not for the other (McNemar's test; of several repeats, or of conversations, by
-//! resampling).
+//! the samples that differ for one and not for the other (McNemar's test; of several repeats, or of conversations, Student's
+//! of the differences).
 //!
 //! Owns the comparison of texts and the test. The caller reads the runs, first the baseline, then its repeats, then the run.
 
@@ -33,7 +33,7 @@ const AROUND: usize = 60;
 /// A difference that chance alone brings about less often than this is shown.
 const LEVEL: f64 = 0.05;
 
-/// Fewer conversations or lone answers than this are not resampled.
+/// Fewer conversations or lone answers than this are not tested by Student's distribution.
 const LEAST: usize = 10;
 
 /// What the dataset says of a sample, as a digest of this process: two runs sent the same sample if it is the same.
@@ -377,10 +377,10 @@ fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
         }
         false => {
             let enough = apart.len() >= LEAST;
-            let found = enough.then(|| clusters::estimate(&apart)).flatten();
+            let found = enough.then(|| clusters::difference(&apart)).flatten();
             (
                 found.map(|found| found.probability),
-                found.map(|found| found.interval),
+                found.and_then(|found| found.interval),
             )
         }
     };

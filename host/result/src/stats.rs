@@ -5,6 +5,7 @@
 //! sorted samples or in integers, so the same records give the same results however they were
 //! merged.
 
+pub mod anytime;
 pub mod beta;
 pub mod blocks;
 pub mod clusters;

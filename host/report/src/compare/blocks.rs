@@ -13,7 +13,7 @@ use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use result::figure::{Figure, Statistic, WHOLE};
 use result::metric::{self, Measure, Metric, Objective, Of, Reading, Single, objective};
-use result::summary::{RunFacts, Summary};
+use result::summary::{Loop, Run, RunFacts, Summary};
 
 /// Largest number of blocks. Batch means work best with few long ones: beyond twenty, more blocks add little
 /// about the variance, and shorter ones capture less of the dependence (Schmeiser 1982).
@@ -100,6 +100,7 @@ pub struct Blocked {
     flow: Vec<Flow>,
     seconds: Option<f64>,
     edge: f64,
+    load: Option<f64>,
 }
 
 /// Requests of a block.
@@ -133,6 +134,7 @@ pub struct Cutting<'a> {
     counts: Vec<Counts>,
     flow: Vec<Flow>,
     edge: f64,
+    load: Option<f64>,
     baseline: Option<&'a Places>,
 }
 
@@ -171,6 +173,7 @@ impl<'a> Cutting<'a> {
             counts: vec![Counts::default(); blocks],
             flow: vec![Flow::default(); blocks],
             edge: edge(summary),
+            load: load(&facts.run, requests as f64 / blocks as f64),
             baseline: None,
         }
     }
@@ -261,6 +264,7 @@ impl<'a> Cutting<'a> {
             flow: self.flow,
             seconds: self.seconds,
             edge: self.edge,
+            load: self.load,
         }
     }
 }
@@ -327,7 +331,14 @@ impl Blocked {
             flow: vec![Flow::default(); blocks],
             seconds: None,
             edge: 0.0,
+            load: None,
         }
+    }
+
+    /// How much the load varies from block to block, as a share of it, if its requests come by chance; `None` where the
+    /// engine's answers decide when they come.
+    pub(super) fn load(&self) -> Option<f64> {
+        self.load
     }
 
     /// A figure decomposed by block; `None` if blocks do not contribute to it.
@@ -392,6 +403,12 @@ fn edge(summary: &Summary) -> f64 {
         return 0.0;
     };
     (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
+}
+
+/// How much the load of blocks of so many requests varies, as a share of it, where a rate decides when they come.
+fn load(run: &Run, requests: f64) -> Option<f64> {
+    let by_rate = run.r#loop == Loop::Open && run.request_rate.is_some();
+    by_rate.then(|| 1.0 / requests.sqrt())
 }
 
 /// The metrics that figures are of, each once; but for those of sessions, which lie in several blocks.

@@ -105,7 +105,7 @@ impl FromStr for Condition {
 }
 
 /// An amount above zero or zero, with its unit.
-fn limit_of(text: &str, unit: &str) -> Option<Limit> {
+pub(crate) fn limit_of(text: &str, unit: &str) -> Option<Limit> {
     let number = |text: &str| {
         let number: f64 = text.trim().parse().ok()?;
         (number.is_finite() && number >= 0.0).then_some(number)

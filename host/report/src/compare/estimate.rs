@@ -36,6 +36,9 @@ pub struct Estimate {
     pub sure: Sure,
     /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
+    /// The standard deviation from run to run that is in the error beside what a run's blocks show, as a share of the
+    /// figure.
+    pub run_variation: Option<f64>,
     /// Whether the metric walks through the run, so that the run is one sample of it.
     pub walks: bool,
 }
@@ -94,7 +97,7 @@ impl Draws {
         let whole = apart(&vec![1; self.blocks])?;
         let drawn = Sorted::new(drawn)?;
         let blocks = self.blocks as f64;
-        let (factor, freedom) = dependence::inflation(&self.parts(&apart, whole));
+        let (factor, freedom) = dependence::inflation(&self.parts(&apart)?);
         let mut sure = Sure {
             error: drawn.std() * (factor * blocks / (blocks - 1.0)).sqrt(),
             freedom,
@@ -115,7 +118,8 @@ impl Draws {
             error: within,
             ..sure
         };
-        let joint = match varies.filter(|_| in_proportion) {
+        let varies = varies.filter(|_| in_proportion);
+        let joint = match varies {
             Some(varies) => varies.beside(joint),
             None => joint,
         };
@@ -142,21 +146,24 @@ impl Draws {
             },
             sure,
             probability: sure.probability(difference),
+            run_variation: varies.map(|varies| varies.share),
             walks: walk.is_some(),
         })
     }
 
-    /// What each block adds to the figure, by leaving it out: the pseudo-values of the jackknife.
-    fn parts(&self, apart: &impl Fn(&[u32]) -> Option<f64>, whole: f64) -> Vec<f64> {
+    /// What each block adds to a figure, by leaving it out: the pseudo-values of the jackknife. `None` if the run as a whole
+    /// does not have the figure.
+    pub(super) fn parts(&self, figure: &impl Fn(&[u32]) -> Option<f64>) -> Option<Vec<f64>> {
         let blocks = self.blocks as f64;
+        let whole = figure(&vec![1; self.blocks])?;
         let without = |left: usize| {
             let weights: Vec<u32> = (0..self.blocks)
                 .map(|block| u32::from(block != left))
                 .collect();
-            apart(&weights).unwrap_or(whole)
+            figure(&weights).unwrap_or(whole)
         };
         let parts = (0..self.blocks).map(|block| blocks * whole - (blocks - 1.0) * without(block));
-        parts.collect()
+        Some(parts.collect())
     }
 }
 
@@ -274,6 +281,7 @@ pub(crate) fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
         },
         sure: Sure { error, freedom },
         probability: Sure { error, freedom }.probability(difference),
+        run_variation: None,
         walks: false,
     })
 }

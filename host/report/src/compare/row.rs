@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::estimate::{Draws, Estimate, between_runs, is_same, shown};
+use super::estimate::{Draws, Estimate, between_runs, is_same, mean, shown};
 use super::scores::{Paired, Pairing, pairing};
+use super::sensitivity::sensitivity;
 use super::side::Side;
 use super::variation::Variation;
 use result::figure::{Better, Figure, Statistic};
@@ -43,6 +44,11 @@ pub struct Row {
     /// The p-value: how likely a difference this large is if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
+    /// The standard deviation from run to run that is added to what one run of each side shows, as a share of the figure:
+    /// assumed and multiplied by how the figure follows the load, or taken from repeats. Absent where sides have several
+    /// runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_variation: Option<f64>,
     /// Whether the metric grew or wandered during the runs, so that each run is a single sample of it.
     /// Its interval is wide, and repeats make it narrower.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -56,6 +62,18 @@ pub struct Row {
     /// Why there is no interval, if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_interval: Option<NoInterval>,
+}
+
+impl Row {
+    /// Whether it is one of the figures that are judged together: those that could be called better or worse by chance.
+    pub fn is_judged(&self) -> bool {
+        self.probability.is_some() && self.judgement.is_some() && !self.is_constant()
+    }
+
+    /// Whether it is the same in all runs, which is no chance to err.
+    fn is_constant(&self) -> bool {
+        self.interval.is_none() && self.difference == Some(0.0)
+    }
 }
 
 /// The ends of an interval.
@@ -113,6 +131,8 @@ pub enum NoInterval {
     Unpaired,
     /// Fewer than two of the repeats that show how much runs vary have the figure.
     Variation,
+    /// Nothing varied, as where all of a few requests were answered: chance is not seen, and not excluded either.
+    NothingVaried,
 }
 
 impl NoInterval {
@@ -127,6 +147,7 @@ impl NoInterval {
             NoInterval::OneRun => "not known from one run per side",
             NoInterval::Unpaired => "no sample was judged in both runs",
             NoInterval::Variation => "not in the repeats that show how runs vary",
+            NoInterval::NothingVaried => "nothing varied",
         }
     }
 }
@@ -168,8 +189,11 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
         Ok(estimate) => (Some(estimate), None),
         Err(why) => (None, Some(why)),
     };
-    // Where nothing varied, as where all of a few requests were answered, chance is not seen and not excluded either.
     let known = estimate.filter(|estimate| estimate.sure.error > 0.0);
+    let no_interval = match (estimate, known) {
+        (Some(_), None) => Some(NoInterval::NothingVaried),
+        _ => no_interval,
+    };
     let percent = both
         .zip(difference)
         .and_then(|((a, _), difference)| (a != 0.0).then(|| 100.0 * difference / a.abs()));
@@ -180,13 +204,14 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
         value,
         difference,
         percent,
-        interval: estimate.map(|estimate| estimate.interval.into()),
+        interval: known.map(|estimate| estimate.interval.into()),
         detectable: known.map(|estimate| estimate.detectable()),
         is_same: known
             .zip(means.same_within)
             .zip(both)
             .map(|((estimate, within), (a, b))| estimate.is_within(b - a, within * a.abs())),
         probability: estimate.map(|estimate| estimate.probability),
+        run_variation: estimate.and_then(|estimate| estimate.run_variation),
         walks: estimate.is_some_and(|estimate| estimate.walks),
         paired: pairing.ok().flatten().map(|pairing| pairing.paired),
         judgement: None,
@@ -196,10 +221,11 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
 
 fn estimate(
     figure: &Figure,
-    [a, b]: [&Side; 2],
+    sides: [&Side; 2],
     by: Means<'_>,
     figures: [f64; 2],
 ) -> Result<Estimate, NoInterval> {
+    let [a, b] = sides;
     if a.runs() > 1 || b.runs() > 1 {
         let runs = [a, b].map(|side| side.values(figure));
         let found = between_runs(&runs[0], &runs[1]);
@@ -228,7 +254,16 @@ fn estimate(
     if !(a.is_spread() && b.is_spread()) {
         return Err(NoInterval::FewBlocks);
     }
-    let varies = by.variation.of(figure)?;
+    let follows: Vec<f64> = (sides.iter().zip([&a, &b]))
+        .filter_map(|(side, taken)| sensitivity(draws, taken, side.load()?))
+        .collect();
+    let varies = by
+        .variation
+        .of(figure)?
+        .map(|varies| match follows.is_empty() {
+            true => varies,
+            false => varies.times(mean(&follows)),
+        });
     let found = draws.estimate([&a, &b], means, figures, varies);
     found.ok_or(NoInterval::FewSamples)
 }
@@ -241,8 +276,9 @@ pub(super) fn judge(rows: Vec<&mut Row>, figures: &[Figure]) {
             .find(|figure| figure.to_string() == row.figure);
         named.map_or(Better::Neither, Figure::better)
     };
+    let could_err = |row: &Row| better(row) != Better::Neither && !row.is_constant();
     let probabilities: Vec<f64> = (rows.iter())
-        .filter(|row| better(row) != Better::Neither)
+        .filter(|row| could_err(row))
         .filter_map(|row| row.probability)
         .collect();
     let mut shown = shown(&probabilities).into_iter();
@@ -253,6 +289,7 @@ pub(super) fn judge(rows: Vec<&mut Row>, figures: &[Figure]) {
         }
         row.judgement = Some(match row.probability {
             None => Judgement::NotJudged,
+            Some(_) if !could_err(row) => Judgement::NoDifference,
             Some(_) => judged(row, better, shown.next() == Some(true)),
         });
     }
@@ -262,7 +299,7 @@ fn judged(row: &Row, better: Better, is_shown: bool) -> Judgement {
     let difference = row.difference.unwrap_or_default();
     let clear = row
         .interval
-        .is_some_and(|ends| ends.low > 0.0 || ends.high < 0.0);
+        .is_none_or(|ends| ends.low > 0.0 || ends.high < 0.0);
     if row.is_same == Some(true) {
         return Judgement::Same;
     }

@@ -3,7 +3,7 @@
 //! Samples are joined by what the dataset says of them (id, turn, class, reference), and only those count that both runs
 //! judged. Then the difficulty of the samples is the same on both sides, and far smaller differences show than between two
 //! means. Shares are tested by McNemar's test over the answers that flipped; other scores, and turns of conversations, by
-//! resampling the differences by conversation. `result::stats` has the arithmetic.
+//! Student's test of the differences, summed by conversation. `result::stats` has the arithmetic.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,11 +15,12 @@ use super::row::{Ends, NoInterval};
 use super::side::{Measured, Side};
 use model::exchange::{Exchange, Phase};
 use result::agreement::{conversation_digest, sample_digest};
+use result::stats::Interval;
 use result::stats::clusters::{self, Cluster, Mean};
 use result::stats::share::Flips;
 use result::summary::Column;
 
-/// Fewer conversations or lone answers than this are not resampled.
+/// Fewer conversations or lone answers than this are not tested by Student's distribution.
 const LEAST: usize = 10;
 
 /// The judged answers of a run.
@@ -45,9 +46,7 @@ model::words! {
         McnemarExact = "mcnemar-exact",
         /// McNemar's test, by the normal distribution.
         Mcnemar = "mcnemar",
-        /// Resampled differences, by conversation where there are any.
-        Bootstrap = "bootstrap",
-        /// Student's test of the differences; of more than a thousand conversations or lone answers.
+        /// Student's test of the differences; over conversations where there are any.
         Student = "student",
     }
 }
@@ -105,7 +104,9 @@ pub fn flipped(baseline: &Answers, run: &Answers) -> BTreeMap<String, Flipped> {
             baseline: before,
             value: after,
             probability: estimate.map(|estimate| estimate.probability),
-            interval: estimate.map(|estimate| estimate.interval.into()),
+            interval: estimate
+                .filter(|estimate| estimate.sure.error > 0.0)
+                .map(|estimate| estimate.interval.into()),
         };
         Some((name.clone(), flipped))
     });
@@ -172,7 +173,7 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
         Some((before, values))
     });
     let mut both: Vec<(&Place, [f64; 2])> = both.collect();
-    // In the order of the run, so that the same runs give the same resamples.
+    // In the order of the run, so that sums are the same to the last bit.
     both.sort_unstable_by_key(|(place, _)| place.index);
     let samples = both.len() as u64;
     if samples == 0 {
@@ -225,7 +226,7 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
     };
     let found = match is_share && !is_clustered {
         true => by_flips(&flips),
-        false => by_resampling(&apart),
+        false => by_student(&apart),
     };
     paired.by = found.map(|(_, by)| by);
     Some(Pairing {
@@ -243,6 +244,7 @@ fn by_flips(flips: &Flips) -> Option<(Estimate, PairedBy)> {
             freedom: f64::INFINITY,
         },
         probability: flips.probability(),
+        run_variation: None,
         walks: false,
     };
     let by = match flips.is_exact() {
@@ -252,26 +254,27 @@ fn by_flips(flips: &Flips) -> Option<(Estimate, PairedBy)> {
     Some((estimate, by))
 }
 
-fn by_resampling(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
+fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
     if apart.len() < LEAST {
         return None;
     }
-    let found = clusters::estimate(apart)?;
+    let found = clusters::difference(apart)?;
     let error = Mean::of(apart)?.error?;
+    let mean = Mean::of(apart)?.mean;
     let estimate = Estimate {
-        interval: found.interval,
+        interval: found.interval.unwrap_or(Interval {
+            low: mean,
+            high: mean,
+        }),
         sure: Sure {
             error,
             freedom: apart.len() as f64 - 1.0,
         },
         probability: found.probability,
+        run_variation: None,
         walks: false,
     };
-    let by = match found.method {
-        clusters::Method::Bootstrap => PairedBy::Bootstrap,
-        clusters::Method::Student => PairedBy::Student,
-    };
-    Some((estimate, by))
+    Some((estimate, PairedBy::Student))
 }
 
 impl Flipped {
@@ -294,7 +297,6 @@ impl Paired {
         let by = match self.by {
             Some(PairedBy::McnemarExact) => "McNemar's test, exact",
             Some(PairedBy::Mcnemar) => "McNemar's test",
-            Some(PairedBy::Bootstrap) => "resampled differences",
             Some(PairedBy::Student) => "Student's test of the differences",
             None => "too few to be tested",
         };
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_a_conversation_are_resampled_together() {
+    fn turns_of_a_conversation_count_together() {
         let mut run = run();
         for exchange in &mut run {
             exchange.sample.turn = Some(Turn {
@@ -399,18 +401,18 @@ mod tests {
             false => usual(index),
         };
         let found = row([side(&run, usual), side(&run, lost)]);
-        assert_eq!(found.paired.unwrap().by, Some(PairedBy::Bootstrap));
+        assert_eq!(found.paired.unwrap().by, Some(PairedBy::Student));
         assert_eq!(found.judgement, Some(Judgement::NoDifference), "{found:?}");
     }
 
     #[test]
-    fn graded_scores_are_resampled() {
+    fn graded_scores_are_tested_by_their_differences() {
         let run = run();
         let graded = |shift: f64| {
             move |index: u64| Some((index % 7) as f64 / 10.0 + shift * (index % 3) as f64)
         };
         let found = row([side(&run, graded(0.0)), side(&run, graded(0.01))]);
-        assert_eq!(found.paired.unwrap().by, Some(PairedBy::Bootstrap));
+        assert_eq!(found.paired.unwrap().by, Some(PairedBy::Student));
         assert_eq!(found.judgement, Some(Judgement::Better), "{found:?}");
         let same = row([side(&run, graded(0.0)), side(&run, graded(0.0))]);
         assert_eq!(same.judgement, Some(Judgement::NoDifference));

@@ -174,6 +174,15 @@ impl Side {
         }
     }
 
+    /// How much the load varies over the blocks, as a share of it; `None` where the side is not one run of ours, or the
+    /// engine's answers decide when requests come.
+    pub(super) fn load(&self) -> Option<f64> {
+        match self.measured() {
+            [run] => run.blocked.as_ref()?.load(),
+            _ => None,
+        }
+    }
+
     /// The number of runs; one for a claim, about which nothing more is known.
     pub fn runs(&self) -> usize {
         match self {

@@ -15,9 +15,8 @@ use crate::chart::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
 
-/// What is assumed unless repeats show it: a standard deviation of 2 % of a figure. An engine whose pace varies by 1 %
-/// from run to run has latencies that vary by that in a closed loop, and by up to twice as much at 0.8 of its capacity,
-/// where a slower pace also means a fuller batch.
+/// What is assumed unless repeats show it: a standard deviation of 2 % of the engine's pace. How much that is of a figure
+/// depends on how it follows the load (`sensitivity`).
 pub const USUAL: f64 = 0.02;
 
 /// How much figures vary from run to run, as a standard deviation and a share of the figure.
@@ -26,7 +25,7 @@ pub const USUAL: f64 = 0.02;
 pub enum Variation {
     /// It is assumed.
     Assumed {
-        /// The standard deviation of every latency and throughput, as a share of it.
+        /// The standard deviation of the engine's pace, as a share of it. A figure that follows the load varies by more.
         share: f64,
     },
     /// It was measured on repeats.
@@ -59,6 +58,20 @@ pub struct Varies {
     pub freedom: f64,
     /// Whether it contains what the blocks of a run show too.
     pub is_whole: bool,
+}
+
+impl Varies {
+    /// The same, of a figure that varies that many times as much as what is assumed. What repeats show is of the figure
+    /// itself.
+    pub(super) fn times(self, sensitivity: f64) -> Self {
+        match self.is_whole {
+            true => self,
+            false => Varies {
+                share: self.share * sensitivity,
+                ..self
+            },
+        }
+    }
 }
 
 impl Default for Variation {

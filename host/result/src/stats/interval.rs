@@ -104,7 +104,7 @@ fn of_fill(means: &[f64]) -> f64 {
 }
 
 /// The third standardised moment, without bias.
-fn skewness(values: &[f64], mean: f64, variance: f64) -> f64 {
+pub(super) fn skewness(values: &[f64], mean: f64, variance: f64) -> f64 {
     let n = values.len() as f64;
     // A variance that is nothing but rounding has no skewness.
     if variance <= (mean * 1e-12).powi(2) {
@@ -115,7 +115,7 @@ fn skewness(values: &[f64], mean: f64, variance: f64) -> f64 {
 }
 
 /// Student's quantile, adjusted for the skewness of `count` values: Willink's G.
-fn adjusted(quantile: f64, skewness: f64, count: f64) -> f64 {
+pub(super) fn adjusted(quantile: f64, skewness: f64, count: f64) -> f64 {
     let b = skewness / (6.0 * count.sqrt());
     if b.abs() < 1e-6 {
         return quantile;

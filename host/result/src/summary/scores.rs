@@ -27,9 +27,7 @@ model::words! {
     pub enum By {
         /// Wilson's interval of a share; answers of one conversation count as the independent ones that they are worth.
         Wilson = "wilson",
-        /// Resampled answers, or conversations where there are any.
-        Bootstrap = "bootstrap",
-        /// Student's distribution; of more than a thousand answers or conversations.
+        /// Student's distribution, adjusted for skewness; over conversations where there are any.
         Student = "student",
     }
 }
@@ -414,13 +412,9 @@ impl Judged {
             (Some(mean), true) => {
                 wilson(mean.mean, mean.independent(count)).map(|interval| (interval, By::Wilson))
             }
-            (Some(_), false) => clusters::estimate(&clusters).map(|found| {
-                let by = match found.method {
-                    clusters::Method::Bootstrap => By::Bootstrap,
-                    clusters::Method::Student => By::Student,
-                };
-                (found.interval, by)
-            }),
+            (Some(_), false) => {
+                clusters::interval(&clusters).map(|interval| (interval, By::Student))
+            }
             (None, _) => None,
         };
         Judged {

@@ -1,9 +1,11 @@
-//! `runner run --repeat N`: measures every scenario N times, alternating, and shows how far the repeats differ.
+//! `runner run --repeat N` and `--until`: measures every scenario N times, or until a figure is sure enough, alternating,
+//! and shows how far the repeats differ.
 //!
 //! Scenarios alternate (A B A B), so that slow changes, such as a machine that warms up, affect all of
 //! them alike. Each run has a folder of its own, which records what the run is a repeat of.
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
@@ -11,6 +13,9 @@ use super::print::{json, tell, write_stdout};
 use super::run::{Args, Round, failed, measure};
 use super::sources::sources;
 use report::repeat::{Repeat, repeats};
+use report::until::{Ended, Known, Stopped, Until};
+use result::figure::{Figure, Statistic};
+use result::finding::Verdict;
 use result::summary::Summary;
 use session::{Draft, Resolved, Source, resolve};
 
@@ -22,6 +27,8 @@ struct Repeated {
     /// Resolved only to find mistakes, and not yet measured.
     ready: Option<Resolved>,
     summaries: Vec<Summary>,
+    /// How long its runs took, all together.
+    seconds: f64,
 }
 
 /// Measures every scenario that many times. The exit code is that of the first run that failed.
@@ -32,7 +39,7 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
     let mut scenarios = Vec::new();
     let began = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     for (number, source) in (1..).zip(sources(&args.scenarios, &args.flags)?) {
-        let resolved = resolve(&source)?;
+        let resolved = with_figures(resolve(&source)?, &args.until);
         resolved.remarks.iter().for_each(tell);
         scenarios.push(Repeated {
             source,
@@ -40,6 +47,7 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
             draft: resolved.draft.clone(),
             ready: Some(resolved),
             summaries: Vec::new(),
+            seconds: 0.0,
         });
     }
     if scenarios
@@ -50,15 +58,24 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
             "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --cache flush clears it, or --cache salt makes the prompts of each repeat new",
         );
     }
+    for until in &args.until {
+        tell(until.forecast(of));
+    }
     let watching = args.watch.begin()?;
     let mut first_failure: Option<ExitCode> = None;
+    let mut ended = Ended::Most;
+    let at_most = match args.until.is_empty() {
+        true => "",
+        false => "at most ",
+    };
     'rounds: for number in 1..=of {
         for scenario in &mut scenarios {
             if interrupt.came() {
+                ended = Ended::Interrupted;
                 break 'rounds;
             }
             tell(format_args!(
-                "== {}, {number} of {of} ==",
+                "== {}, {number} of {at_most}{of} ==",
                 scenario.draft.name
             ));
             let mut round = Round {
@@ -69,28 +86,89 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
                 }),
                 ..Round::default()
             };
-            let code = scenario.again().and_then(|resolved| {
+            let began = Instant::now();
+            let code = scenario.again(&args.until).and_then(|resolved| {
                 measure(resolved, &args.output, &watching, interrupt, &mut round)
             });
+            scenario.seconds += began.elapsed().as_secs_f64();
             scenario.summaries.extend(round.summary);
             if let Some(code) = failed(code) {
                 first_failure.get_or_insert(code);
             }
         }
+        if !args.until.is_empty() && is_over(&scenarios, &args.until, number)? {
+            ended = Ended::Reached;
+            break;
+        }
     }
     for scenario in &scenarios {
-        print(scenario, args.output.json)?;
+        let stopped = (!args.until.is_empty()).then(|| Stopped {
+            because: ended,
+            most: of,
+            known: scenario.known(&args.until),
+        });
+        print(scenario, stopped, &args.until, args.output.json)?;
     }
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
 
+/// Says how sure each figure is after a round, and whether all are sure enough.
+///
+/// # Errors
+/// If a valid run does not have a figure: no further one will.
+fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool, Failure> {
+    let mut is_over = true;
+    for scenario in scenarios {
+        for known in scenario.known(until) {
+            is_over &= known.is_reached;
+            let is_valid = |summary: &Summary| summary.verdict != Verdict::Invalid;
+            if known.runs == 0 && scenario.summaries.iter().any(is_valid) {
+                let words = format!(
+                    "--until: the run of {} has no {}, so no number of repeats makes it sure; name a figure that the run reports",
+                    scenario.draft.name, known.figure
+                );
+                return Err(Failure::new(Exit::Input, words));
+            }
+            let each = scenario.seconds / f64::from(rounds);
+            let name = match scenarios.len() {
+                1 => String::new(),
+                _ => format!("{}: ", scenario.draft.name),
+            };
+            let time = |more: usize| lab::estimate::in_words(each * more as f64);
+            tell(format_args!("{name}{}", known.progress(time)));
+        }
+    }
+    Ok(is_over)
+}
+
+/// A run that reports the percentiles that repeats are to be sure of.
+fn with_figures(mut resolved: Resolved, until: &[Until]) -> Resolved {
+    let percentiles = &mut resolved.draft.percentiles;
+    for until in until {
+        if let Figure::Of(_, Statistic::Percentile(percent)) = until.figure
+            && !percentiles.contains(&percent)
+        {
+            percentiles.push(percent);
+        }
+    }
+    resolved
+}
+
 impl Repeated {
+    /// How sure each figure is.
+    fn known(&self, until: &[Until]) -> Vec<Known> {
+        until
+            .iter()
+            .map(|until| until.known(&self.summaries))
+            .collect()
+    }
+
     /// The run, to be measured again: plugins, tokenizer and files are read again, and must not have changed.
-    fn again(&mut self) -> Result<Resolved, Failure> {
+    fn again(&mut self, until: &[Until]) -> Result<Resolved, Failure> {
         if let Some(ready) = self.ready.take() {
             return Ok(ready);
         }
-        let resolved = resolve(&self.source)?;
+        let resolved = with_figures(resolve(&self.source)?, until);
         if resolved.draft != self.draft {
             let words = format!(
                 "{}: a plugin, the tokenizer or a file changed since the first repeat; do not change them while repeats run",
@@ -102,8 +180,15 @@ impl Repeated {
     }
 }
 
-fn print(scenario: &Repeated, as_json: bool) -> Result<(), Failure> {
-    let repeats = repeats(&scenario.draft.name, &scenario.summaries);
+fn print(
+    scenario: &Repeated,
+    stopped: Option<Stopped>,
+    until: &[Until],
+    as_json: bool,
+) -> Result<(), Failure> {
+    let figures: Vec<Figure> = until.iter().map(|until| until.figure.clone()).collect();
+    let stopped = stopped.map(|stopped| (stopped, figures.as_slice()));
+    let repeats = repeats(&scenario.draft.name, &scenario.summaries, stopped);
     let shown = match as_json {
         false => format!("\n{}", report::repeats::text(&repeats)),
         true => json(&repeats)?,

@@ -31,6 +31,7 @@ use load::transport::Dial;
 use report::environment::Environment;
 use report::folder::RunFolder;
 use report::repeat::Repeat;
+use report::until::{self, Until};
 use report::{json, text};
 use result::summary::Summary;
 use scenario::plan::Plan;
@@ -55,15 +56,27 @@ pub struct Args {
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) output: Output,
-    /// Measure every scenario N times, alternating, and show how far the repeats differ
-    #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
-    repeat: u32,
+    /// Measure every scenario N times, alternating, and show how far the repeats differ [default: 1; with --until 20]
+    #[arg(long, value_name = "N", env = "RUNNER_REPEAT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
+    repeat: Option<u32>,
+    /// Repeat until the mean of this figure is sure enough, such as 'ttft.p99 ±5%' (or +-5%); repeatable
+    ///
+    /// At least 3 runs, and at most as many as --repeat says. The 95 % interval over the runs holds whenever one looks, so
+    /// stopping once it is narrow enough is no error. Several scenarios end together.
+    #[arg(
+        long,
+        value_name = "FIGURE ±BOUND",
+        env = "RUNNER_UNTIL",
+        value_delimiter = ',',
+        help_heading = "Load"
+    )]
+    pub(super) until: Vec<Until>,
     /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole data set, then measures
     #[arg(
         long,
         value_name = "NAME",
         env = "RUNNER_PRESET",
-        conflicts_with_all = ["repeat", "baseline"],
+        conflicts_with_all = ["repeat", "until", "baseline"],
         help_heading = "Load"
     )]
     preset: Option<String>,
@@ -156,14 +169,34 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(preset) = &args.preset {
         return accuracy::exec(args, preset, &interrupt);
     }
-    if args.repeat > 1 {
-        return repeat::exec(args, args.repeat, &interrupt);
+    let repeats = args.repeats()?;
+    if repeats > 1 {
+        return repeat::exec(args, repeats, &interrupt);
     }
     let mut runs = Vec::new();
     for source in sources(&args.scenarios, &args.flags)? {
         runs.push(resolve(&source)?);
     }
     measure_all(runs, &args.output, &args.watch, &interrupt)
+}
+
+impl Args {
+    /// How many times each scenario is measured, at most if repeats stop themselves.
+    fn repeats(&self) -> Result<u32, Failure> {
+        if self.until.is_empty() {
+            return Ok(self.repeat.unwrap_or(1));
+        }
+        let most = self.repeat.unwrap_or(until::MOST);
+        if most < until::FEWEST {
+            let words = format!(
+                "--repeat {most}: --until takes at least {} runs, because fewer do not show how far they are apart; give a larger number, or leave --repeat out for at most {}",
+                until::FEWEST,
+                until::MOST
+            );
+            return Err(Failure::new(Exit::CommandLine, words));
+        }
+        Ok(most)
+    }
 }
 
 /// Listens for signals from now on.

@@ -79,17 +79,32 @@ fn conversations_count_as_what_they_show() {
 }
 
 #[test]
-fn other_scores_are_resampled_and_the_order_of_records_does_not_matter() {
+fn other_scores_have_students_interval_and_the_order_of_records_does_not_matter() {
     let mut run: Vec<Exchange> = (0..40).map(answer).collect();
     let column: Column<f64> = (0..40).map(|i| (i, (i % 7) as f64 / 6.0)).collect();
     let columns = [("rouge-l", column)];
     let scores = judged(&run, &columns);
     let score = &scores["rouge-l"];
-    assert_eq!(score.by, Some(By::Bootstrap));
+    assert_eq!(score.by, Some(By::Student));
     let bounds = score.confidence.unwrap();
     assert!(bounds.low < Some(score.mean) && bounds.high > Some(score.mean));
     run.reverse();
     assert_eq!(judged(&run, &columns), scores);
+}
+
+/// Two grades of 7 do not show that every grade is 7.
+#[test]
+fn equal_grades_have_no_interval() {
+    let mut run: Vec<Exchange> = (0..2).map(answer).collect();
+    for exchange in &mut run {
+        exchange.sample.turn = None;
+    }
+    let column = |grades: [f64; 2]| -> Column<f64> { (0..).zip(grades).collect() };
+    let grades = [("judge.grade", column([7.0, 7.0]))];
+    let score = &judged(&run, &grades)["judge.grade"];
+    assert_eq!((score.mean, score.confidence, score.by), (7.0, None, None));
+    let grades = [("judge.grade", column([7.0, 8.0]))];
+    assert!(judged(&run, &grades)["judge.grade"].confidence.is_some());
 }
 
 #[test]

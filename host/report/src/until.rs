@@ -1,0 +1,392 @@
+//! Repeats that stop themselves: runs are made until the mean of a figure over them is known to within a bound.
+//!
+//! Owns the notation (`ttft.p99 ±5%`), the estimate of how many runs that takes, and the words. The interval, which holds
+//! whenever one looks, is `result::stats::anytime`'s; the command line makes the runs, and `repeat` says how far they are
+//! apart.
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::chart::number;
+use crate::compare::condition::{Limit, limit_of};
+use crate::compare::estimate::{mean, variance};
+use result::figure::Figure;
+use result::finding::Verdict;
+use result::stats::anytime;
+use result::summary::Summary;
+
+/// Runs of a scenario at most, unless the user says otherwise.
+pub const MOST: u32 = 20;
+
+/// Runs of a scenario at least: fewer have no interval.
+pub const FEWEST: u32 = anytime::FEWEST as u32;
+
+/// Variation from run to run for which it is said beforehand how many runs it takes: that of a steady engine, and that of
+/// a tail.
+const ASSUMED: [f64; 2] = [0.02, 0.05];
+
+/// More runs than this are not counted out.
+const FAR: usize = 10_000;
+
+/// The signs before a bound.
+const SIGNS: [&str; 3] = ["\u{b1}", "+/-", "+-"];
+
+/// How sure a figure is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Until {
+    /// The figure.
+    pub figure: Figure,
+    /// How far the interval of its mean may reach from that mean on either side; above zero.
+    pub within: Limit,
+}
+
+impl FromStr for Until {
+    type Err = String;
+
+    /// # Errors
+    /// What is wrong with it, in words.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let cut = SIGNS.iter().find_map(|sign| text.split_once(sign));
+        let (name, bound) = cut.ok_or_else(|| {
+            format!(
+                "`{text}`: expected a figure and how far its mean may be off, such as `ttft.p99 ±5%`, `ttft.p99 +-5%` or `e2e.mean ±20ms`"
+            )
+        })?;
+        let figure: Figure = name.trim().parse()?;
+        let unit = figure.unit();
+        if unit.is_empty() {
+            return Err(format!(
+                "`{figure}` is a share or a number, of which a few runs do not show how it varies; name a latency, a throughput or another figure with a unit"
+            ));
+        }
+        let bound = bound.trim();
+        let within = limit_of(bound, unit).filter(|limit| {
+            let (Limit::Percent(amount) | Limit::Absolute(amount)) = limit;
+            *amount > 0.0
+        });
+        let within = within.ok_or_else(|| {
+            format!("`{bound}`: expected a number above zero with %, or in the figure's own unit ({unit})")
+        })?;
+        Ok(Until { figure, within })
+    }
+}
+
+impl std::fmt::Display for Until {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.within {
+            Limit::Percent(percent) => write!(f, "{} \u{b1}{percent} %", self.figure),
+            Limit::Absolute(amount) => {
+                write!(f, "{} \u{b1}{amount} {}", self.figure, self.figure.unit())
+            }
+        }
+    }
+}
+
+/// How sure the mean of a figure is after some repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Known {
+    /// What was asked for.
+    pub asked: String,
+    /// The figure's name.
+    pub figure: String,
+    /// Its unit.
+    pub unit: String,
+    /// The repeats that have it. Those that are not valid do not count.
+    pub runs: usize,
+    /// Its mean over them; absent if none has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// How far the 95 % interval reaches from the mean on either side, at any time of looking; absent of fewer than three
+    /// repeats, and where all are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half_width: Option<f64>,
+    /// How many more repeats it takes, as far as those so far show; absent of one repeat, and once it is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<usize>,
+    /// Whether the interval reaches no further than was asked for.
+    pub is_reached: bool,
+}
+
+model::words! {
+    /// Why repeats ended.
+    pub enum Ended {
+        /// All figures are as sure as they were to be.
+        Reached = "reached",
+        /// As many repeats were made as may be.
+        Most = "most",
+        /// The user interrupted them.
+        Interrupted = "interrupted",
+    }
+}
+
+/// How repeats that stop themselves ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Stopped {
+    /// Why.
+    pub because: Ended,
+    /// How many repeats there could have been.
+    pub most: u32,
+    /// How sure each figure is.
+    pub known: Vec<Known>,
+}
+
+impl Until {
+    /// How many repeats it takes if the figure varies so from run to run; `None` if that depends on its size.
+    fn beforehand(&self, variation: f64) -> Option<Option<usize>> {
+        match self.within {
+            Limit::Percent(percent) => Some(anytime::needed(variation, percent / 100.0, FAR)),
+            Limit::Absolute(_) => None,
+        }
+    }
+
+    /// About how many repeats it will take, in words, before the first one.
+    pub fn forecast(&self, most: u32) -> String {
+        let counted = ASSUMED.iter().filter_map(|variation| {
+            let runs = self.beforehand(*variation)?;
+            let runs = runs.map_or_else(|| format!("more than {FAR}"), |runs| runs.to_string());
+            Some(format!(
+                "about {runs} runs if the figure varies by {} from run to run",
+                number::percent(*variation)
+            ))
+        });
+        let counted: Vec<String> = counted.collect();
+        let counted = match counted.is_empty() {
+            true => "how many runs that takes shows after the second".to_owned(),
+            false => counted.join(", "),
+        };
+        format!("{self}: {counted}; at least {FEWEST}, at most {most}")
+    }
+
+    /// How sure the figure is after these repeats.
+    pub fn known(&self, summaries: &[Summary]) -> Known {
+        let valid = summaries
+            .iter()
+            .filter(|summary| summary.verdict != Verdict::Invalid);
+        let values = valid.filter_map(|summary| self.figure.read(summary));
+        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        let centre = (!values.is_empty()).then(|| mean(&values));
+        let interval = anytime::mean(&values);
+        let half_width = interval.map(|interval| (interval.high - interval.low) / 2.0);
+        // That a few values are equal does not show how they vary.
+        let half_width = half_width.filter(|half| *half > 0.0);
+        let within = centre.map(|centre| match self.within {
+            Limit::Percent(percent) => centre.abs() * percent / 100.0,
+            Limit::Absolute(amount) => amount,
+        });
+        let is_reached = half_width
+            .zip(within)
+            .is_some_and(|(half, within)| half <= within);
+        let more = variance(&values)
+            .zip(within)
+            .and_then(|(variance, within)| {
+                let needed = anytime::needed(variance.sqrt(), within, FAR)?;
+                (!is_reached).then(|| needed.saturating_sub(values.len()).max(1))
+            });
+        Known {
+            asked: self.to_string(),
+            figure: self.figure.to_string(),
+            unit: self.figure.unit().to_owned(),
+            runs: values.len(),
+            mean: centre,
+            half_width,
+            more,
+            is_reached,
+        }
+    }
+}
+
+impl Known {
+    /// What is known, in words, such as `ttft.p99 is 104 ms ± 7.2 % after 4 runs`.
+    fn state(&self) -> String {
+        let Known {
+            figure, unit, runs, ..
+        } = self;
+        let after = number::plural(*runs as u64, "run");
+        let Some(mean) = self.mean else {
+            return format!("{figure} is in no valid run yet");
+        };
+        let value = number::significant(mean, 4);
+        match self.half_width {
+            Some(half) => format!(
+                "{figure} is {value} {unit} \u{b1} {} after {after}",
+                number::percent(half / mean.abs())
+            ),
+            None if *runs >= anytime::FEWEST => {
+                format!(
+                    "{figure} is {value} {unit} in all of {after}, which does not show how it varies"
+                )
+            }
+            None => format!("{figure} is {value} {unit} after {after}"),
+        }
+    }
+
+    /// What is known, and how many more repeats it takes; `time` tells how long so many take.
+    pub fn progress(&self, time: impl Fn(usize) -> String) -> String {
+        let mut words = self.state();
+        let _ = match (self.is_reached, self.more) {
+            (true, _) => write!(words, ", which is sure enough ({})", self.asked),
+            (false, Some(more)) => {
+                let runs = number::plural(more as u64, "more run");
+                write!(words, "; about {runs} ({}) for {}", time(more), self.asked)
+            }
+            (false, None) => write!(words, "; {} takes at least {FEWEST} runs", self.asked),
+        };
+        words
+    }
+}
+
+impl Stopped {
+    /// How the repeats ended, in a line for each figure.
+    pub fn words(&self) -> Vec<String> {
+        let Stopped { most, known, .. } = self;
+        let why = match self.because {
+            Ended::Reached => "Stopped".to_owned(),
+            Ended::Most => format!("Stopped at {most} runs, the most that there may be (--repeat)"),
+            Ended::Interrupted => "Interrupted".to_owned(),
+        };
+        let lines = known.iter().map(|known| {
+            let end = match (known.is_reached, known.more) {
+                (true, _) => format!("as sure as asked for ({})", known.asked),
+                (false, Some(more)) => format!(
+                    "not as sure as asked for ({}), which takes about {}",
+                    known.asked,
+                    number::plural(more as u64, "more run")
+                ),
+                (false, None) => format!("not as sure as asked for ({})", known.asked),
+            };
+            format!("{why}: {}, {end}.", known.state())
+        });
+        let mut lines: Vec<String> = lines.collect();
+        lines.push("Intervals hold whenever one looks (a confidence sequence), so that stopping at a narrow one is no error; they are wider than those of a fixed number of runs.".to_owned());
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchanges::{facts, reply};
+    use model::exchange::Kind::{End, Text};
+
+    /// A run of one request, whose first token comes after so many milliseconds.
+    fn summary(first: u64) -> Summary {
+        let at = 1000 + first;
+        let events = [
+            (at, Text, None, 1),
+            (at + 50, Text, None, 1),
+            (at + 50, End, None, 0),
+        ];
+        Summary::of(&facts(), &[reply(0, 1000, &events)])
+    }
+
+    fn until(text: &str) -> Until {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn bounds_are_read() {
+        for (text, within) in [
+            ("ttft.p99 \u{b1}5%", Limit::Percent(5.0)),
+            ("ttft.p99 +-5%", Limit::Percent(5.0)),
+            (" ttft.p99+/-0.5 % ", Limit::Percent(0.5)),
+            ("e2e.mean \u{b1}20ms", Limit::Absolute(20.0)),
+            ("throughput.requests-per-s +-0.5req/s", Limit::Absolute(0.5)),
+        ] {
+            assert_eq!(until(text).within, within, "{text}");
+        }
+        assert_eq!(until("ttft.p99 +-5%").to_string(), "ttft.p99 \u{b1}5 %");
+        for (text, part) in [
+            (
+                "ttft.p99 5%",
+                "expected a figure and how far its mean may be off",
+            ),
+            ("ttft \u{b1}5%", "`ttft` needs a statistic"),
+            ("ttft.p99 \u{b1}0%", "a number above zero"),
+            ("ttft.p99 \u{b1}5", "in the figure's own unit (ms)"),
+            ("requests.success-share \u{b1}1%", "is a share or a number"),
+        ] {
+            let error = text.parse::<Until>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    /// Of 99, 100 and 101 ms the standard error is 1 / √3, and the quantile 13.2219.
+    #[test]
+    fn three_runs_are_as_sure_as_the_confidence_sequence_says() {
+        let known = until("ttft.mean +-5%").known(&[99, 100, 101].map(summary));
+        assert_eq!(
+            (known.runs, known.mean, known.is_reached),
+            (3, Some(100.0), false)
+        );
+        assert!(
+            (known.half_width.unwrap() - 7.633_67).abs() < 1e-4,
+            "{known:?}"
+        );
+        // Four of that spread reach 6.5382 / 2 ms.
+        assert_eq!(known.more, Some(1));
+        assert_eq!(
+            known.progress(|more| format!("{more} min")),
+            "ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs; about 1 more run (1 min) for ttft.mean \u{b1}5 %"
+        );
+        let known = until("ttft.mean \u{b1}8ms").known(&[99, 100, 101].map(summary));
+        assert!(known.is_reached && known.more.is_none(), "{known:?}");
+    }
+
+    #[test]
+    fn what_does_not_show_how_it_varies_is_not_sure() {
+        let until = until("ttft.mean +-5%");
+        let equal = until.known(&[100, 100, 100].map(summary));
+        assert_eq!((equal.half_width, equal.is_reached), (None, false));
+        assert!(
+            equal
+                .progress(|_| String::new())
+                .contains("does not show how it varies")
+        );
+        let two = until.known(&[100, 101].map(summary));
+        assert_eq!((two.half_width, two.is_reached), (None, false));
+        // A run that is not valid says nothing.
+        let mut runs = [99, 100, 101].map(summary);
+        runs[2].verdict = Verdict::Invalid;
+        assert_eq!(until.known(&runs).runs, 2);
+        assert!(!until.known(&[]).is_reached);
+    }
+
+    #[test]
+    fn how_many_runs_it_takes_is_said_beforehand() {
+        assert_eq!(
+            until("ttft.p99 +-5%").forecast(20),
+            "ttft.p99 \u{b1}5 %: about 5 runs if the figure varies by 2 % from run to run, about 17 runs if the figure varies by 5 % from run to run; at least 3, at most 20"
+        );
+        assert!(
+            until("ttft.p99 +-5ms")
+                .forecast(20)
+                .contains("shows after the second")
+        );
+    }
+
+    #[test]
+    fn the_result_says_how_they_ended() {
+        let until = until("ttft.mean +-5%");
+        let runs = [99, 100, 101].map(summary);
+        let stopped = Stopped {
+            because: Ended::Most,
+            most: 3,
+            known: vec![until.known(&runs)],
+        };
+        let figures = [until.figure];
+        let found = crate::repeat::repeats("chat", &runs, Some((stopped, &figures)));
+        // The table's intervals hold whenever one looks, too.
+        let ends = found.figures[0].interval.unwrap();
+        assert!((ends.high - 107.633_67).abs() < 1e-4, "{ends:?}");
+        let text = crate::repeats::text(&found);
+        assert!(
+            text.contains("Stopped at 3 runs, the most that there may be (--repeat): ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not as sure as asked for (ttft.mean \u{b1}5 %), which takes about 1 more run."),
+            "{text}"
+        );
+    }
+}
