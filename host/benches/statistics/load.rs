@@ -4,12 +4,25 @@ use model::exchange::Exchange;
 use result::summary::{Loop, Run, RunFacts, Summary};
 use simulator::{Case, Load};
 
+/// How replies come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// Token by token.
+    Streamed,
+    /// Whole.
+    Whole,
+}
+
 /// What the summary of a case's run needs to know beside its exchanges.
 pub fn facts(case: &Case) -> RunFacts {
+    facts_of(case, Replies::Streamed)
+}
+
+fn facts_of(case: &Case, replies: Replies) -> RunFacts {
     let rate = case.rate();
     let (cap, r#loop) = match case.load {
         Load::Closed(users) => (Some(users as u64), Loop::Closed),
-        Load::Open(_) | Load::AtOnce => (None, Loop::Open),
+        _ => (None, Loop::Open),
     };
     RunFacts::from(Run {
         request_rate: rate,
@@ -17,6 +30,7 @@ pub fn facts(case: &Case) -> RunFacts {
         max_in_flight: cap,
         planned: Some(case.requests as u64),
         r#loop,
+        streamed: replies == Replies::Streamed,
         ..run()
     })
 }
@@ -24,6 +38,11 @@ pub fn facts(case: &Case) -> RunFacts {
 /// The summary of a case's run.
 pub fn summary(case: &Case, exchanges: &[Exchange]) -> Summary {
     Summary::of(&facts(case), exchanges)
+}
+
+/// The summary of a case's run whose replies come in some way.
+pub fn summary_of(case: &Case, replies: Replies, exchanges: &[Exchange]) -> Summary {
+    Summary::of(&facts_of(case, replies), exchanges)
 }
 
 fn run() -> Run {

@@ -332,6 +332,7 @@ mod tests {
         Work {
             prompt_tokens: 1,
             output_tokens,
+            ..Work::default()
         }
     }
 

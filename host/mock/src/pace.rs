@@ -99,6 +99,7 @@ impl Turn {
                 let ticket = batch.submit(number, received, || Work {
                     prompt_tokens: ask.prompt_tokens.saturating_sub(look_up()),
                     output_tokens: answer.tokens,
+                    ..Work::default()
                 })?;
                 (Slot::Batched(ticket.clone()), Clock::Batch(ticket))
             }

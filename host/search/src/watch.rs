@@ -7,7 +7,9 @@
 //!
 //! **An engine that fills is not overloaded.** Until the first answers have ended, the backlog grows at the rate at
 //! which requests come. So nothing is compared before the run has lasted eight times as long as the first answers
-//! took.
+//! took. That is not enough where some answers are far longer than the first ones. So where times to first token are known
+//! ([`Watch::waits`]), there must be a queue as well: by Little's law, the rate times the usual wait for a first token
+//! are the requests that wait, and these must be more than chance explains. An engine that never queues raises no alarm.
 //!
 //! **False alarms** are measured on healthy queues of several kinds (`host/benches/search`): a detector that fires on
 //! them would fail loads that hold. In exchange it is slow close to capacity; what it does not stop, the test at the end of
@@ -92,6 +94,8 @@ pub struct Watch {
     early_ended: Option<f64>,
     next: f64,
     row: u32,
+    /// Seconds that requests lately waited for their first token, as far as known.
+    wait: Option<f64>,
 }
 
 impl Watch {
@@ -108,7 +112,14 @@ impl Watch {
             early_ended: None,
             next: 0.0,
             row: 0,
+            wait: None,
         }
+    }
+
+    /// Takes the median time from sending to the first token of the requests that ended lately. It holds until it is given
+    /// anew; where it never is, nothing tells waiting requests from those under way.
+    pub fn waits(&mut self, usual: Nanos) {
+        self.wait = Some(usual.as_secs_f64());
     }
 
     /// Takes what the run has done so far, several times a second or at least a few hundred times over the run, while
@@ -157,7 +168,12 @@ impl Watch {
         let (second_quarter, fourth_quarter) = (quarter(0.25), quarter(0.75));
         let half = progress.due as f64 / 2.0;
         let chance = (CHANCE * self.burstiness * half.sqrt()).max(SMALL * half);
-        if fourth_quarter - second_quarter <= chance {
+        let unsent = progress.due.saturating_sub(progress.sent) as f64;
+        let queue = self
+            .wait
+            .map(|wait| unsent + progress.due as f64 / at * wait);
+        let grew = fourth_quarter - second_quarter > chance;
+        if !grew || queue.is_some_and(|queue| queue <= chance) {
             self.row = 0;
             return None;
         }
@@ -186,6 +202,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::laboratory::{Queue, Service, alarm, alarms, engine_run};
+    use simulator::{Case, REASONING, SHAREGPT, Served, Workload};
 
     #[test]
     fn healthy_queues_raise_no_alarm() {
@@ -254,6 +271,56 @@ mod tests {
             })
             .collect();
         assert_eq!(alarm(&run, 5000), None);
+    }
+
+    /// Alarms of an engine's runs at so many requests a second, looked at 400 times each, with and without the first
+    /// tokens of those that ended in the five seconds before each look.
+    fn alarms_of(parameters: &str, workload: Workload, rate: f64, requests: usize) -> [usize; 2] {
+        let case = Case::of(
+            "case",
+            parameters.parse().unwrap(),
+            workload,
+            simulator::Load::Rate(rate),
+            requests,
+        );
+        let looked = |seed: u64, knows: bool| {
+            let served = case.served(seed, seed);
+            let end = |own: &Served| *own.tokens.last().unwrap();
+            let last = served.last().unwrap().sent.0;
+            let mut watch = Watch::new(1.0);
+            (1..=400).any(|look| {
+                let now = Nanos(last * look / 400);
+                let due = served.partition_point(|own| own.sent <= now) as u64;
+                let ended = served.iter().filter(|own| end(own) <= now);
+                let mut waits: Vec<u64> = (ended.clone())
+                    .filter(|own| now.since(end(own)).0 < 5_000_000_000)
+                    .map(|own| own.tokens[0].since(own.sent).0)
+                    .collect();
+                waits.sort_unstable();
+                if let Some(median) = waits.get(waits.len() / 2).filter(|_| knows) {
+                    watch.waits(Nanos(*median));
+                }
+                let progress = Progress {
+                    at: now,
+                    due,
+                    sent: due,
+                    ended: ended.count() as u64,
+                };
+                watch.sample(progress).is_some()
+            })
+        };
+        [false, true].map(|knows| (0..6).filter(|seed| looked(*seed, knows)).count())
+    }
+
+    #[test]
+    fn an_engine_that_never_queues_raises_no_alarm_and_one_that_does_is_stopped() {
+        let free = "slots=10000,step=8ms,request=0,prompt-token=0";
+        let [blind, seen] = alarms_of(free, SHAREGPT, 500.0, 5000);
+        assert!(blind > 0, "{blind} of 6");
+        assert_eq!(seen, 0);
+        // 32 slots of 1,500 tokens at 16 ms answer 1.3 a second.
+        let [_, seen] = alarms_of("", REASONING, 2.6, 1500);
+        assert_eq!(seen, 6);
     }
 
     #[test]

@@ -1,44 +1,54 @@
 //! Cases: an engine under a load, of which any number of runs can be drawn.
 
 use model::exchange::Exchange;
+use model::units::Nanos;
 
 use crate::{
-    Engine, Lengths, Parameters, Served, all_at_once, capacity, closed, exchanges, open, poisson,
+    Engine, Parameters, Random, Served, Workload, all_at_once, capacity, closed, exchanges, gamma,
+    open_slowing,
 };
-
-/// Prompts and answers of chats: they vary much.
-pub const CHAT: [Lengths; 2] = [
-    Lengths {
-        mean: 500.0,
-        spread: 0.8,
-    },
-    Lengths {
-        mean: 100.0,
-        spread: 0.6,
-    },
-];
-
-/// Prompts and answers of one length.
-pub const FIXED: [Lengths; 2] = [
-    Lengths {
-        mean: 500.0,
-        spread: 0.0,
-    },
-    Lengths {
-        mean: 100.0,
-        spread: 0.0,
-    },
-];
 
 /// How requests come.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
     /// By chance, at a rate that is this share of the engine's capacity.
     Open(f64),
+    /// By chance, so many a second.
+    Rate(f64),
+    /// In bursts, at a rate that is a share of the engine's capacity: the gaps have a gamma distribution.
+    Gamma {
+        /// The share.
+        share: f64,
+        /// The gamma distribution's shape: 1 is by chance, and less comes in bursts.
+        shape: f64,
+    },
     /// From so many users, who each wait for their answer.
     Closed(usize),
     /// All at the beginning.
     AtOnce,
+}
+
+/// How much runs of one engine differ beside its pace in each run, [`Parameters::run`]: standard deviations of the
+/// logarithms of factors by which all steps take longer. Their medians are 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Effects {
+    /// Of a factor that all runs of one round share.
+    pub round: f64,
+    /// Of a factor that all runs of one start of the engine share.
+    pub start: f64,
+}
+
+/// What runs have in common: those with the same number share what it decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Draw {
+    /// Prompts, answers and arrivals.
+    pub workload: u64,
+    /// What the engine does by itself: its pace in this run, and its jitter.
+    pub engine: u64,
+    /// The round's factor.
+    pub round: u64,
+    /// The start's factor.
+    pub start: u64,
 }
 
 /// A case: an engine under a load.
@@ -48,14 +58,19 @@ pub struct Case {
     pub name: String,
     /// The engine.
     pub engine: Parameters,
-    /// How long prompts and answers are.
-    pub lengths: [Lengths; 2],
+    /// What requests ask for.
+    pub workload: Workload,
     /// How requests come.
     pub load: Load,
     /// How many there are.
     pub requests: usize,
     /// Requests that the engine answers per second at most.
     pub capacity: f64,
+    /// How much its runs differ.
+    pub effects: Effects,
+    /// By what share its steps take longer at the end of the time in which requests come than at its beginning, growing
+    /// evenly in between; only where the engine does not decide when requests come.
+    pub slowing: f64,
 }
 
 impl Case {
@@ -63,48 +78,62 @@ impl Case {
     pub fn of(
         name: &str,
         engine: Parameters,
-        lengths: [Lengths; 2],
+        workload: impl Into<Workload>,
         load: Load,
         requests: usize,
     ) -> Self {
-        let work = Lengths::work(lengths[0], lengths[1], 6000, 99);
+        let workload = workload.into();
+        // The batch must be filled several times.
+        let several = (engine.slots as usize * 10).max(6000);
         Case {
             name: name.to_owned(),
-            capacity: capacity(&engine, &work),
+            capacity: capacity(&engine, &workload.work(several, 99)),
             engine,
-            lengths,
+            workload,
             load,
             requests,
+            effects: Effects::default(),
+            slowing: 0.0,
         }
     }
 
     /// The usual engine under chats.
     pub fn usual(load: Load, requests: usize) -> Self {
-        let name = match load {
-            Load::Open(share) => format!("open loop, {share} of capacity, {requests} requests"),
-            Load::Closed(users) => format!("closed loop, {users} users, {requests} requests"),
-            Load::AtOnce => format!("all at once, {requests} requests"),
-        };
-        Case::of(&name, Parameters::default(), CHAT, load, requests)
+        let engine = Parameters::default();
+        Case::of(&words(load, requests), engine, crate::CHAT, load, requests)
     }
 
     /// A run: its seed decides prompts, answers and arrivals, and the other one what the engine does.
     pub fn served(&self, workload: u64, engine: u64) -> Vec<Served> {
-        let [prompts, answers] = self.lengths;
-        let work = Lengths::work(prompts, answers, self.requests, 1_000_000 + workload);
-        let engine = &mut Engine::new(self.engine.clone(), 2_000_000 + engine);
-        match self.load {
-            Load::Open(share) => {
-                let rate = share * self.capacity;
-                open(
-                    engine,
-                    &poisson(self.requests, rate, 3_000_000 + workload),
-                    &work,
-                )
-            }
-            Load::Closed(users) => closed(engine, users, &work),
-            Load::AtOnce => all_at_once(engine, &work),
-        }
+        self.drawn(Draw {
+            workload,
+            engine,
+            ..Draw::default()
+        })
+    }
+
+    /// A run, given what it has in common with others.
+    pub fn drawn(&self, draw: Draw) -> Vec<Served> {
+        let seed = draw.workload;
+        let work = self.workload.work(self.requests, 1_000_000 + seed);
+        let engine = &mut Engine::new(self.engine.clone(), 2_000_000 + draw.engine);
+        let factor = |deviation: f64, seed: u64| (deviation * Random::new(seed).normal()).exp();
+        let pace = factor(self.effects.round, 4_000_000 + draw.round)
+            * factor(self.effects.start, 5_000_000 + draw.start);
+        engine.slow_down(pace);
+        let arrive = |shape: f64| match self.rate() {
+            Some(rate) => gamma(self.requests, rate, shape, 3_000_000 + seed),
+            None => Vec::new(),
+        };
+        let due = match self.load {
+            Load::Open(_) | Load::Rate(_) => arrive(1.0),
+            Load::Gamma { shape, .. } => arrive(shape),
+            Load::Closed(users) => return closed(engine, users, &work),
+            Load::AtOnce => return all_at_once(engine, &work),
+        };
+        let last = due.last().map_or(1.0, |last| last.as_secs_f64());
+        let slower = |now: Nanos| pace * (1.0 + self.slowing * (now.as_secs_f64() / last).min(1.0));
+        open_slowing(engine, &due, &work, slower)
     }
 
     /// What a client records of a run.
@@ -115,8 +144,87 @@ impl Case {
     /// Requests per second that the load offers; `None` where the engine decides that.
     pub fn rate(&self) -> Option<f64> {
         match self.load {
-            Load::Open(share) => Some(share * self.capacity),
+            Load::Open(share) | Load::Gamma { share, .. } => Some(share * self.capacity),
+            Load::Rate(rate) => Some(rate),
             Load::Closed(_) | Load::AtOnce => None,
         }
+    }
+}
+
+/// A load in words.
+pub fn words(load: Load, requests: usize) -> String {
+    match load {
+        Load::Open(share) => format!("open loop, {share} of capacity, {requests} requests"),
+        Load::Rate(rate) => format!("open loop, {rate} a second, {requests} requests"),
+        Load::Gamma { share, shape } => {
+            format!(
+                "open loop, {share} of capacity in bursts of shape {shape}, {requests} requests"
+            )
+        }
+        Load::Closed(users) => format!("closed loop, {users} users, {requests} requests"),
+        Load::AtOnce => format!("all at once, {requests} requests"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean_e2e(served: &[Served]) -> f64 {
+        let took = served
+            .iter()
+            .map(|own| own.tokens.last().unwrap().since(own.sent));
+        took.map(Nanos::as_secs_f64).sum::<f64>() / served.len() as f64
+    }
+
+    fn without_jitter(load: Load) -> Case {
+        let engine = Parameters {
+            jitter: 0.0,
+            ..Parameters::default()
+        };
+        Case::of("case", engine, crate::FIXED, load, 200)
+    }
+
+    #[test]
+    fn runs_of_a_round_and_of_a_start_share_its_factor() {
+        let case = Case {
+            effects: Effects {
+                round: 0.02,
+                start: 0.05,
+            },
+            ..without_jitter(Load::Closed(8))
+        };
+        let at = |engine, round, start| {
+            mean_e2e(&case.drawn(Draw {
+                workload: 1,
+                engine,
+                round,
+                start,
+            }))
+        };
+        assert_eq!(at(1, 1, 1), at(2, 1, 1));
+        assert!((at(1, 2, 1) / at(1, 1, 1) - 1.0).abs() > 1e-4);
+        assert!((at(1, 1, 2) / at(1, 1, 1) - 1.0).abs() > 1e-4);
+        // The factors of two sorts multiply.
+        let both = at(1, 2, 2) * at(1, 1, 1);
+        assert!((both / (at(1, 2, 1) * at(1, 1, 2)) - 1.0).abs() < 1e-6);
+        let many: Vec<f64> = (0..400).map(|start| at(1, 1, start).ln()).collect();
+        let mean = many.iter().sum::<f64>() / 400.0;
+        let deviation = (many.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 400.0).sqrt();
+        assert!((deviation / 0.05 - 1.0).abs() < 0.15, "{deviation}");
+    }
+
+    #[test]
+    fn an_engine_that_slows_is_slower_at_the_end() {
+        let even = without_jitter(Load::Open(0.01));
+        let slowing = Case {
+            slowing: 0.5,
+            ..even.clone()
+        };
+        let [even, slowing] = [even, slowing].map(|case| case.served(3, 3));
+        let ratio =
+            |of: std::ops::Range<usize>| mean_e2e(&slowing[of.clone()]) / mean_e2e(&even[of]);
+        assert!((ratio(0..5) - 1.0).abs() < 0.05, "{}", ratio(0..5));
+        assert!((ratio(195..200) - 1.5).abs() < 0.05, "{}", ratio(195..200));
     }
 }

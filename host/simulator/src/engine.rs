@@ -7,12 +7,15 @@ use model::units::Nanos;
 use crate::{Parameters, Random};
 
 /// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Tokens of its prompt.
     pub prompt_tokens: u32,
     /// Tokens of its answer; at least one is generated.
     pub output_tokens: u32,
+    /// Tokens at the beginning of its prompt that the engine has in its prefix cache. They take room in the KV cache,
+    /// for each request anew, but are not read; the last token of a prompt is always read.
+    pub cached_tokens: u32,
 }
 
 /// An engine at work.
@@ -22,6 +25,8 @@ pub struct Engine {
     random: Random,
     /// What all steps of this run take, as a multiple of what those of the median run take.
     pace: f64,
+    /// What its further steps take, as a multiple of that.
+    slowed: f64,
     /// The jitter's process, with mean 0 and deviation 1.
     jitter: f64,
     /// The queue, and those in it whose clients have gone: they are dropped when their turn comes.
@@ -42,7 +47,7 @@ struct Job {
     id: u64,
     /// Tokens that must be read before the next one can be generated.
     unread: u32,
-    /// Tokens that it has in the KV cache.
+    /// Tokens that it has in the KV cache, or will have when it enters the batch.
     held: u64,
     /// Tokens to generate.
     left: u32,
@@ -60,6 +65,7 @@ impl Engine {
             parameters,
             random,
             pace,
+            slowed: 1.0,
             jitter,
             waiting: VecDeque::new(),
             wanted: HashSet::new(),
@@ -70,13 +76,20 @@ impl Engine {
         }
     }
 
+    /// Makes every further step take so many times as long, beside the pace that the seed decides.
+    pub fn slow_down(&mut self, times: f64) {
+        self.slowed = times;
+    }
+
     /// Adds a request to the queue. Its number is the caller's, and no other request may ever have it.
     pub fn submit(&mut self, id: u64, work: Work) {
+        let prompt = work.prompt_tokens.max(1);
+        let cached = work.cached_tokens.min(prompt - 1);
         self.wanted.insert(id);
         self.waiting.push_back(Job {
             id,
-            unread: work.prompt_tokens.max(1),
-            held: 0,
+            unread: prompt - cached,
+            held: u64::from(cached),
             left: work.output_tokens.max(1),
             generates: false,
         });
@@ -212,7 +225,7 @@ impl Engine {
                 self.waiting.pop_front();
                 continue;
             }
-            needed += u64::from(next.unread) + 1;
+            needed += next.held + u64::from(next.unread) + 1;
             if limit > 0 && needed > limit && !self.batch.is_empty() {
                 return;
             }
@@ -222,14 +235,21 @@ impl Engine {
     }
 
     fn time(&mut self, decoding: u32, read: u32) -> Nanos {
+        // Engines without a cost of context need not count it.
+        let held = match self.parameters.context > 0.0 {
+            true => self.held() as f64,
+            false => 0.0,
+        };
         let own = &self.parameters;
-        let seconds =
-            own.step + own.request * f64::from(decoding) + own.prompt_token * f64::from(read);
+        let seconds = own.step
+            + own.request * f64::from(decoding)
+            + own.prompt_token * f64::from(read)
+            + own.context * held;
         let kept = own.correlation;
         self.jitter = kept * self.jitter + (1.0 - kept * kept).sqrt() * self.random.normal();
         // The mean of the factor is 1.
         let factor = (own.jitter * self.jitter - own.jitter * own.jitter / 2.0).exp();
-        Nanos::from_secs_f64(seconds * self.pace * factor)
+        Nanos::from_secs_f64(seconds * self.pace * self.slowed * factor)
     }
 }
 
@@ -269,6 +289,7 @@ mod tests {
             let work = Work {
                 prompt_tokens: 150,
                 output_tokens: 2,
+                ..Work::default()
             };
             engine.submit(id, work);
         }
@@ -286,12 +307,55 @@ mod tests {
     }
 
     #[test]
+    fn context_costs_time_and_cached_tokens_are_not_read() {
+        let parameters = Parameters {
+            context: 0.000_1,
+            ..exact(2, 0).parameters
+        };
+        let mut engine = Engine::new(parameters, 1);
+        let work = |cached_tokens| Work {
+            prompt_tokens: 100,
+            output_tokens: 2,
+            cached_tokens,
+        };
+        // 10 ms, 0.1 ms for each token read, and 0.1 ms for each held; the second step has 101 and one to generate.
+        engine.submit(0, work(0));
+        assert_eq!(steps(&mut engine), [(30, vec![0]), (21, vec![0])]);
+        engine.submit(1, work(70));
+        assert_eq!(steps(&mut engine), [(23, vec![1]), (21, vec![1])]);
+        // Of a prompt that is cached as a whole, the last token is read.
+        engine.submit(2, work(100));
+        assert_eq!(steps(&mut engine)[0], (20, vec![2]));
+        engine.slow_down(2.0);
+        engine.submit(3, work(0));
+        assert_eq!(steps(&mut engine)[0], (60, vec![3]));
+    }
+
+    #[test]
+    fn cached_tokens_take_room_in_the_cache() {
+        let mut engine = exact(8, 60);
+        for id in 0..2 {
+            engine.submit(
+                id,
+                Work {
+                    prompt_tokens: 40,
+                    output_tokens: 5,
+                    cached_tokens: 30,
+                },
+            );
+        }
+        assert!(engine.begin().is_some());
+        assert_eq!((engine.running(), engine.waiting()), (1, 1));
+    }
+
+    #[test]
     fn a_full_cache_puts_the_newest_back() {
         let mut engine = exact(8, 60);
         for id in 0..2 {
             let work = Work {
                 prompt_tokens: 20,
                 output_tokens: 20,
+                ..Work::default()
             };
             engine.submit(id, work);
         }
@@ -312,6 +376,7 @@ mod tests {
             Work {
                 prompt_tokens: 100,
                 output_tokens: 3,
+                ..Work::default()
             },
         );
         assert_eq!(steps(&mut engine).len(), 3);
@@ -334,6 +399,7 @@ mod tests {
                     let work = Work {
                         prompt_tokens: prompt as u32,
                         output_tokens: upto(kv - prompt) as u32,
+                        ..Work::default()
                     };
                     engine.submit(next, work);
                     next += 1;
@@ -368,6 +434,7 @@ mod tests {
         let work = Work {
             prompt_tokens: 100,
             output_tokens: 2,
+            ..Work::default()
         };
         engine.submit(0, work);
         assert!(engine.begin().is_some());
@@ -381,6 +448,7 @@ mod tests {
         let work = Work {
             prompt_tokens: 1,
             output_tokens: 1,
+            ..Work::default()
         };
         let many = 65_536;
         for id in 0..many {
@@ -415,6 +483,7 @@ mod tests {
             Work {
                 prompt_tokens: 1,
                 output_tokens: 5,
+                ..Work::default()
             },
         );
         engine.submit(
@@ -422,6 +491,7 @@ mod tests {
             Work {
                 prompt_tokens: 1,
                 output_tokens: 1,
+                ..Work::default()
             },
         );
         assert!(engine.begin().is_some());
@@ -440,6 +510,7 @@ mod tests {
                 Work {
                     prompt_tokens: 1,
                     output_tokens: 50,
+                    ..Work::default()
                 },
             );
             steps(&mut engine)

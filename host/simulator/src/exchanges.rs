@@ -5,7 +5,11 @@ use model::units::Nanos;
 
 use crate::Served;
 
-/// The exchanges of these requests: a token an event, and token counts from the server.
+/// Tokens of an answer beyond which several come in an event.
+const EACH: usize = 300;
+
+/// The exchanges of these requests, with token counts from the server. Each event has a token, and those of a long answer
+/// several after the first token, so that long answers have few enough events for many runs to be drawn.
 pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
     (0..)
         .zip(served)
@@ -15,7 +19,14 @@ pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
 
 fn exchange(index: u64, served: &Served) -> Exchange {
     let mut events = Events::default();
-    let tokens = served.tokens.iter().map(|at| (*at, Kind::Text, 4));
+    // The first token comes alone, and each further event when its last token does.
+    let several = served.tokens.len().div_ceil(EACH).max(1);
+    let (first, further) = served.tokens.split_at(served.tokens.len().min(1));
+    let tokens = first.chunks(1).chain(further.chunks(several));
+    let tokens = tokens.filter_map(|tokens| {
+        let bytes = 4 * u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        Some((*tokens.last()?, Kind::Text, bytes))
+    });
     let ended = served.tokens.last().copied();
     for (at, kind, bytes) in tokens.chain(ended.map(|at| (at, Kind::End, 0))) {
         events.push(Event {

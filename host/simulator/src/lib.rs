@@ -14,10 +14,14 @@ mod exchanges;
 mod load;
 pub mod parameters;
 mod random;
+mod workload;
 
-pub use case::{CHAT, Case, FIXED, Load};
+pub use case::{Case, Draw, Effects, Load, words};
 pub use engine::{Engine, Work};
 pub use exchanges::exchanges;
-pub use load::{Served, all_at_once, capacity, closed, open, poisson};
+pub use load::{Served, all_at_once, capacity, closed, gamma, open, open_slowing, poisson};
 pub use parameters::Parameters;
-pub use random::{Lengths, Random};
+pub use random::Random;
+pub use workload::{
+    BIMODAL, CHAT, FIXED, Lengths, REASONING, SHAREGPT, TEMPLATES, THOUSAND, Workload,
+};

@@ -27,10 +27,20 @@ impl Served {
 
 /// Instants at which requests arrive by chance, so many a second.
 pub fn poisson(requests: usize, per_s: f64, seed: u64) -> Vec<Nanos> {
+    gamma(requests, per_s, 1.0, seed)
+}
+
+/// Instants at which requests arrive, so many a second, with gaps that have a gamma distribution of this shape: 1 is by
+/// chance, less comes in bursts, and more is more even.
+pub fn gamma(requests: usize, per_s: f64, shape: f64, seed: u64) -> Vec<Nanos> {
     let mut random = Random::new(seed);
     let mut at = 0.0;
     let next = |_| {
-        at += random.exponential() / per_s;
+        // The same distribution, but fewer numbers drawn.
+        at += match shape == 1.0 {
+            true => random.exponential(),
+            false => random.gamma(shape),
+        } / per_s;
         Nanos::from_secs_f64(at)
     };
     (0..requests).map(next).collect()
@@ -38,6 +48,16 @@ pub fn poisson(requests: usize, per_s: f64, seed: u64) -> Vec<Nanos> {
 
 /// Requests that arrive at given instants, in order.
 pub fn open(engine: &mut Engine, due: &[Nanos], work: &[Work]) -> Vec<Served> {
+    open_slowing(engine, due, work, |_| 1.0)
+}
+
+/// The same at an engine whose steps take so many times as long at an instant, beside its pace.
+pub fn open_slowing(
+    engine: &mut Engine,
+    due: &[Nanos],
+    work: &[Work],
+    slower: impl Fn(Nanos) -> f64,
+) -> Vec<Served> {
     let mut served: Vec<Served> = (due.iter().zip(work))
         .map(|(due, work)| Served::new(*due, *work))
         .collect();
@@ -47,6 +67,7 @@ pub fn open(engine: &mut Engine, due: &[Nanos], work: &[Work]) -> Vec<Served> {
             engine.submit(next as u64, arrived.work);
             next += 1;
         }
+        engine.slow_down(slower(now));
         match engine.begin() {
             Some(span) => {
                 now = now + span;
@@ -163,6 +184,7 @@ mod tests {
         let work = Work {
             prompt_tokens: 10,
             output_tokens: 10,
+            ..Work::default()
         };
         // Three are answered in the same steps.
         for requests in [0, 1, 3] {

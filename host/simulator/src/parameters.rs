@@ -10,8 +10,8 @@ use model::nearest;
 /// The parameters of an engine that answers many requests in one batch.
 ///
 /// A step generates one token for every request of the batch whose prompt has been read, and reads a chunk of the
-/// prompts of the others. It takes `step + request * decoding + prompt-token * read`, times the run's pace and a
-/// jitter whose logarithm is a first-order autoregressive process.
+/// prompts of the others. It takes `step + request * decoding + prompt-token * read + context * held`, where `held` is
+/// the tokens that the batch has in the KV cache, times the run's pace and a jitter whose logarithm is a first-order autoregressive process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Requests that can be in the batch at the same time.
@@ -22,6 +22,8 @@ pub struct Parameters {
     pub request: f64,
     /// Seconds that each prompt token read in a step adds to it.
     pub prompt_token: f64,
+    /// Seconds that each token that the batch has in the KV cache adds to a step.
+    pub context: f64,
     /// Prompt tokens that a step reads at most.
     pub chunk: u32,
     /// Tokens that the KV cache holds, prompts and answers together; 0 for no limit. A step that needs more puts
@@ -43,6 +45,7 @@ impl Default for Parameters {
             step: 0.010,
             request: 0.000_2,
             prompt_token: 0.000_02,
+            context: 0.0,
             chunk: 2048,
             kv: 0,
             jitter: 0.05,
@@ -53,7 +56,7 @@ impl Default for Parameters {
 }
 
 /// The names of the parameters, each with its meaning in a few words.
-pub const NAMES: [(&str, &str); 9] = [
+pub const NAMES: [(&str, &str); 10] = [
     ("slots", "requests in the batch at the same time"),
     ("step", "time of every step"),
     (
@@ -63,6 +66,10 @@ pub const NAMES: [(&str, &str); 9] = [
     (
         "prompt-token",
         "time that each prompt token read adds to a step",
+    ),
+    (
+        "context",
+        "time that each token in the KV cache adds to a step",
     ),
     ("chunk", "prompt tokens that a step reads at most"),
     ("kv", "tokens that the KV cache holds, 0 for no limit"),
@@ -145,6 +152,7 @@ impl Parameters {
             "step" => self.step = time()?,
             "request" => self.request = time()?,
             "prompt-token" => self.prompt_token = time()?,
+            "context" => self.context = time()?,
             "chunk" => self.chunk = whole(1, 10_000_000)? as u32,
             "kv" => self.kv = whole(0, 1_000_000_000_000)?,
             "jitter" => self.jitter = share(2.0)?,
@@ -174,11 +182,12 @@ impl fmt::Display for Parameters {
         };
         write!(
             f,
-            "slots={},step={},request={},prompt-token={},chunk={},kv={},jitter={},correlation={},run={}",
+            "slots={},step={},request={},prompt-token={},context={},chunk={},kv={},jitter={},correlation={},run={}",
             self.slots,
             time(self.step),
             time(self.request),
             time(self.prompt_token),
+            time(self.context),
             self.chunk,
             self.kv,
             self.jitter,

@@ -2,8 +2,6 @@
 
 use model::random::SplitMix64;
 
-use crate::Work;
-
 /// A sequence of random numbers from a seed.
 #[derive(Clone, Debug)]
 pub struct Random(SplitMix64);
@@ -29,34 +27,26 @@ impl Random {
         let radius = (2.0 * self.exponential()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
-}
 
-/// How long prompts or answers are, in tokens: lognormal, at least one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lengths {
-    /// The mean.
-    pub mean: f64,
-    /// The standard deviation, as a share of the mean.
-    pub spread: f64,
-}
-
-impl Lengths {
-    /// A length.
-    pub fn draw(self, random: &mut Random) -> u32 {
-        // The variance of the logarithm that gives this spread.
-        let variance = (1.0 + self.spread * self.spread).ln();
-        let drawn = (self.mean.ln() - variance / 2.0 + variance.sqrt() * random.normal()).exp();
-        drawn.round().clamp(1.0, f64::from(u32::MAX)) as u32
-    }
-
-    /// The prompts and answers of a number of requests.
-    pub fn work(prompts: Lengths, answers: Lengths, requests: usize, seed: u64) -> Vec<Work> {
-        let mut random = Random::new(seed);
-        let draw = |_| Work {
-            prompt_tokens: prompts.draw(&mut random),
-            output_tokens: answers.draw(&mut random),
+    /// Gamma with a mean of 1 and a shape of at least 0.01, so with a coefficient of variation of 1 / √shape. Marsaglia and
+    /// Tsang 2000, "A simple method for generating gamma variables".
+    pub fn gamma(&mut self, shape: f64) -> f64 {
+        let shape = shape.max(0.01);
+        // Below a shape of 1, one of a shape that is larger by 1 is scaled.
+        let (larger, scale) = match shape < 1.0 {
+            true => (shape + 1.0, self.uniform().powf(1.0 / shape)),
+            false => (shape, 1.0),
         };
-        (0..requests).map(draw).collect()
+        let d = larger - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let normal = self.normal();
+            let cube = (1.0 + c * normal).powi(3);
+            let accepted = || 0.5 * normal * normal + d - d * cube + d * cube.ln();
+            if cube > 0.0 && self.uniform().ln() < accepted() {
+                return d * cube * scale / shape;
+            }
+        }
     }
 }
 
@@ -68,17 +58,24 @@ mod tests {
     fn numbers_have_the_moments_of_their_distributions() {
         let mut random = Random::new(3);
         let many = 100_000;
-        let lengths = Lengths {
-            mean: 300.0,
-            spread: 0.8,
-        };
-        let drawn: Vec<f64> = (0..many)
-            .map(|_| f64::from(lengths.draw(&mut random)))
-            .collect();
-        let mean = drawn.iter().sum::<f64>() / f64::from(many);
-        let variance = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(many);
-        assert!((mean - 300.0).abs() < 4.0, "{mean}");
-        assert!((variance.sqrt() / mean - 0.8).abs() < 0.03, "{variance}");
+        for shape in [0.25, 0.5, 1.0, 4.0] {
+            let gamma: Vec<f64> = (0..many).map(|_| random.gamma(shape)).collect();
+            let mean = gamma.iter().sum::<f64>() / f64::from(many);
+            let squares = gamma.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+            let cubes = gamma.iter().map(|x| (x - mean).powi(3)).sum::<f64>();
+            let deviation = (squares / f64::from(many)).sqrt();
+            let skewness = cubes / f64::from(many) / deviation.powi(3);
+            assert!((mean - 1.0).abs() < 0.03, "{shape}: {mean}");
+            assert!(
+                (deviation * shape.sqrt() - 1.0).abs() < 0.04,
+                "{shape}: {deviation}"
+            );
+            // A gamma distribution's skewness is 2 / √shape.
+            assert!(
+                (skewness * shape.sqrt() / 2.0 - 1.0).abs() < 0.15,
+                "{shape}: {skewness}"
+            );
+        }
         let normal: Vec<f64> = (0..many).map(|_| random.normal()).collect();
         assert!((normal.iter().sum::<f64>() / f64::from(many)).abs() < 0.01);
         assert!((normal.iter().map(|x| x * x).sum::<f64>() / f64::from(many) - 1.0).abs() < 0.02);

@@ -31,6 +31,7 @@ fn work(prompt_tokens: u32, output_tokens: u32) -> Work {
     Work {
         prompt_tokens,
         output_tokens,
+        ..Work::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Block;
 use result::metric;
-use result::summary::{Bounds, Summary};
+use result::summary::{Bounds, SteadyState, Summary};
 
 /// The metrics that have intervals, with the names that they have in the block.
 const METRICS: [(&str, &str); 3] = [
@@ -51,8 +51,13 @@ pub(super) fn all(block: &mut Block, summary: &Summary) {
             continue;
         };
         for (which, bounds) in [("mean", of.mean), ("median", of.median), ("P99", of.p99)] {
-            all_shown &= bounds.is_some();
-            let bounds = bounds.map_or(NOT_SHOWN.to_owned(), between);
+            let of_start = which == "P99" && of.p99_of_fill;
+            all_shown &= bounds.is_some() || of_start;
+            let absent = || match of_start {
+                true => beginning(summary, name),
+                false => NOT_SHOWN.to_owned(),
+            };
+            let bounds = bounds.map_or_else(absent, between);
             block.line(&format!("{label}, {which} (ms):"), Some(bounds));
         }
     }
@@ -114,6 +119,21 @@ pub(super) fn short(block: &mut Block, summary: &Summary) {
             &format!("{label}, mean (ms):"),
             line(of.and_then(|of| of.mean), same),
         );
+        let of_start = of.is_some_and(|of| of.p99_of_fill);
+        let start = of_start.then(|| beginning(summary, name));
+        block.line(&format!("{label}, P99 (ms):"), start);
+    }
+}
+
+/// What stands in place of the interval of a P99 whose samples are of the time in which the engine filled.
+fn beginning(summary: &Summary, metric: &str) -> String {
+    let steady = match &summary.steady_state {
+        Some(SteadyState::Window(window)) => window.metrics.get(metric),
+        _ => None,
+    };
+    match steady.and_then(|of| of.percentile(99.0)) {
+        Some(p99) => format!("of the start only; steady {p99:.2}"),
+        None => "of the start only".to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rules on how figures changed over the run: is there a steady state, and is it really steady?
 
+use super::load::Sending;
 use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::course::{Drift, Swing, THROUGHPUT};
@@ -34,8 +35,13 @@ pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
     })
 }
 
+/// A figure that changed over the steady window. A run too short for its longest answers has none: those that are under
+/// way together are then a large part of the window, and their course is one path.
 pub(super) fn drift(summary: &Summary) -> Option<Finding> {
     let window = window(summary)?;
+    if Sending::of(summary).is_none_or(|sending| sending.is_short()) {
+        return None;
+    }
     // Waits at one rate come and go with the queue: they grew only if the queue did.
     let backlog = summary.concurrency.backlog;
     let comes_and_goes = |name: &str| name == metric::TTFT && backlog.is_some_and(|of| !of.grew());

@@ -34,20 +34,45 @@ pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
 /// about one such time each, so with ten, at least eight parts in ten of the requests see it at full load.
 const TIMES: f64 = 10.0;
 
+/// How long requests were sent, in seconds.
+pub(super) struct Sending {
+    /// For how long they were.
+    pub lasted: f64,
+    /// For how long they should be: ten times P99 of the E2E latency.
+    pub enough: f64,
+}
+
+impl Sending {
+    /// Of a run; `None` where that is not known.
+    pub fn of(summary: &Summary) -> Option<Self> {
+        let p99 = summary.metric(metric::E2E)?.percentile(99.0)? / 1000.0;
+        let gaps = summary.requests.sent.saturating_sub(1) as f64;
+        Some(Sending {
+            lasted: gaps / summary.throughput.sent_requests_per_s?,
+            enough: TIMES * p99,
+        })
+    }
+
+    /// Whether the run is short: most of it may be an engine that fills.
+    pub fn is_short(&self) -> bool {
+        self.lasted < self.enough
+    }
+}
+
 pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
     let rate = summary.run.request_rate;
     if rate.is_none() && summary.run.r#loop == Loop::Open {
         return None;
     }
-    let p99 = summary.metric(metric::E2E)?.percentile(99.0)? / 1000.0;
+    let sending = Sending::of(summary)?;
     let per_second = summary.throughput.sent_requests_per_s?;
-    let sending = summary.requests.sent.saturating_sub(1) as f64 / per_second;
-    let enough = TIMES * p99;
-    (sending < enough).then(|| Finding {
+    let Sending { lasted, enough } = sending;
+    sending.is_short().then(|| Finding {
         id: Id::ShortRun,
         severity: Severity::Note,
         seen: format!(
-            "requests were sent for {sending:.2} s, and P99 of the E2E latency is {p99:.2} s"
+            "requests were sent for {lasted:.2} s, and P99 of the E2E latency is {:.2} s",
+            enough / TIMES
         ),
         why: "the server spends about one such latency filling and another draining, so the figures of a short run are largely those of a server that is not yet or no longer loaded".into(),
         advice: format!(

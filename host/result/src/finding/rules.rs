@@ -185,8 +185,18 @@ pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
         id: Id::Overloaded,
         severity: Severity::Suspect,
         seen: format!(
-            "on average, {:.0} requests were unanswered in the second quarter of the time in which they were due, and {:.0} in the fourth; chance explains {:.0} more",
-            backlog.second_quarter, backlog.fourth_quarter, backlog.chance
+            "on average, {:.0} requests {} in the second quarter of the time in which they were due, and {:.0} in the fourth; {} {:.0} more",
+            backlog.second_quarter,
+            match summary.run.streamed {
+                true => "waited for their first token",
+                false => "were unanswered",
+            },
+            backlog.fourth_quarter,
+            match summary.run.streamed {
+                true => "chance explains",
+                false => "chance and an engine that fills explain",
+            },
+            backlog.chance
         ),
         why: OVERLOADED.into(),
         advice: LESS_LOAD.into(),

@@ -5,6 +5,16 @@ use model::exchange::Usage;
 use model::units::Nanos;
 
 impl Reading<'_> {
+    /// Whether the reply came in pieces that show when its tokens were generated.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.streamed
+    }
+
+    /// The instant of the first output, of a streamed reply.
+    pub(crate) fn began(&self) -> Option<Nanos> {
+        self.first_output.filter(|_| self.streamed)
+    }
+
     /// Time to first token: from sending to the first output, in milliseconds.
     pub fn ttft(&self) -> Option<f64> {
         self.streamed_since_sent(self.first_output)
@@ -23,19 +33,19 @@ impl Reading<'_> {
     }
 
     pub(super) fn ttft_from_due(&self) -> Option<f64> {
-        let first = self.first_output.filter(|_| self.streamed)?;
+        let first = self.began()?;
         Some(span(self.exchange.due, first))
     }
 
     pub(super) fn ttft_with_connect(&self) -> Option<f64> {
-        let first = self.first_output.filter(|_| self.streamed)?;
+        let first = self.began()?;
         let sent = self.exchange.sent?;
         let begun = self.waited_for().map_or(sent, |(begun, _)| begun.min(sent));
         Some(span(begun, first))
     }
 
     pub(super) fn ttft_second(&self) -> Option<f64> {
-        let first = self.first_output.filter(|_| self.streamed)?;
+        let first = self.began()?;
         Some(span(first, self.second_output?))
     }
 
@@ -235,7 +245,7 @@ impl Reading<'_> {
 
     /// The time from the first output to `end`, for each token but the `first` ones.
     fn per_further_token(&self, end: Nanos, first: u32) -> Option<f64> {
-        let from = self.first_output.filter(|_| self.streamed)?;
+        let from = self.began()?;
         self.exchange.sent?;
         let further = self
             .output_tokens?

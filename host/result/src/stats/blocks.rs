@@ -184,6 +184,25 @@ impl Blocks {
     /// variance of its share. At least 1.
     pub(super) fn design_effect(&self, value: f64) -> f64 {
         let limit = self.steps(value);
+        let above = self.above(limit);
+        let fills = self.layout.fills();
+        let counts: Vec<(u64, u64)> = (above.iter().zip(&self.sums).skip(fills))
+            .filter(|(_, (_, count))| *count > 0)
+            .map(|(above, (_, count))| (*above, *count))
+            .collect();
+        design_effect(&counts)
+    }
+
+    /// Whether most of the samples at or above a value are of the fill. They say nothing of the time after it, and the
+    /// design effect leaves them out.
+    pub fn is_of_fill(&self, value: f64) -> bool {
+        let above = self.above(self.steps(value).saturating_sub(1));
+        let (fill, rest) = above.split_at(self.layout.fills());
+        fill.iter().sum::<u64>() > rest.iter().sum::<u64>()
+    }
+
+    /// How many samples of each block are above so many steps.
+    fn above(&self, limit: u64) -> Vec<u64> {
         let mut above = vec![0_u64; self.sums.len()];
         match &self.held {
             Held::Samples(samples) => {
@@ -200,12 +219,7 @@ impl Blocks {
                 }
             }
         }
-        let fills = self.layout.fills();
-        let counts: Vec<(u64, u64)> = (above.iter().zip(&self.sums).skip(fills))
-            .filter(|(_, (_, count))| *count > 0)
-            .map(|(above, (_, count))| (*above, *count))
-            .collect();
-        design_effect(&counts)
+        above
     }
 }
 
@@ -319,6 +333,23 @@ mod tests {
             assert!((many / few / 101.0 - 1.0).abs() < 0.1, "{many} {few}");
         }
         assert_eq!(kept.means()[1], turned.means()[1]);
+    }
+
+    #[test]
+    fn a_tail_is_of_the_fill_where_most_of_its_samples_are() {
+        // The first 50 requests wait, and every hundredth of the others does, half as long.
+        let mut blocks = Blocks::new(Layout::of(1000, 50, 0, 999).unwrap(), 1e6);
+        let sample = |index: u64| match index {
+            0..50 => 100.0 + index as f64,
+            _ if index.is_multiple_of(100) => 50.0,
+            _ => 10.0,
+        };
+        (0..1000).for_each(|index| blocks.add(index, sample(index)));
+        assert!(blocks.is_of_fill(120.0) && blocks.is_of_fill(50.0));
+        assert!(!blocks.is_of_fill(10.0));
+        let mut flat = Blocks::new(Layout::of(1000, 50, 0, 999).unwrap(), 1e6);
+        (0..1000).for_each(|index| flat.add(index, 10.0));
+        assert!(!flat.is_of_fill(10.0));
     }
 
     #[test]

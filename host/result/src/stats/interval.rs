@@ -143,6 +143,9 @@ pub fn percentile(
     loads: Option<Loads>,
 ) -> Option<Interval> {
     let count = figures.count() as f64;
+    if is_of_fill(blocks, figures, percent) {
+        return None;
+    }
     let mut effect = effect_at(blocks, figures, percent);
     if percent > TAIL {
         effect = effect.max(effect_at(blocks, figures, TAIL));
@@ -166,6 +169,11 @@ pub fn percentile(
         low: low.unwrap_or(f64::NEG_INFINITY),
         high: high.unwrap_or(f64::INFINITY),
     })
+}
+
+/// Whether a percentile of the tail is one of the fill: then one run shows nothing of how it varies.
+pub fn is_of_fill(blocks: &Blocks, figures: &Figures, percent: f64) -> bool {
+    percent > TAIL && blocks.is_of_fill(figures.percentile(percent))
 }
 
 /// The ranks, from 1 and not whole, of the order statistics of so many independent samples between which a share lies:

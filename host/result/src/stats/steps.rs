@@ -52,7 +52,7 @@ impl Slice {
 }
 
 /// The time of a step, and the noise in it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
     /// Seconds of a step that does nothing.
     pub empty: f64,
@@ -71,6 +71,9 @@ pub struct Steps {
     pub noise: f64,
     /// Degrees of freedom of the noise.
     pub freedom: f64,
+    /// How long the steps of each slice were, as a share of the mean. Where the engine answered nothing yet, it read
+    /// prompts, in steps as long as the longest.
+    pub lengths: Vec<f64>,
 }
 
 impl Steps {
@@ -99,12 +102,20 @@ impl Steps {
         let seconds = sum(&|slice| slice.seconds);
         let count = busy.len() as f64;
         let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
+        let mean = seconds / sum(&Slice::steps);
+        let length = |slice: &Slice| slice.seconds / slice.steps() / mean;
+        let longest = busy.iter().map(|slice| length(slice)).fold(1.0, f64::max);
+        let lengths = slices.iter().map(|slice| match slice.is_busy() {
+            true => length(slice),
+            false => longest,
+        });
         Some(Steps {
+            lengths: lengths.collect(),
             empty: line[0],
             request: line[1],
             prompt_token: line[2],
             context_token: line[3],
-            mean: seconds / sum(&Slice::steps),
+            mean,
             batch: sum(&|slice| slice.batch * slice.seconds) / seconds,
             noise: squares / seconds * factor * count / (count - TERMS as f64),
             freedom,

@@ -1,13 +1,22 @@
-//! The backlog: how many requests were due and not answered yet, early and late in the time in which requests came.
+//! The backlog: how many requests were due and waited for their answer to begin, early and late in the time in which
+//! requests came.
 //!
 //! Where an engine keeps up, the backlog of a run at one rate wanders about a level. Where it does not, the backlog
 //! grows for as long as requests come. Latencies cannot tell the two apart, because they contain the queue.
+//!
+//! **An engine that fills is not overloaded.** Until the first long answers have ended, more and more answers are under
+//! way, whether the engine keeps up or not. A request that gets its tokens waits for nobody, so it is not of the backlog
+//! from its first token on. Where replies are not streamed, no first token tells a wait from an answer. Then the
+//! unanswered count, and so does what filling explains: with requests due at a rate λ from the beginning of the run on,
+//! and latencies S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of them (the
+//! transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::survey::Surveyed;
-use model::exchange::{Class, Exchange, Outcome};
+use crate::metric::Reading;
+use model::exchange::{Class, Outcome};
 use model::units::Nanos;
 
 /// So many standard deviations of the number of arrivals are chance.
@@ -15,7 +24,8 @@ const CHANCE: f64 = 3.0;
 /// A growth by this share of the arrivals is small, however certain it is.
 const SMALL: f64 = 0.02;
 
-/// How many requests were due and not answered, on average, at two times of the run.
+/// How many requests were due and waited, on average, at two times of the run: for their first token, or for their whole
+/// answer where replies are not streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Backlog {
@@ -25,7 +35,7 @@ pub struct Backlog {
     pub fourth_quarter: f64,
     /// The growth from one to the other that chance explains. With d requests due in the half of the time between the
     /// two, it is the larger of 3 c √d and 2 % of d, where c is the coefficient of variation of the gaps between due times,
-    /// and at least 1.
+    /// and at least 1. Where replies are not streamed, it includes the growth while the engine fills.
     pub chance: f64,
 }
 
@@ -41,6 +51,9 @@ impl Backlog {
     }
 }
 
+/// The second and the fourth quarter, by the number of quarters before them.
+const QUARTERS: [u64; 2] = [1, 3];
+
 /// What is kept of the exchanges seen so far.
 pub(super) struct Waiting {
     from: Nanos,
@@ -52,6 +65,9 @@ pub(super) struct Waiting {
     requests: u64,
     /// Nanoseconds of waiting in the second and in the fourth quarter, summed.
     waited: [u128; 2],
+    /// Of the requests whose wait cannot be told from their answer, the mean of min(S, u) in nanoseconds over each of the
+    /// two quarters, summed.
+    filling: [u128; 2],
 }
 
 impl Waiting {
@@ -69,11 +85,13 @@ impl Waiting {
                 .unwrap_or(1.0),
             requests: 0,
             waited: [0; 2],
+            filling: [0; 2],
         })
     }
 
-    pub(super) fn add(&mut self, exchange: &Exchange) {
+    pub(super) fn add(&mut self, reading: &Reading<'_>) {
         self.requests += 1;
+        let exchange = reading.exchange;
         // One that failed before it was sent left without a reply, and nobody waited for it.
         let waits = [Class::NotSent, Class::Interrupted];
         let gone = exchange.ended.is_none()
@@ -81,8 +99,9 @@ impl Waiting {
         if gone {
             return;
         }
-        let end = exchange.ended.unwrap_or(self.end);
-        for (quarter, waited) in [1, 3].into_iter().zip(&mut self.waited) {
+        let ended = exchange.ended.unwrap_or(self.end);
+        let end = reading.began().unwrap_or(ended);
+        for (quarter, waited) in QUARTERS.into_iter().zip(&mut self.waited) {
             let instant = |quarter: u64| {
                 let into = u128::from(self.length) * u128::from(quarter) / 4;
                 Nanos(self.from.0 + into as u64)
@@ -93,19 +112,37 @@ impl Waiting {
             );
             *waited += u128::from(to.since(from).0);
         }
+        if !reading.is_streamed() {
+            let took = u128::from(ended.since(exchange.due).0);
+            for (quarter, filling) in QUARTERS.into_iter().zip(&mut self.filling) {
+                let instant = |quarter: u64| u128::from(self.length) * u128::from(quarter) / 4;
+                *filling += mean_of_least(took, instant(quarter), instant(quarter + 1));
+            }
+        }
     }
 
     pub(super) fn finish(&self) -> Backlog {
         let quarter = self.length as f64 / 4.0;
         let [second_quarter, fourth_quarter] = self.waited.map(|waited| waited as f64 / quarter);
         let due = self.requests as f64 / 2.0;
+        // Requests came at the rate of their number over the length.
+        let [early, late] = self.filling.map(|sum| sum as f64 / self.length as f64);
+        // An engine's own chance remains where requests come evenly.
+        let chance = (CHANCE * self.burstiness.max(1.0) * due.sqrt()).max(SMALL * due);
         Backlog {
             second_quarter,
             fourth_quarter,
-            // An engine's own chance remains where requests come evenly.
-            chance: (CHANCE * self.burstiness.max(1.0) * due.sqrt()).max(SMALL * due),
+            chance: chance + (late - early),
         }
     }
+}
+
+/// The mean of min(S, u) over the times u from one to another.
+fn mean_of_least(s: u128, from: u128, to: u128) -> u128 {
+    let middle = s.clamp(from, to);
+    // The integral of u up to S, and of S from there on.
+    let sum = (middle * middle - from * from) / 2 + s * (to - middle);
+    sum / (to - from).max(1)
 }
 
 #[cfg(test)]
@@ -113,7 +150,7 @@ mod tests {
     use crate::finding::Id;
     use crate::summary::Summary;
     use crate::summary::fixture::{facts, failed, ms, reply};
-    use model::exchange::{Class, Exchange, Kind};
+    use model::exchange::{Class, Events, Exchange, Kind};
 
     /// Requests due every 10 ms at an even rate, each answered after so many milliseconds.
     fn run(requests: u64, latency: impl Fn(u64) -> u64) -> Vec<Exchange> {
@@ -156,12 +193,61 @@ mod tests {
         assert!(is_overloaded(&grows));
     }
 
+    /// Requests as before that get their first token after 20 ms and their last one after so many more.
+    fn answers(requests: u64, took: impl Fn(u64) -> u64) -> Vec<Exchange> {
+        (0..requests)
+            .map(|index| {
+                let sent = 1000 + 10 * index;
+                let first = (sent + 20, Kind::Text, None, 3);
+                let last = (sent + 20 + took(index), Kind::Text, None, 3);
+                reply(index, sent, &[first, last])
+            })
+            .collect()
+    }
+
+    fn not_streamed(run: &[Exchange]) -> Summary {
+        let mut facts = facts();
+        facts.run.request_rate = Some(100.0);
+        facts.run.even_rate = true;
+        facts.run.streamed = false;
+        Summary::of(&facts, run)
+    }
+
+    /// Requests came for 4 s; of answers that take 3 s, twice as many are under way at the end as in the second quarter.
+    #[test]
+    fn an_engine_that_fills_is_not_overloaded() {
+        let filling = answers(401, |_| 2980);
+        let streamed = summary(&filling);
+        let backlog = streamed.concurrency.backlog.unwrap();
+        assert!((backlog.fourth_quarter - 2.0).abs() < 0.02, "{backlog:?}");
+        assert!(!is_overloaded(&streamed));
+        // Where nothing tells when answers began, 150 are unanswered in the second quarter and 300 in the fourth, and
+        // filling explains that: 100 a second for up to 3 s.
+        let whole = not_streamed(&filling);
+        let backlog = whole.concurrency.backlog.unwrap();
+        let growth = backlog.fourth_quarter - backlog.second_quarter;
+        assert!((growth - 150.0).abs() < 1.5, "{backlog:?}");
+        assert!((backlog.chance - 42.48 - 150.0).abs() < 1.5, "{backlog:?}");
+        assert!(!is_overloaded(&whole));
+        let grows = not_streamed(&run(401, |index| 5 * index));
+        assert!(is_overloaded(&grows));
+    }
+
+    #[test]
+    fn what_filling_explains_is_the_mean_of_the_lesser() {
+        // Over the times from 10 to 20: of 4, of 15 (an eighth less than 15 on average), and of 40.
+        let means = [4, 15, 40].map(|took| super::mean_of_least(took, 10, 20));
+        assert_eq!(means, [4, 13, 15]);
+        let thousandths = super::mean_of_least(15_000, 10_000, 20_000);
+        assert_eq!(thousandths, 13_750);
+    }
+
     #[test]
     fn what_has_no_end_waits_to_the_end_of_the_run_unless_it_never_left() {
         let mut stopped = run(401, |_| 20);
         for exchange in &mut stopped[200..] {
             *exchange = failed(exchange.clone(), Class::Interrupted, "stopped");
-            exchange.ended = None;
+            (exchange.ended, exchange.events) = (None, Events::default());
         }
         assert!(is_overloaded(&summary(&stopped)));
         let mut refused = run(2000, |_| 20);

@@ -28,6 +28,11 @@ pub struct Confidence {
     /// The 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<Bounds>,
+    /// Whether most samples at or beyond the 99th percentile are of requests that were sent before the first answer had
+    /// ended. They met an engine that filled, so the percentile describes the beginning of the run and has no interval;
+    /// that of the steady window describes the rest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub p99_of_fill: bool,
     /// Of repeats of the same requests, with the same lengths at the same times; for streamed answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_requests: Option<Same>,
@@ -144,14 +149,16 @@ impl Distribution {
                 let mean = interval::mean(blocks, figures, loads).filter(|_| enough);
                 [mean, percentile(50.0)]
             });
+        let p99_of_fill = interval::is_of_fill(blocks, figures, 99.0);
         self.confidence = Some(Confidence {
             level: interval::LEVEL,
             mean: mean.map(Bounds::from),
             median: median.map(Bounds::from),
             p99: percentile(99.0).map(Bounds::from),
+            p99_of_fill,
             same_requests: expected.and_then(|expected| expected.same(metric.name, figures)),
         })
-        .filter(|of| of.mean.is_some() || of.median.is_some() || of.p99.is_some());
+        .filter(|of| of.mean.is_some() || of.median.is_some() || of.p99.is_some() || p99_of_fill);
         self
     }
 }

@@ -120,7 +120,7 @@ type Both = [Option<Interval>; 2];
 
 impl Expected {
     /// From what the answers show. `ttft` are the times to first token, `gap_cv` the coefficient of variation of the gaps
-    /// between due times, `rate` how many requests were sent per second, and `duration` the seconds of the run.
+    /// between requests, `rate` how many requests were sent per second, and `duration` the seconds of the run.
     pub(super) fn of(
         lived: Lived,
         ttft: &Figures,
@@ -132,7 +132,7 @@ impl Expected {
         if lived.count < FEWEST {
             return None;
         }
-        let cv = gap_cv.unwrap_or(1.0);
+        let cv = gap_cv.unwrap_or(0.0);
         Some(Expected {
             gaps: cv * cv,
             rate: rate.unwrap_or(0.0),
@@ -202,12 +202,18 @@ impl Expected {
         let (noise, chance, per_second) = match name {
             metric::TTFT => {
                 let later = self.later();
-                let weights = lived.waiting.iter().zip(later);
-                (
-                    self.noise(weights.map(|(own, later)| (own + later) / count)),
-                    phase,
-                    lived.steps.noise,
-                )
+                let weights = lived.waiting.iter().zip(later).enumerate();
+                let each = lived.waiting.len() / lived.steps.lengths.len();
+                let weights = weights.map(|(slice, (own, later))| {
+                    // First tokens come where prompts are read, and noise grows with the steps that this makes longer.
+                    // The waits of a burst are spread over all of it.
+                    let length = match lived.coming {
+                        Coming::AtOnce => 1.0,
+                        Coming::Timed | Coming::Closed => lived.steps.lengths[slice / each],
+                    };
+                    (own + later) / count * length.sqrt()
+                });
+                (self.noise(weights), phase, lived.steps.noise)
             }
             metric::TPOT => (
                 self.noise(lived.per_token.iter().map(|own| own / count)),

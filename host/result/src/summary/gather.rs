@@ -62,6 +62,7 @@ pub(super) struct Gather<'a> {
 impl<'a> Gather<'a> {
     pub(super) fn new(facts: &'a RunFacts, mut surveyed: Surveyed) -> Self {
         let steady = surveyed.steady.take();
+        let filled = surveyed.first_answer.unwrap_or_default();
         Gather {
             facts,
             requests: Requests::default(),
@@ -72,7 +73,7 @@ impl<'a> Gather<'a> {
             lives: Lives::new(&facts.run, &surveyed),
             waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
-            steady: steady.map(|found| found.map(Inside::new)),
+            steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
             sessions: surveyed.has_sessions.then(Default::default),
             histories: Histories::default(),
             groups: groups::Gather::default(),
@@ -100,7 +101,7 @@ impl<'a> Gather<'a> {
         self.count(exchange);
         self.load.add(&reading);
         if let Some(waiting) = &mut self.waiting {
-            waiting.add(exchange);
+            waiting.add(&reading);
         }
         if let Some(sessions) = &mut self.sessions {
             sessions.add(exchange);
@@ -285,9 +286,8 @@ impl<'a> Gather<'a> {
             let (_, ttft, _) = figures
                 .iter()
                 .find(|(metric, ..)| metric.name == metric::TTFT)?;
-            let gap_cv = self.surveyed.arrivals.and_then(|of| of.due_gap_cv);
             let rate = self.load.sent.per_second();
-            Expected::of(lived, ttft, gap_cv, rate, duration, loads)
+            Expected::of(lived, ttft, self.surveyed.gap_cv, rate, duration, loads)
         });
         throughput.confidence = expected.as_ref().map(|expected| {
             expected.rates([

@@ -63,7 +63,8 @@ pub struct Window {
     pub mean_in_flight: f64,
     /// Answered requests that ended within it.
     pub ended: u64,
-    /// Answered requests that were sent within it, whenever they ended; the metrics cover these.
+    /// Answered requests that were sent within it, whenever they ended, and not before the run's first answer had ended:
+    /// those met an engine that filled. The metrics cover these.
     pub sent: u64,
     /// `ended` per second.
     pub requests_per_s: f64,
@@ -71,7 +72,7 @@ pub struct Window {
     /// replies were not streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
-    /// The distributions of TTFT, TPOT, ITL and E2E over the requests sent within it, each followed to its
+    /// The distributions of TTFT, TPOT, ITL and E2E over the requests that `sent` counts, each followed to its
     /// end: were those left out that end later, the longest would be missing.
     pub metrics: BTreeMap<String, Distribution>,
     /// How output throughput, TTFT and TPOT changed from its beginning to its end, by name; a figure
@@ -174,6 +175,8 @@ pub(super) fn steady(
 /// What is kept of the exchanges seen so far that lie in the window.
 pub(super) struct Inside {
     span: Span,
+    /// When the run's first answer ended.
+    filled: Nanos,
     window: Window,
     tokens: Option<u64>,
     course: Course,
@@ -182,16 +185,18 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    pub(super) fn new((span, window): (Span, Window)) -> Self {
+    /// Of a window; the run's first answer ended at `filled`.
+    pub(super) fn new((span, window): (Span, Window), filled: Nanos) -> Self {
         let metrics = METRICS.iter().filter_map(|name| metric::by_name(name));
         Inside {
             span,
+            filled,
             course: Course::over(span),
             window,
             tokens: None,
             spreads: metrics
                 .map(|metric| {
-                    let layout = Layout::over(span.from.0, span.to.0);
+                    let layout = Layout::over(span.from.max(filled).0, span.to.0);
                     let blocks = Blocks::new(layout, metric.unit.scale());
                     let blocks = HEADLINE.contains(&metric.name).then_some(blocks);
                     (metric, super::spread(metric), blocks)
@@ -203,12 +208,13 @@ impl Inside {
     /// Adds an exchange that was answered.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Exchange { sent, ended, .. } = reading.exchange;
-        self.course.add(reading);
+        let is_of_fill = sent.is_some_and(|at| at < self.filled);
+        self.course.add(reading, is_of_fill);
         if ended.is_some_and(|at| self.span.holds(at)) {
             self.window.ended += 1;
         }
         // What is sent at its end is not of it: there are too few in flight from then on.
-        let within = |at: &Nanos| self.span.from <= *at && *at < self.span.to;
+        let within = |at: &Nanos| self.span.from <= *at && *at < self.span.to && !is_of_fill;
         if let Some(at) = sent.filter(within) {
             self.window.sent += 1;
             for (metric, spread, blocks) in &mut self.spreads {
@@ -290,9 +296,10 @@ mod tests {
             panic!("five are in flight for 25 s");
         };
         assert_eq!((window.from_s, window.to_s), (0.0, 25.0));
-        assert_eq!((window.sent, window.ended), (103, 102));
-        assert_eq!(window.metrics["e2e"].count, 103);
-        assert_eq!(window.metrics["e2e"].mean, 130_000.0 / 103.0);
+        // Five were sent before the first answer had ended, one of them for ten seconds.
+        assert_eq!((window.sent, window.ended), (98, 102));
+        assert_eq!(window.metrics["e2e"].count, 98);
+        assert_eq!(window.metrics["e2e"].mean, 116_000.0 / 98.0);
         assert_eq!(window.metrics["e2e"].max, 10_000.0);
         assert_eq!(window.requests_per_s, 102.0 / 25.0);
     }

@@ -64,6 +64,8 @@ pub(super) struct Surveyed {
     pub(super) layout: Option<Layout>,
     /// What the run shows of its loads, where the number in flight varies.
     pub(super) loads: Option<Loads>,
+    /// When the first answer ended.
+    pub(super) first_answer: Option<Nanos>,
     /// When the last exchange ended.
     pub(super) last_end: Option<Nanos>,
     /// When the first and the last request were sent, of those that took any time.
@@ -71,6 +73,8 @@ pub(super) struct Surveyed {
     pub(super) last_sent: Option<Nanos>,
     /// When the last reply began.
     pub(super) last_first: Option<Nanos>,
+    /// The coefficient of variation of the gaps between requests: as due, if the plan offers a rate, else as sent.
+    pub(super) gap_cv: Option<f64>,
     /// How evenly requests were due and sent, if the plan offers a rate.
     pub(super) arrivals: Option<Arrivals>,
 }
@@ -165,10 +169,14 @@ impl Survey {
             peak,
             in_flight_seconds: self.in_flight as f64 / SECOND,
             steady,
+            first_answer: self.first_answer,
             last_end: self.last_end,
             first_sent: self.starts.first().copied(),
             last_sent: self.starts.last().copied(),
             last_first: self.last_first,
+            gap_cv: arrivals
+                .and_then(|of| of.due_gap_cv)
+                .or_else(|| gap_cv(&self.starts)),
             arrivals,
         }
     }

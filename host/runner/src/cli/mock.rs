@@ -382,8 +382,8 @@ fn batching_help() -> String {
     let mut help = "Answer many requests in one batch, whose steps decide when tokens come: `slots=32,step=10ms`\n\n\
                     Each step generates a token for every request of the batch whose prompt has been read, and reads \
                     a chunk of the other prompts. It takes `step`, plus `request` for each of the former, plus \
-                    `prompt-token` for each prompt token read, times a random factor that --seed decides. \
-                    Parameters and their defaults:\n"
+                    `prompt-token` for each prompt token read, plus `context` for each token in the KV cache, times a \
+                    random factor that --seed decides. Parameters and their defaults:\n"
         .to_owned();
     for ((_, about), default) in PARAMETERS.into_iter().zip(defaults.split(',')) {
         help += &format!("\n- {default}: {about}");

@@ -121,6 +121,7 @@ fn exchanges() -> Vec<Exchange> {
             work: Work {
                 prompt_tokens: 5,
                 output_tokens: 11,
+                ..Work::default()
             },
             tokens: (10..21)
                 .map(|step| Nanos(place * second + step * 10_000_000))

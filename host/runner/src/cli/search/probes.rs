@@ -149,6 +149,9 @@ impl Overseer for Guard {
             ended: state.over(),
         };
         let mut watch = self.lock();
+        if let Some(ttft) = state.ttft.recent {
+            watch.0.waits(Nanos::from_secs_f64(ttft.p50_ms / 1000.0));
+        }
         let alarm = watch.0.sample(progress);
         watch.1 = watch.1.or(alarm);
         alarm.is_some()
