@@ -10,6 +10,7 @@
 //!
 //! [`short`] draws what fits a screen. [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
 
+mod confidence;
 mod devices;
 mod outcomes;
 mod padded;
@@ -26,7 +27,7 @@ use super::plain;
 use result::figure::mirrored;
 use result::metric;
 use result::summary::server::Figure;
-use result::summary::{Counted, Distribution, Loop, Run, SteadyState, Summary};
+use result::summary::{Counted, Distribution, Loop, Run, Summary};
 
 pub use short::short;
 
@@ -50,7 +51,7 @@ pub fn text(summary: &Summary) -> String {
     sessions::sessions(&mut block, summary);
     sessions::groups(&mut block, summary);
     steady::state(&mut block, summary);
-    confidence(&mut block, summary);
+    confidence::all(&mut block, summary);
     tokens(&mut block, summary);
     sessions::dataset(&mut block, summary);
     client(&mut block, summary);
@@ -186,45 +187,6 @@ fn goodput(block: &mut Block, summary: &Summary) {
     if let Some(stalls) = summary.metric(metric::STALL_SHARE) {
         block.figure("Mean Stall Share (%):", percent(Some(stalls.mean)));
         block.figure("P99 Stall Share (%):", percent(stalls.percentile(99.0)));
-    }
-}
-
-fn confidence(block: &mut Block, summary: &Summary) {
-    block.section("95% Confidence, low - high");
-    for (name, label) in [
-        (metric::TTFT, "TTFT"),
-        (metric::TPOT, "TPOT"),
-        (metric::E2E, "E2E Latency"),
-    ] {
-        let Some(metric) = summary.metric(name) else {
-            continue;
-        };
-        let Some(of) = metric.confidence else {
-            let few = "not enough independent data".to_owned();
-            block.line(&format!("{label} (ms):"), Some(few));
-            continue;
-        };
-        for (which, bounds) in [("mean", of.mean), ("median", of.median), ("P99", of.p99)] {
-            let bounds = bounds.map(|bounds| bounds.words(" - ", |end| format!("{end:.2}")));
-            let absent = match which == "P99" && of.p99_of_fill {
-                true => beginning(summary, name),
-                false => "not enough data".to_owned(),
-            };
-            let bounds = bounds.unwrap_or(absent);
-            block.line(&format!("{label}, {which} (ms):"), Some(bounds));
-        }
-    }
-}
-
-/// What stands in place of the interval of a P99 whose samples are of the time in which the engine filled.
-fn beginning(summary: &Summary, metric: &str) -> String {
-    let steady = match &summary.steady_state {
-        Some(SteadyState::Window(window)) => window.metrics.get(metric),
-        _ => None,
-    };
-    match steady.and_then(|of| of.percentile(99.0)) {
-        Some(p99) => format!("of the start only; steady {p99:.2}"),
-        None => "of the start only".to_owned(),
     }
 }
 

@@ -14,6 +14,7 @@ pub mod histogram;
 pub mod interval;
 pub mod share;
 pub mod spread;
+pub mod steps;
 pub mod student;
 
 pub use histogram::Histogram;

@@ -17,6 +17,7 @@ mod column;
 mod confidence;
 pub mod course;
 mod dataset;
+mod expected;
 mod facts;
 mod failing;
 pub mod fleet;
@@ -24,6 +25,7 @@ mod gather;
 mod goodput;
 mod groups;
 mod kinds;
+mod lives;
 mod load;
 mod messages;
 mod reasoning;
@@ -51,7 +53,7 @@ use serde::{Deserialize, Serialize};
 pub use backlog::Backlog;
 pub use client::Client;
 pub use column::Column;
-pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS};
+pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
 pub use dataset::{Dataset, Remark, Treatment};
 pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
@@ -203,6 +205,9 @@ pub struct Throughput {
     /// at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_share: Option<f64>,
+    /// Confidence intervals of the rates over the run; absent where replies were not streamed, and in short runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<RateConfidence>,
 }
 
 /// How many requests were in flight.

@@ -52,6 +52,26 @@ pub(super) fn label(metric: &str) -> &str {
     place.map_or(metric, |place| LABELS[place])
 }
 
+/// The intervals of a figure in words: over other requests, and over repeats of the same ones.
+fn sure(other: Option<Bounds>, same: Option<Bounds>, unit: &str) -> Option<String> {
+    match (other, same) {
+        (Some(other), Some(same)) => Some(format!(
+            "95 %: {} {unit} with other requests, {} with these again",
+            between(other),
+            between(same)
+        )),
+        (Some(other), None) => Some(format!(
+            "95 %: {} {unit} with other requests",
+            between(other)
+        )),
+        (None, Some(same)) => Some(format!(
+            "95 %: {} {unit} with these requests again",
+            between(same)
+        )),
+        (None, None) => None,
+    }
+}
+
 /// The headline: throughput, latencies with their intervals, and failures.
 pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
     let Summary {
@@ -73,6 +93,7 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             });
         }
     };
+    let rates = throughput.confidence;
     let per_s = |value: Option<f64>, unit: &str, what: &str| {
         value.map(|value| format!("{} {unit} {what}", significant(value, 4)))
     };
@@ -82,6 +103,11 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
         throughput.output_tokens_per_s,
         "tok/s",
         vec![
+            sure(
+                rates.and_then(|sure| sure.other_requests.output_tokens_per_s),
+                rates.and_then(|sure| sure.same_requests.output_tokens_per_s),
+                "tok/s",
+            ),
             per_s(throughput.total_tokens_per_s, "tok/s", "with input"),
             per_s(
                 throughput.peak_output_tokens_per_s,
@@ -96,6 +122,11 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
         throughput.requests_per_s,
         "req/s",
         vec![
+            sure(
+                rates.and_then(|sure| sure.other_requests.requests_per_s),
+                rates.and_then(|sure| sure.same_requests.requests_per_s),
+                "req/s",
+            ),
             per_s(throughput.due_requests_per_s, "req/s", "were due"),
             concurrency.mean_in_flight.map(|mean| {
                 let peak = concurrency
@@ -127,9 +158,11 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             Some(of.median),
             "ms",
             vec![
-                of.confidence
-                    .and_then(|sure| sure.median)
-                    .map(|bounds| format!("95 %: {} ms", between(bounds))),
+                sure(
+                    of.confidence.and_then(|sure| sure.median),
+                    of.confidence.and_then(|sure| sure.same_requests?.median),
+                    "ms",
+                ),
                 p99,
                 is_closed.then(|| "of a closed loop: slow periods get fewer requests".to_owned()),
             ],

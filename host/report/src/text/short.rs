@@ -46,7 +46,10 @@ pub fn short(summary: &Summary) -> String {
         findings(summary, |severity| severity == Severity::Note),
         &mut room,
     );
-    let confidence = fitting(drawn(|block| confidence(block, summary)), &mut room);
+    let confidence = fitting(
+        drawn(|block| super::confidence::short(block, summary)),
+        &mut room,
+    );
 
     for line in [confidence, power, failures, scores, thresholds].concat() {
         block.prose(&line);
@@ -115,26 +118,6 @@ fn latencies(block: &mut Block, summary: &Summary) {
             block.section(title);
         }
         block.distribution(summary, name, label, MS);
-    }
-}
-
-/// The interval of each mean that has one, and which P99 is of the beginning alone.
-fn confidence(block: &mut Block, summary: &Summary) {
-    block.section("95% Confidence, low - high");
-    for (name, label) in [
-        (metric::TTFT, "TTFT"),
-        (metric::TPOT, "TPOT"),
-        (metric::E2E, "E2E Latency"),
-    ] {
-        let Some(of) = summary.metric(name).and_then(|metric| metric.confidence) else {
-            continue;
-        };
-        let mean = of
-            .mean
-            .map(|bounds| bounds.words(" - ", |end| format!("{end:.2}")));
-        block.line(&format!("{label}, mean (ms):"), mean);
-        let start = of.p99_of_fill.then(|| super::beginning(summary, name));
-        block.line(&format!("{label}, P99 (ms):"), start);
     }
 }
 

@@ -175,6 +175,13 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// When a streamed answer was asked for, when its first output came, and when its last event did.
+    pub fn life(&self) -> Option<[Nanos; 3]> {
+        let first = self.first_output.filter(|_| self.streamed)?;
+        let sent = self.exchange.sent?;
+        Some([sent, first.max(sent), self.last?.max(first)])
+    }
+
     /// The span between `sent` and the last event.
     pub fn latency(&self) -> Option<Nanos> {
         Some(self.last?.since(self.exchange.sent?))

@@ -26,7 +26,7 @@ use super::{Figures, Ranked, student};
 pub const LEVEL: f64 = 95.0;
 
 /// The standard normal distribution's 97.5th percentile.
-pub(super) const NORMAL: f64 = 1.959_963_984_540_054;
+pub(crate) const NORMAL: f64 = 1.959_963_984_540_054;
 
 /// Independent samples that must be expected beyond a percentile for an interval of it.
 const BEYOND: f64 = 0.5;
@@ -62,6 +62,16 @@ pub struct Loads {
 /// The interval of the mean of the samples; `None` if there are too few blocks. `loads` is given for metrics that
 /// contain a wait, which is zero most of the time.
 pub fn mean(blocks: &Blocks, figures: &Figures, loads: Option<Loads>) -> Option<Interval> {
+    mean_with_fill(blocks, figures, loads, 1.0)
+}
+
+/// The same where only a share of the variance of the fill is by chance.
+pub fn mean_with_fill(
+    blocks: &Blocks,
+    figures: &Figures,
+    loads: Option<Loads>,
+    chance: f64,
+) -> Option<Interval> {
     let [fill, rest] = blocks.means();
     let count = rest.len() as f64;
     if count < 5.0 {
@@ -72,8 +82,9 @@ pub fn mean(blocks: &Blocks, figures: &Figures, loads: Option<Loads>) -> Option<
     let (factor, freedom) = inflation(&rest);
     let squares = variance(&rest, own);
     let share = blocks.fill_share();
-    let error =
-        ((1.0 - share).powi(2) * factor * squares / count + share.powi(2) * of_fill(&fill)).sqrt();
+    let error = ((1.0 - share).powi(2) * factor * squares / count
+        + share.powi(2) * chance * of_fill(&fill))
+    .sqrt();
     let quantile = student::quantile(1.0 - LEVEL / 100.0, freedom);
     let skewness = skewness(&rest, own, squares);
     let low = centre - adjusted(quantile, skewness, count) * error;

@@ -4,14 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Distribution;
+use super::expected::Expected;
 use crate::metric::{self, Metric};
 use crate::stats::blocks::Blocks;
 use crate::stats::interval::{self, Loads};
 use crate::stats::{Figures, Interval};
 
-/// 95 % confidence intervals of the figures that many runs of the same scenario against the same engine have on average,
-/// as far as one run can show that. They come from blocks of consecutive requests, because requests that are in flight
-/// together affect each other. An interval is absent if the run holds too little independent data for it.
+/// 95 % confidence intervals of a metric's figures, as far as one run can show them. Those of the first level are for other
+/// requests of this kind: the figures that many runs of the scenario, each with requests of its own, have on average.
+/// `same-requests` is for repeats of these requests. An interval is absent if one run cannot show it. None contains
+/// what makes a whole run faster or slower, such as a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Confidence {
@@ -31,6 +33,51 @@ pub struct Confidence {
     /// that of the steady window describes the rest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub p99_of_fill: bool,
+    /// Of repeats of the same requests, with the same lengths at the same times; for streamed answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_requests: Option<Same>,
+}
+
+/// Intervals of the figures that many repeats of the same requests have on average.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Same {
+    /// The mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Bounds>,
+    /// The median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median: Option<Bounds>,
+}
+
+/// 95 % confidence intervals of a run's rates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RateConfidence {
+    /// The confidence level, in percent.
+    pub level: f64,
+    /// The rates that many runs of the scenario, each with requests of its own, have on average.
+    pub other_requests: Rates,
+    /// The rates that many repeats of the same requests have on average.
+    pub same_requests: Rates,
+}
+
+/// Intervals of a run's rates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Rates {
+    /// Answered requests per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_s: Option<Bounds>,
+    /// Their input tokens per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens_per_s: Option<Bounds>,
+    /// Their output tokens per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_per_s: Option<Bounds>,
+    /// Input and output tokens together per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_tokens_per_s: Option<Bounds>,
 }
 
 /// The two ends of an interval. An end that the samples do not bound is absent.
@@ -82,28 +129,36 @@ const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
 pub const LEAST_LOADS: f64 = 3.0;
 
 impl Distribution {
-    /// With intervals from the blocks that the samples are in. `loads` is what the run shows of its loads, where the
-    /// number in flight varies.
+    /// With intervals from the blocks that the samples are in, and from what the answers show of other runs, if they do.
+    /// `loads` is what the run shows of its loads, where the number in flight varies.
     pub(super) fn with_confidence(
         mut self,
         metric: &Metric,
         figures: &Figures,
         blocks: &Blocks,
         loads: Option<Loads>,
+        expected: Option<&Expected>,
     ) -> Self {
         let enough = loads.is_none_or(|loads| loads.independent >= LEAST_LOADS);
-        let waits = WAITING.contains(&metric.name);
-        let loads = loads.filter(|_| waits);
+        let loads = loads.filter(|_| WAITING.contains(&metric.name));
         let percentile =
-            |percent| interval::percentile(blocks, figures, percent, loads).map(Bounds::from);
+            |percent| interval::percentile(blocks, figures, percent, loads).filter(|_| enough);
+        let [mean, median] = expected
+            .and_then(|expected| expected.other(metric.name, figures, blocks))
+            .unwrap_or_else(|| {
+                let mean = interval::mean(blocks, figures, loads).filter(|_| enough);
+                [mean, percentile(50.0)]
+            });
+        let p99_of_fill = interval::is_of_fill(blocks, figures, 99.0);
         self.confidence = Some(Confidence {
             level: interval::LEVEL,
-            mean: interval::mean(blocks, figures, loads).map(Bounds::from),
-            median: percentile(50.0),
-            p99: percentile(99.0),
-            p99_of_fill: interval::is_of_fill(blocks, figures, 99.0),
+            mean: mean.map(Bounds::from),
+            median: median.map(Bounds::from),
+            p99: percentile(99.0).map(Bounds::from),
+            p99_of_fill,
+            same_requests: expected.and_then(|expected| expected.same(metric.name, figures)),
         })
-        .filter(|of| enough && (of.mean.is_some() || of.median.is_some() || of.p99.is_some()));
+        .filter(|of| of.mean.is_some() || of.median.is_some() || of.p99.is_some() || p99_of_fill);
         self
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::backlog::Waiting;
+use super::expected::Expected;
 use super::facts::{LOST_WITH_AGENT, NOT_SENT};
 use super::failing::missing;
 use super::goodput::Judged;
+use super::lives::Lives;
 use super::load::Load;
 use super::messages::Messages;
 use super::sessions::Histories;
@@ -19,9 +21,9 @@ use super::{
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
-use crate::metric::{CATALOGUE, Measure, Metric, Reading, Unit};
-use crate::stats::Spread;
+use crate::metric::{self, CATALOGUE, Measure, Metric, Reading, Unit};
 use crate::stats::blocks::Blocks;
+use crate::stats::{Figures, Spread};
 use crate::threshold::Threshold;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
@@ -42,6 +44,8 @@ pub(super) struct Gather<'a> {
     messages: BTreeMap<Class, Messages>,
     tokens: TokenSums,
     load: Load,
+    /// Of a run whose replies are streamed.
+    lives: Option<Lives>,
     /// Of a run at one rate.
     waiting: Option<Waiting>,
     judged: Option<Judged>,
@@ -66,6 +70,7 @@ impl<'a> Gather<'a> {
             messages: BTreeMap::new(),
             tokens: TokenSums::default(),
             load: Load::new(surveyed.origin),
+            lives: Lives::new(&facts.run, &surveyed),
             waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
             steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
@@ -126,6 +131,9 @@ impl<'a> Gather<'a> {
         self.tokens.add(reading, retokenized, reasoning);
         if let Some(judged) = &mut self.judged {
             judged.add(reading);
+        }
+        if let Some(lives) = &mut self.lives {
+            lives.add(reading);
         }
         let load = &mut self.load;
         if let Some(Ok(inside)) = &mut self.steady {
@@ -247,7 +255,8 @@ impl<'a> Gather<'a> {
         let drain = last_sent.zip(last_end).filter(|_| !at_once);
         let drain = drain.map(|(sent, end)| end.since(sent).as_secs_f64());
         let drain_share = drain.zip(duration).map(|(drain, seconds)| drain / seconds);
-        let throughput = Throughput {
+        let mut throughput = Throughput {
+            confidence: None,
             duration_s: duration,
             requests_per_s: per_s(requests.successful),
             input_tokens_per_s: tokens.input.total.and_then(per_s),
@@ -266,10 +275,29 @@ impl<'a> Gather<'a> {
             independent: self.surveyed.loads.map(|loads| loads.independent),
             backlog: self.waiting.map(|waiting| waiting.finish()),
         };
-        let figures = CATALOGUE.iter().zip(self.spreads);
         let loads = self.surveyed.loads;
-        let metrics = figures.filter_map(|(metric, (spread, blocks))| {
-            let figures = spread.figures()?;
+        let figures: Vec<(&Metric, Figures, Option<Blocks>)> = CATALOGUE
+            .iter()
+            .zip(self.spreads)
+            .filter_map(|(metric, (spread, blocks))| Some((metric, spread.figures()?, blocks)))
+            .collect();
+        let expected = self.lives.and_then(Lives::finish).zip(duration);
+        let expected = expected.and_then(|(lived, duration)| {
+            let (_, ttft, _) = figures
+                .iter()
+                .find(|(metric, ..)| metric.name == metric::TTFT)?;
+            let rate = self.load.sent.per_second();
+            Expected::of(lived, ttft, self.surveyed.gap_cv, rate, duration, loads)
+        });
+        throughput.confidence = expected.as_ref().map(|expected| {
+            expected.rates([
+                throughput.requests_per_s,
+                throughput.input_tokens_per_s,
+                throughput.output_tokens_per_s,
+                throughput.total_tokens_per_s,
+            ])
+        });
+        let metrics = figures.into_iter().map(|(metric, figures, blocks)| {
             let percentiles = &percentiles_of(metric, &run.percentiles);
             let mut distribution = Distribution {
                 with_failures: WithFailures::of(
@@ -285,12 +313,18 @@ impl<'a> Gather<'a> {
                 .filter(|(missing, _)| *missing > 0)
                 .map(|(missing, present)| missing as f64 / (missing + present) as f64);
             if let Some(blocks) = blocks {
-                distribution = distribution.with_confidence(metric, &figures, &blocks, loads);
+                distribution = distribution.with_confidence(
+                    metric,
+                    &figures,
+                    &blocks,
+                    loads,
+                    expected.as_ref(),
+                );
             }
             if run.failures_as_infinite {
                 distribution = distribution.with_failures_included();
             }
-            Some((metric.name.to_owned(), distribution))
+            (metric.name.to_owned(), distribution)
         });
         let metrics = metrics.collect();
         let steady_state = self.steady.map(|found| match found {

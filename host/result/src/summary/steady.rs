@@ -254,7 +254,8 @@ impl Inside {
                 let figures = spread.figures()?;
                 let mut distribution = Distribution::of(metric, &figures, percentiles);
                 if let Some(blocks) = blocks {
-                    distribution = distribution.with_confidence(metric, &figures, &blocks, loads);
+                    distribution =
+                        distribution.with_confidence(metric, &figures, &blocks, loads, None);
                 }
                 Some((metric.name.to_owned(), distribution))
             });

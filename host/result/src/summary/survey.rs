@@ -29,6 +29,8 @@ pub struct Survey {
     last_end: Option<Nanos>,
     /// When the first answer ended.
     first_answer: Option<Nanos>,
+    /// When the last reply began.
+    last_first: Option<Nanos>,
     /// When requests were sent, and when they ended; of each that took any time.
     starts: Vec<Nanos>,
     ends: Vec<Nanos>,
@@ -66,6 +68,13 @@ pub(super) struct Surveyed {
     pub(super) first_answer: Option<Nanos>,
     /// When the last exchange ended.
     pub(super) last_end: Option<Nanos>,
+    /// When the first and the last request were sent, of those that took any time.
+    pub(super) first_sent: Option<Nanos>,
+    pub(super) last_sent: Option<Nanos>,
+    /// When the last reply began.
+    pub(super) last_first: Option<Nanos>,
+    /// The coefficient of variation of the gaps between requests: as due, if the plan offers a rate, else as sent.
+    pub(super) gap_cv: Option<f64>,
     /// How evenly requests were due and sent, if the plan offers a rate.
     pub(super) arrivals: Option<Arrivals>,
 }
@@ -90,6 +99,7 @@ impl Survey {
         let index = exchange.index;
         let (first, last) = self.indexes.unwrap_or((index, index));
         self.indexes = Some((first.min(index), last.max(index)));
+        self.last_first = self.last_first.max(exchange.events.at.first().copied());
         let due = exchange.due;
         let (first, last) = self.due.unwrap_or((due, due));
         self.due = Some((first.min(due), last.max(due)));
@@ -161,6 +171,12 @@ impl Survey {
             steady,
             first_answer: self.first_answer,
             last_end: self.last_end,
+            first_sent: self.starts.first().copied(),
+            last_sent: self.starts.last().copied(),
+            last_first: self.last_first,
+            gap_cv: arrivals
+                .and_then(|of| of.due_gap_cv)
+                .or_else(|| gap_cv(&self.starts)),
             arrivals,
         }
     }

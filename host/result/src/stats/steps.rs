@@ -1,0 +1,265 @@
+//! The time of an engine's steps, and how much of it the requests do not explain.
+//!
+//! An engine that answers many requests in one batch works in steps. How long a step takes follows from what it does:
+//! from the requests that it answers, the prompt tokens that it reads and the tokens of context that it looks at. All of
+//! these are known from a run's requests and answers, by slice of its time. A line through the slices gives the time
+//! that each step should have taken; what differs from it is the engine's own noise, and what the line does not describe.
+//!
+//! **Noise is what a repeat of the same requests would not repeat.** It adds up over a run as a random walk does: over a
+//! time t it shifts everything by a time of variance v t. The variance is taken of the sums over blocks of slices, with
+//! the dependence between blocks corrected for (`dependence`), so noise that lasts for seconds counts as such. What the
+//! line does not describe makes v too large and never too small.
+
+use super::dependence::inflation;
+
+/// Blocks of slices whose sums give the variance.
+const BLOCKS: usize = 20;
+/// Slices in which an engine must have worked for a line through them.
+const FEWEST: usize = 40;
+/// Terms of the line.
+const TERMS: usize = 4;
+
+/// A slice of a run's time. It begins and ends with a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Slice {
+    /// Its length in seconds; 0 where the engine answered nothing.
+    pub seconds: f64,
+    /// Tokens generated in it, without the first one of each answer.
+    pub tokens: f64,
+    /// Requests that generated tokens, on average over its length.
+    pub batch: f64,
+    /// Prompt tokens that were read.
+    pub prompts: f64,
+    /// Tokens of context that a step looked at, on average over its length.
+    pub context: f64,
+}
+
+impl Slice {
+    /// Steps in it: each generates one token for every request of the batch.
+    fn steps(&self) -> f64 {
+        self.tokens / self.batch
+    }
+
+    /// What the line is made of, for one step.
+    fn terms(&self) -> [f64; TERMS] {
+        [1.0, self.batch, self.prompts / self.steps(), self.context]
+    }
+
+    fn is_busy(&self) -> bool {
+        // The mean of a batch that is empty for half of the slice says little about its steps.
+        self.batch > 0.5 && self.steps() > 0.5 && self.seconds > 0.0
+    }
+}
+
+/// The time of a step, and the noise in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    /// Seconds of a step that does nothing.
+    pub empty: f64,
+    /// Seconds that each request of the batch adds.
+    pub request: f64,
+    /// Seconds that each prompt token adds.
+    pub prompt_token: f64,
+    /// Seconds that each token of context adds.
+    pub context_token: f64,
+    /// Mean seconds of a step.
+    pub mean: f64,
+    /// Mean requests in the batch.
+    pub batch: f64,
+    /// Variance that noise adds per second, in seconds: over t seconds, it shifts what follows by a time of variance
+    /// `noise * t`.
+    pub noise: f64,
+    /// Degrees of freedom of the noise.
+    pub freedom: f64,
+    /// How long the steps of each slice were, as a share of the mean. Where the engine answered nothing yet, it read
+    /// prompts, in steps as long as the longest.
+    pub lengths: Vec<f64>,
+}
+
+impl Steps {
+    /// The line through the slices and the noise about it; `None` if the engine worked in too few of them.
+    pub fn of(slices: &[Slice]) -> Option<Self> {
+        let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
+        if busy.len() < FEWEST {
+            return None;
+        }
+        let line = line(&busy);
+        let off = |slice: &Slice| {
+            let step: f64 = (line.iter().zip(slice.terms()))
+                .map(|(factor, term)| factor * term)
+                .sum();
+            slice.seconds - slice.steps() * step
+        };
+        let sums: Vec<f64> = (0..BLOCKS)
+            .map(|block| {
+                let of = block * slices.len() / BLOCKS..(block + 1) * slices.len() / BLOCKS;
+                let own = slices[of].iter().filter(|slice| slice.is_busy());
+                own.map(off).sum()
+            })
+            .collect();
+        let (factor, freedom) = inflation(&sums);
+        let sum = |of: &dyn Fn(&Slice) -> f64| busy.iter().map(|slice| of(slice)).sum::<f64>();
+        let seconds = sum(&|slice| slice.seconds);
+        let count = busy.len() as f64;
+        let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
+        let mean = seconds / sum(&Slice::steps);
+        let length = |slice: &Slice| slice.seconds / slice.steps() / mean;
+        let longest = busy.iter().map(|slice| length(slice)).fold(1.0, f64::max);
+        let lengths = slices.iter().map(|slice| match slice.is_busy() {
+            true => length(slice),
+            false => longest,
+        });
+        Some(Steps {
+            lengths: lengths.collect(),
+            empty: line[0],
+            request: line[1],
+            prompt_token: line[2],
+            context_token: line[3],
+            mean,
+            batch: sum(&|slice| slice.batch * slice.seconds) / seconds,
+            noise: squares / seconds * factor * count / (count - TERMS as f64),
+            freedom,
+        })
+    }
+}
+
+/// The factors of the line through the steps of the slices, by least squares with a weight for each step. None is
+/// negative, because work takes time: a term whose factor would be is left out.
+fn line(slices: &[&Slice]) -> [f64; TERMS] {
+    let mut used: Vec<usize> = (0..TERMS).collect();
+    while !used.is_empty() {
+        let count = used.len();
+        let (mut products, mut values) = (vec![vec![0.0; count]; count], vec![0.0; count]);
+        let mut sums = [0.0; TERMS];
+        for slice in slices {
+            let (terms, steps) = (slice.terms(), slice.steps());
+            for (row, &i) in used.iter().enumerate() {
+                sums[i] += terms[i];
+                values[row] += terms[i] * slice.seconds;
+                for (column, &j) in used.iter().enumerate() {
+                    products[row][column] += steps * terms[i] * terms[j];
+                }
+            }
+        }
+        let Some(factors) = solved(products, values) else {
+            used.pop();
+            continue;
+        };
+        let least = (0..count).min_by(|a, b| {
+            let adds = |place: &usize| factors[*place] * sums[used[*place]];
+            adds(a).total_cmp(&adds(b))
+        });
+        if let Some(least) = least.filter(|least| factors[*least] < 0.0) {
+            used.remove(least);
+            continue;
+        }
+        let mut line = [0.0; TERMS];
+        for (factor, term) in factors.into_iter().zip(used) {
+            line[term] = factor;
+        }
+        return line;
+    }
+    [0.0; TERMS]
+}
+
+/// The solution of linear equations by elimination; `None` if they have none or many.
+fn solved(mut rows: Vec<Vec<f64>>, mut values: Vec<f64>) -> Option<Vec<f64>> {
+    let count = values.len();
+    let scale: Vec<f64> = (0..count).map(|place| rows[place][place]).collect();
+    for place in 0..count {
+        let size = |row: &usize| rows[*row][place].abs();
+        let pivot = (place..count).max_by(|a, b| size(a).total_cmp(&size(b)))?;
+        rows.swap(place, pivot);
+        values.swap(place, pivot);
+        // What is left of a term that the others make up is rounding.
+        if rows[place][place].abs() <= 1e-9 * scale[place] {
+            return None;
+        }
+        let (above, below) = rows.split_at_mut(place + 1);
+        let own = &above[place];
+        for (offset, row) in below.iter_mut().enumerate() {
+            let factor = row[place] / own[place];
+            for (cell, of_own) in row.iter_mut().zip(own).skip(place) {
+                *cell -= factor * of_own;
+            }
+            values[place + 1 + offset] -= factor * values[place];
+        }
+    }
+    let mut found = vec![0.0; count];
+    for place in (0..count).rev() {
+        let known: f64 = (place + 1..count)
+            .map(|column| rows[place][column] * found[column])
+            .sum();
+        found[place] = (values[place] - known) / rows[place][place];
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simulator::Random;
+
+    /// Slices of 50 steps of 10 ms, 0.2 ms for each request and 0.02 ms for each prompt token, of which each varies by a
+    /// share.
+    fn slices(seed: u64, share: f64) -> Vec<Slice> {
+        let mut random = Random::new(seed);
+        let mut at = 0.0;
+        (0..200)
+            .map(|_| {
+                at = 0.9 * at + random.normal();
+                let batch = (20.0_f64 + 2.0 * at).max(2.0);
+                let prompts = (random.uniform() * 10_000.0).round();
+                let step = |random: &mut Random| {
+                    (0.010 + 0.000_2 * batch) * (1.0 + share * random.normal())
+                };
+                let seconds = (0..50).map(|_| step(&mut random)).sum::<f64>() + 0.000_02 * prompts;
+                Slice {
+                    seconds,
+                    tokens: 50.0 * batch,
+                    batch,
+                    prompts,
+                    context: 0.0,
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_line_is_what_the_steps_take() {
+        let steps = Steps::of(&slices(1, 0.05)).unwrap();
+        assert!((steps.empty / 0.010 - 1.0).abs() < 0.05, "{steps:?}");
+        assert!((steps.request / 0.000_2 - 1.0).abs() < 0.1, "{steps:?}");
+        assert!(
+            (steps.prompt_token / 0.000_02 - 1.0).abs() < 0.05,
+            "{steps:?}"
+        );
+        assert_eq!(steps.context_token, 0.0);
+        assert_eq!(Steps::of(&slices(1, 0.05)[..39]), None);
+    }
+
+    /// 10,000 steps of 14 ms in 160 s, each of which varies by 5 % of 14 ms: a variance of 0.49 ms² a step.
+    #[test]
+    fn noise_is_that_of_the_steps() {
+        let found: Vec<f64> = (0..60)
+            .map(|seed| Steps::of(&slices(seed, 0.05)).unwrap().noise)
+            .collect();
+        let mean = found.iter().sum::<f64>() / 60.0;
+        let wanted = 10_000.0 * 0.000_7 * 0.000_7 / 160.0;
+        // The correction for dependence adds an eighth where there is none.
+        assert!((1.0..1.4).contains(&(mean / wanted)), "{mean} {wanted}");
+        let exact = Steps::of(&slices(1, 0.0)).unwrap();
+        assert!(exact.noise < 1e-9 * wanted, "{exact:?}");
+    }
+
+    #[test]
+    fn terms_that_say_nothing_are_left_out() {
+        let mut even = slices(3, 0.05);
+        for slice in &mut even {
+            (slice.batch, slice.tokens, slice.prompts) = (10.0, 500.0, 0.0);
+        }
+        let steps = Steps::of(&even).unwrap();
+        assert_eq!((steps.request, steps.prompt_token), (0.0, 0.0));
+        assert!((steps.empty - steps.mean).abs() < 1e-9, "{steps:?}");
+    }
+}

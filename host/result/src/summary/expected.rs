@@ -1,0 +1,618 @@
+//! What other runs would show: intervals from what the requests asked for and what the engine's steps do not explain.
+//!
+//! Two questions have two answers. **The same requests again**, with the same lengths at the same times, differ by the
+//! engine's own noise alone (`stats::steps`). **Other requests of this kind** differ in their lengths and their gaps as
+//! well. Either is a sum over requests or over time, so the law of large numbers holds for it whatever the queue does:
+//!
+//! - **Noise.** A mean latency is the integral of the requests that wait or are answered, divided by their number. Noise
+//!   of variance v per second, at every instant, moves it by v times the integral of the square of that. Where all slots
+//!   are taken, a delay also reaches those who come before the queue is empty. In an open loop, slower steps also let
+//!   more requests in, which makes them slower still.
+//! - **Phase.** A request that comes by itself meets a step at a chance place of it. The first token waits for its end.
+//! - **Load.** In an open loop, the requests in flight are their rate times the time that each takes (Little 1961), so
+//!   the mean load is a sum over requests of what each adds to the steps of others. Its variance is that of a sum of so
+//!   many independent ones, with the gaps between them as varied as they were due.
+//! - **Work.** Where the engine is always busy, time is the sum of the work of each request. The mean wait in a burst is
+//!   that of a walk whose steps are the work: 4/3 of its variance. Work after the last request was let in delays nobody.
+//! - **Drain.** The end of a run is that of the longest answer under way when the last request was let in. Answers that
+//!   are met at a chance instant have the remaining lengths of renewal theory.
+//!
+//! What these leave out is in `interval`, from blocks of requests: times to first token, and percentiles of the tail.
+//! Nothing here sees what makes a whole run faster or slower.
+
+use super::confidence::{Bounds, RateConfidence, Rates, Same};
+use super::lives::{Coming, Lived, TRAITS, of};
+use crate::metric;
+use crate::stats::blocks::Blocks;
+use crate::stats::interval::{self, Loads};
+use crate::stats::{Figures, Interval, Ranked, student};
+
+/// Degrees of freedom of variances between requests: lengths with long tails show as much of theirs as twenty values.
+const FREEDOM: f64 = 19.0;
+/// Fewer answers than this show nothing of how requests vary.
+const FEWEST: f64 = 20.0;
+/// The most that slower steps can be slowed further by the requests that come meanwhile.
+const MOST: f64 = 2.0;
+/// Share of the most answers under way at one time from which on all slots count as taken.
+const TAKEN: f64 = 0.95;
+/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π: how many of the samples within one deviation of a limit are
+/// on the other side of it after noise of that deviation, as a variance.
+const CROSSING: f64 = 0.564;
+/// Blocks of a run's time in which waits are counted.
+const BLOCKS: usize = 20;
+/// How much more than their number the waits of unseen requests vary: a wait lasts for several requests.
+const BURSTS: f64 = 1.5;
+
+/// What the run's answers show of other runs.
+pub(super) struct Expected {
+    lived: Lived,
+    /// Squared coefficient of variation of the gaps between requests, as due.
+    gaps: f64,
+    /// Requests per second, while they come.
+    rate: f64,
+    /// Seconds of the run.
+    duration: f64,
+    loads: Option<Loads>,
+    full: Full,
+}
+
+/// What the run shows of waits for a place in the batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Full {
+    /// Whether a request waited for longer than reading prompts explains.
+    seen: bool,
+    /// Seconds of all waits while every slot was taken.
+    waits: f64,
+    /// Share of the time in which that was so.
+    share: f64,
+    /// Blocks of the run in which that was so.
+    blocks: f64,
+}
+
+/// An interval for other requests: below and above the figure.
+#[derive(Clone, Copy, Debug)]
+struct Around {
+    below: f64,
+    above: f64,
+}
+
+impl Around {
+    fn even(half: f64) -> Self {
+        Around {
+            below: half,
+            above: half,
+        }
+    }
+
+    fn of(figure: f64, interval: Interval) -> Self {
+        Around {
+            below: figure - interval.low,
+            above: interval.high - figure,
+        }
+    }
+
+    /// At least as wide as another one.
+    fn with(self, other: Option<Self>) -> Self {
+        let Some(other) = other else { return self };
+        Around {
+            below: self.below.max(other.below),
+            above: self.above.max(other.above),
+        }
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Around {
+            below: self.below * factor,
+            above: self.above * factor,
+        }
+    }
+
+    fn about(self, figure: f64) -> Interval {
+        Interval {
+            low: (figure - self.below).max(0.0),
+            high: figure + self.above,
+        }
+    }
+}
+
+/// The halves of an interval, of a mean and of a median.
+type Both = [Option<Interval>; 2];
+
+impl Expected {
+    /// From what the answers show. `ttft` are the times to first token, `gap_cv` the coefficient of variation of the gaps
+    /// between requests, `rate` how many requests were sent per second, and `duration` the seconds of the run.
+    pub(super) fn of(
+        lived: Lived,
+        ttft: &Figures,
+        gap_cv: Option<f64>,
+        rate: Option<f64>,
+        duration: f64,
+        loads: Option<Loads>,
+    ) -> Option<Self> {
+        if lived.count < FEWEST {
+            return None;
+        }
+        let cv = gap_cv.unwrap_or(0.0);
+        Some(Expected {
+            gaps: cv * cv,
+            rate: rate.unwrap_or(0.0),
+            duration,
+            loads,
+            full: Full::of(&lived, ttft.percentile(50.0) / 1e3),
+            lived,
+        })
+    }
+
+    fn is_timed(&self) -> bool {
+        self.lived.coming == Coming::Timed
+    }
+
+    /// By how much slower steps slow themselves: in an open loop, the part of a step that grows with the load follows.
+    fn feedback(&self) -> f64 {
+        let steps = &self.lived.steps;
+        match self.is_timed() {
+            true => (steps.mean / steps.empty.max(1e-9)).clamp(1.0, MOST),
+            false => 1.0,
+        }
+    }
+
+    /// Whether requests differ in length, as a share: where they do not, other requests are like these.
+    fn differ(&self) -> f64 {
+        let cv = |place: usize| {
+            let mean = self.lived.means[place];
+            let only = self.lived.variance(one(place, 1.0));
+            if mean > 0.0 { only.sqrt() / mean } else { 0.0 }
+        };
+        (cv(of::PROMPT) + cv(of::OUTPUT)).min(1.0).powi(2)
+    }
+
+    /// The variance that noise gives to the integral of a weight by slice, in seconds squared.
+    fn noise(&self, weights: impl Iterator<Item = f64>) -> f64 {
+        let squares: f64 = weights.map(|weight| weight * weight).sum();
+        self.lived.steps.noise * squares * self.lived.seconds
+    }
+
+    /// By slice, the requests that come later and find the queue that a delay has made longer.
+    fn later(&self) -> Vec<f64> {
+        let lived = &self.lived;
+        let most = Full::most(lived);
+        let mut later = vec![0.0; lived.waiting.len()];
+        let mut come = 0.0;
+        for slice in (0..later.len()).rev() {
+            if !(self.is_timed() && Full::is_full(lived, slice, most)) {
+                come = 0.0;
+            }
+            later[slice] = come;
+            come += lived.sent[slice].requests as f64;
+        }
+        later
+    }
+
+    /// The variance of a mean latency over repeats of the same requests, in seconds squared, and that of one request by
+    /// chance, for one second of its latency and beside it.
+    fn same_variance(&self, name: &str) -> Option<(f64, f64, f64)> {
+        let lived = &self.lived;
+        let step = lived.steps.mean;
+        let phase = match self.is_timed() {
+            true => step * step / 12.0,
+            false => 0.0,
+        };
+        let output = lived.means[of::OUTPUT].max(1.0);
+        let count = lived.count;
+        let (noise, chance, per_second) = match name {
+            metric::TTFT => {
+                let later = self.later();
+                let weights = lived.waiting.iter().zip(later).enumerate();
+                let each = lived.waiting.len() / lived.steps.lengths.len();
+                let weights = weights.map(|(slice, (own, later))| {
+                    // First tokens come where prompts are read, and noise grows with the steps that this makes longer.
+                    // The waits of a burst are spread over all of it.
+                    let length = match lived.coming {
+                        Coming::AtOnce => 1.0,
+                        Coming::Timed | Coming::Closed => lived.steps.lengths[slice / each],
+                    };
+                    (own + later) / count * length.sqrt()
+                });
+                (self.noise(weights), phase, lived.steps.noise)
+            }
+            metric::TPOT => (
+                self.noise(lived.per_token.iter().map(|own| own / count)),
+                2.0 * phase / output / output,
+                lived.steps.noise / output,
+            ),
+            metric::E2E => {
+                let later = self.later();
+                let all = lived.waiting.iter().zip(&lived.answering).zip(later);
+                (
+                    self.noise(all.map(|((wait, answer), later)| (wait + answer + later) / count)),
+                    2.0 * phase,
+                    lived.steps.noise,
+                )
+            }
+            _ => return None,
+        };
+        let variance = self.feedback().powi(2) * noise + chance / count;
+        Some((variance, per_second, chance))
+    }
+
+    /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same requests.
+    fn same_halves(&self, name: &str, figures: &Figures) -> Option<[f64; 2]> {
+        let (variance, per_second, chance) = self.same_variance(name)?;
+        let quantile = self.quantile();
+        let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
+        let own = (per_second * median + chance).sqrt();
+        let count = figures.count() as f64;
+        let density = density(figures);
+        // As many samples as noise moves across the median, and no more than chance moves of samples that are all new.
+        let crossing = (CROSSING * own / (count * density)).min(0.25 / (count * density * density));
+        let shared = variance * (median / mean.max(1e-12)).powi(2);
+        Some([
+            quantile * variance.sqrt(),
+            quantile * (shared + crossing).sqrt(),
+        ])
+    }
+
+    fn quantile(&self) -> f64 {
+        student::quantile(1.0 - interval::LEVEL / 100.0, self.lived.steps.freedom)
+    }
+
+    /// Where the mean and the median of a metric lie over repeats of the same requests.
+    pub(super) fn same(&self, name: &str, figures: &Figures) -> Option<Same> {
+        let halves = self.same_halves(name, figures)?;
+        let about = |figure: f64, half: f64| Bounds::from(Around::even(half * 1e3).about(figure));
+        Some(Same {
+            mean: Some(about(figures.mean(), halves[0])),
+            median: Some(about(figures.percentile(50.0), halves[1])),
+        })
+    }
+
+    /// What a request adds to each step of the others, by its traits, times the seconds for which it does.
+    fn load(&self) -> [f64; TRAITS] {
+        let steps = &self.lived.steps;
+        let mut load = one(of::ANSWERING, steps.request * 1e-6);
+        load[of::HELD] = steps.context_token * 1e-6;
+        load[of::PROMPT] = steps.prompt_token * steps.mean;
+        load
+    }
+
+    /// Seconds of the engine's time that a request takes, by its traits, of what delays others.
+    fn work(&self) -> [f64; TRAITS] {
+        let steps = &self.lived.steps;
+        let mut work = one(
+            of::BEFORE,
+            steps.empty / steps.batch.max(1.0) + steps.request,
+        );
+        work[of::BEFORE_CONTEXT] = steps.context_token;
+        work[of::PROMPT] = steps.prompt_token;
+        work
+    }
+
+    /// The relative variance of the work of so many requests, summed.
+    fn work_variance(&self) -> f64 {
+        let (work, lived) = (self.work(), &self.lived);
+        let mean = lived.mean(work).max(1e-12);
+        self.differ() * lived.variance(work) / (mean * mean) / lived.count
+    }
+
+    /// Where the mean and the median of a metric lie over other requests of this kind; `None` for metrics that this says
+    /// nothing of.
+    pub(super) fn other(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<Both> {
+        let [same_mean, same_median] = self.same_halves(name, figures)?;
+        let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
+        let quantile = student::quantile(1.0 - interval::LEVEL / 100.0, FREEDOM);
+        // Of a variance that mean and median have in common, and of one that only the median has.
+        let both = |shared: f64, own: f64| {
+            let of_mean = (quantile * shared.sqrt()).hypot(same_mean);
+            let share = shared.sqrt() * median / mean.max(1e-12);
+            let of_median = quantile * share.hypot(own.sqrt());
+            [
+                Some(Around::even(of_mean)),
+                Some(Around::even(of_median.hypot(same_median))),
+            ]
+        };
+        let around = match (name, self.lived.coming) {
+            (metric::TPOT, _) => both(self.tpot_variance(figures), self.of_median(figures)),
+            (metric::TTFT, Coming::AtOnce) => both(self.wait_variance(mean), 0.0),
+            (metric::TTFT, _) => self.waits(figures, blocks),
+            (metric::E2E, Coming::AtOnce | Coming::Closed) => {
+                let took = self.lived.took.std() / 1e3;
+                let count = figures.count() as f64;
+                let crossing = CROSSING * took / (count * density(figures)) * self.differ();
+                both(
+                    self.busy_variance(mean),
+                    crossing.min(self.of_median(figures)),
+                )
+            }
+            (_, Coming::Timed) => {
+                let [of_mean, of_median] = both(self.timed_variance(), 0.0);
+                let within = |around: Option<Around>, figure: f64, percent: Option<f64>| {
+                    let blocks = match percent {
+                        None => interval::mean(blocks, figures, None),
+                        Some(percent) => interval::percentile(blocks, figures, percent, None)
+                            .filter(|of| of.low.is_finite() && of.high.is_finite()),
+                    };
+                    let blocks = blocks.map(|own| Around::of(figure * 1e3, own).times(1e-3));
+                    let around = around?.with(blocks);
+                    let unseen = self.unseen(mean).unwrap_or(0.0);
+                    Some(Around {
+                        above: around.above.hypot(unseen),
+                        ..around
+                    })
+                };
+                [
+                    within(of_mean, mean, None),
+                    within(of_median, median, Some(50.0)),
+                ]
+            }
+            _ => return None,
+        };
+        let [of_mean, of_median] = around;
+        Some([
+            of_mean.map(|own| own.times(1e3).about(figures.mean())),
+            of_median.map(|own| own.times(1e3).about(figures.percentile(50.0))),
+        ])
+    }
+
+    /// The variance of the median of samples that are all new, in seconds squared.
+    fn of_median(&self, figures: &Figures) -> f64 {
+        let density = density(figures);
+        self.differ() * 0.25 / (figures.count() as f64 * density * density)
+    }
+
+    /// The variance of the mean TPOT over other requests: of the load, and of when each meets it.
+    fn tpot_variance(&self, figures: &Figures) -> f64 {
+        let lived = &self.lived;
+        let load = match lived.coming {
+            Coming::Timed => {
+                let load = self.load();
+                let mean = lived.mean(load);
+                let grown = self.feedback() * self.rate;
+                grown * grown * (mean * mean * self.gaps + lived.variance(load))
+            }
+            // Always as many requests, whose prompts and contexts have shares of each step.
+            Coming::AtOnce | Coming::Closed => {
+                let steps = &lived.steps;
+                let output = lived.means[of::OUTPUT].max(1.0);
+                let share = steps.batch / output;
+                let of_prompts = steps.prompt_token * share;
+                let of_context = steps.context_token * share;
+                let mut mix = one(of::PROMPT, of_prompts);
+                mix[of::CONTEXT] = of_context;
+                mix[of::OUTPUT] = -(of_prompts * lived.means[of::PROMPT]
+                    + of_context * lived.means[of::CONTEXT])
+                    / output;
+                lived.variance(mix)
+            }
+        };
+        let own = (figures.std() / 1e3).powi(2) * self.differ();
+        load / lived.count + own / figures.count() as f64
+    }
+
+    /// The variance of the mean wait of a burst.
+    fn wait_variance(&self, mean: f64) -> f64 {
+        4.0 / 3.0 * self.work_variance() * mean * mean
+    }
+
+    /// The variance of the mean E2E latency where the engine is always busy.
+    fn busy_variance(&self, mean: f64) -> f64 {
+        let lived = &self.lived;
+        if lived.coming == Coming::Closed {
+            // Always as many in flight: the mean latency follows from the time that the run takes.
+            return self.work_variance() * mean * mean;
+        }
+        let took = lived.took.mean() / 1e3;
+        let wait = self.wait_variance((mean - took).max(0.0)).sqrt();
+        let own = (self.differ() * (lived.took.std() / 1e3).powi(2) / lived.count).sqrt();
+        // A long answer is long itself and makes others wait; the two means share their requests by √3/2.
+        wait * wait + own * own + 3.0_f64.sqrt() * wait * own
+    }
+
+    /// The variance of the mean E2E latency in an open loop: of each request's own, and of what it adds to others.
+    fn timed_variance(&self) -> f64 {
+        let lived = &self.lived;
+        let load = self.load();
+        let grown = self.feedback() * self.rate * lived.means[of::OUTPUT];
+        let mut own = load.map(|factor| grown * factor);
+        own[of::TOOK] += 1e-6;
+        let shared = grown * lived.mean(load);
+        (lived.variance(own) + shared * shared * self.gaps) / lived.count
+    }
+
+    /// Intervals of times to first token that are not those of a burst: from blocks of requests, and with the waits that
+    /// the run may not have held, if it held any.
+    fn waits(&self, figures: &Figures, blocks: &Blocks) -> [Option<Around>; 2] {
+        let (mean, median) = (figures.mean(), figures.percentile(50.0));
+        let loads = self.loads.filter(|_| self.full.seen);
+        // Where requests are alike, the fill is the same in every run.
+        let fill = match self.is_timed() {
+            true => 1.0,
+            false => self.differ(),
+        };
+        let of_mean = interval::mean_with_fill(blocks, figures, loads, fill);
+        let of_mean = of_mean.map(|own| Around::of(mean, own).times(1e-3));
+        let of_median = interval::percentile(blocks, figures, 50.0, None)
+            .filter(|own| own.low.is_finite() && own.high.is_finite())
+            .map(|own| Around::of(median, own).times(1e-3))
+            .or_else(|| of_mean.map(|own| own.times(median / mean.max(1e-12))));
+        let unseen = self.unseen(mean / 1e3).unwrap_or(0.0);
+        let opened = self.is_timed() && self.full.share > 0.25 && self.independent() < 5.0;
+        [
+            of_mean.map(|own| Around {
+                above: own.above.hypot(unseen),
+                ..own
+            }),
+            of_median.map(|own| Around {
+                above: if opened { f64::INFINITY } else { own.above },
+                ..own
+            }),
+        ]
+    }
+
+    fn independent(&self) -> f64 {
+        self.loads.map_or(f64::INFINITY, |loads| loads.independent)
+    }
+
+    /// Seconds by which the mean wait of an open loop may be longer than this run's, because other runs hold more or
+    /// longer times in which all slots are taken; infinite where the run is one such time. `mean` is the figure.
+    fn unseen(&self, mean: f64) -> Option<f64> {
+        let waits = self.full.waits / self.lived.count;
+        if !self.is_timed() || waits == 0.0 {
+            return None;
+        }
+        if self.independent() < super::LEAST_LOADS && waits > 0.1 * mean {
+            return Some(f64::INFINITY);
+        }
+        let seen = self.full.blocks.min(self.independent()).max(1.0);
+        Some(waits * (most_events(seen) / seen - 1.0) * BURSTS)
+    }
+
+    /// Where the run's rates lie, over other requests and over repeats of these.
+    pub(super) fn rates(&self, figures: [Option<f64>; 4]) -> RateConfidence {
+        let lived = &self.lived;
+        let length = self.duration.max(1e-9);
+        let quantile = student::quantile(1.0 - interval::LEVEL / 100.0, FREEDOM);
+        let begins = match self.is_timed() {
+            true => (lived.until_drain / lived.seconds).floor() as usize,
+            false => 0,
+        };
+        let busy = (0..lived.waiting.len()).map(|slice| f64::from(u8::from(slice >= begins)));
+        let same = self.quantile() * self.noise(busy).sqrt() / length;
+        let (drain, drains) = self.drain();
+        let main = match self.is_timed() {
+            true => (lived.until_drain / length).clamp(0.0, 1.0),
+            false => 1.0 - (drain / length).min(1.0),
+        };
+        let gaps = main * main * self.gaps / lived.count;
+        let ends = drains / (length * length);
+        let work = self.work();
+        let mean_work = lived.mean(work).max(1e-12);
+        let other = |counted: [f64; TRAITS]| {
+            let mean = lived.mean(counted);
+            let inputs = if self.is_timed() {
+                let own = if mean > 0.0 {
+                    lived.variance(counted) / (mean * mean)
+                } else {
+                    0.0
+                };
+                gaps + own / lived.count
+            } else {
+                let mut against = work.map(|factor| -main * factor / mean_work);
+                for (own, counted) in against.iter_mut().zip(counted) {
+                    *own += if mean > 0.0 { counted / mean } else { 0.0 };
+                }
+                self.differ() * lived.variance(against) / lived.count
+            };
+            (quantile * (inputs + ends).sqrt()).hypot(same)
+        };
+        let mut both = one(of::PROMPT, 1.0);
+        both[of::OUTPUT] = 1.0;
+        let halves = [
+            other([0.0; TRAITS]),
+            other(one(of::PROMPT, 1.0)),
+            other(one(of::OUTPUT, 1.0)),
+            other(both),
+        ];
+        let about = |halves: [f64; 4]| {
+            let mut bounds = figures.into_iter().zip(halves).map(|(figure, half)| {
+                figure.map(|figure| Bounds::from(Around::even(figure * half).about(figure)))
+            });
+            let mut next = || bounds.next().flatten();
+            Rates {
+                requests_per_s: next(),
+                input_tokens_per_s: next(),
+                output_tokens_per_s: next(),
+                total_tokens_per_s: next(),
+            }
+        };
+        RateConfidence {
+            level: interval::LEVEL,
+            other_requests: about(halves),
+            same_requests: about([same; 4]),
+        }
+    }
+
+    /// The mean and the variance of the seconds of the drain. With n answers under way that were met at a chance instant,
+    /// none lasts longer than x with a probability of exp(-n E(D - x)⁺ / E(D)), where D is how long an answer takes.
+    fn drain(&self) -> (f64, f64) {
+        const PARTS: u32 = 400;
+        let lived = &self.lived;
+        let took = &lived.took;
+        let (mean, most) = (took.mean(), took.max());
+        if mean <= 0.0 {
+            return (0.0, 0.0);
+        }
+        // At most a thousand of them, the longest included.
+        let count = took.count().min(1000);
+        let rank = |place: u64| (place + 1) * took.count() / count - 1;
+        let lengths: Vec<f64> = (0..count).map(|place| took.at(rank(place))).collect();
+        let (mut drain, mut squares, mut before) = (0.0, 0.0, 0.0);
+        for part in 0..=PARTS {
+            let at = most * f64::from(part) / f64::from(PARTS);
+            let beyond: f64 = lengths.iter().map(|length| (length - at).max(0.0)).sum();
+            let within = (-lived.draining * beyond / (count as f64 * mean)).exp();
+            drain += (within - before) * at;
+            squares += (within - before) * at * at;
+            before = within;
+        }
+        // Other runs hold longer answers than the longest of this one: by the mean excess of the ten longest.
+        let longest = |rank: u64| took.at(took.count().saturating_sub(rank));
+        let excess = (1..=9).map(longest).sum::<f64>() / 9.0 - longest(10);
+        let variance = (squares - drain * drain).max(0.0) + excess * excess;
+        (drain / 1e3, self.differ() * variance / 1e6)
+    }
+}
+
+impl Full {
+    /// `usual` is the median time to first token, in seconds.
+    fn of(lived: &Lived, usual: f64) -> Self {
+        if lived.coming != Coming::Timed {
+            return Full::default();
+        }
+        let most = Full::most(lived);
+        let slices = lived.waiting.len();
+        let mut full = Full::default();
+        let mut blocks = [false; BLOCKS];
+        for slice in (0..slices).filter(|slice| Full::is_full(lived, *slice, most)) {
+            full.waits += lived.waiting[slice] * lived.seconds;
+            full.share += 1.0 / slices as f64;
+            blocks[slice * BLOCKS / slices] = true;
+        }
+        full.blocks = blocks.into_iter().filter(|held| *held).count() as f64;
+        full.seen = (0..slices).any(|slice| {
+            let (wait, prompt) = lived.sent[slice].longest;
+            let read = lived.steps.prompt_token * f64::from(prompt);
+            lived.answering[slice] >= 0.9 * most && wait.as_secs_f64() > 4.0 * usual + 2.0 * read
+        });
+        full
+    }
+
+    fn most(lived: &Lived) -> f64 {
+        lived.answering.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Whether requests waited in a slice while as many as ever were answered.
+    fn is_full(lived: &Lived, slice: usize, most: f64) -> bool {
+        lived.waiting[slice] > 0.5 && lived.answering[slice] >= TAKEN * most
+    }
+}
+
+/// A sum of traits of which only one counts.
+fn one(place: usize, factor: f64) -> [f64; TRAITS] {
+    let mut factors = [0.0; TRAITS];
+    factors[place] = factor;
+    factors
+}
+
+/// The density of the samples at their median, per second.
+fn density(figures: &Figures) -> f64 {
+    let width = (figures.percentile(60.0) - figures.percentile(40.0)) / 1e3;
+    0.2 / width.max(1e-9)
+}
+
+/// The largest mean number of events with which no more than `seen` are seen in one of forty cases, by Wilson and
+/// Hilferty's approximation of the chi-squared distribution.
+fn most_events(seen: f64) -> f64 {
+    let next = seen + 1.0;
+    let root = 1.0 - 1.0 / (9.0 * next) + interval::NORMAL / (3.0 * next.sqrt());
+    next * root.powi(3)
+}

@@ -1,0 +1,414 @@
+//! What a run's requests asked for and what the engine did with its time: what is gathered of the answers for the
+//! intervals that need more than latencies (`expected`).
+//!
+//! Everything is summed in whole numbers, so the order of the records does not matter, and in a fixed number of slices of
+//! the run's time, so memory does not grow with it.
+
+use super::survey::Surveyed;
+use super::{Loop, Run};
+use crate::metric::Reading;
+use crate::stats::steps::{Slice, Steps};
+use crate::stats::{Figures, Spread};
+use model::units::Nanos;
+
+/// Slices through which the line of the steps' time goes.
+const SLICES: usize = 200;
+/// Slices in which waiting and answering are counted, a multiple of the others.
+const FINE: usize = 2000;
+const EACH: usize = FINE / SLICES;
+/// Bits behind the point of a weight.
+const POINT: u32 = 16;
+
+/// How a run's requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coming {
+    /// At times of their own, whatever the engine does.
+    Timed,
+    /// All at once.
+    AtOnce,
+    /// Whenever another one has ended.
+    Closed,
+}
+
+impl Coming {
+    fn of(run: &Run, surveyed: &Surveyed) -> Self {
+        let at_once = surveyed.due.is_none_or(|(first, last)| first == last);
+        match run.r#loop {
+            Loop::Closed => Coming::Closed,
+            Loop::Open if !at_once => Coming::Timed,
+            // A cap makes a loop of a burst.
+            Loop::Open if surveyed.first_sent == surveyed.last_sent => Coming::AtOnce,
+            Loop::Open => Coming::Closed,
+        }
+    }
+}
+
+/// The fine slices of the run's time.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    origin: Nanos,
+    /// Nanoseconds of a slice.
+    length: u64,
+}
+
+impl Grid {
+    /// The slice that an instant lies in.
+    fn at(self, at: Nanos) -> usize {
+        ((at.since(self.origin).0 / self.length) as usize).min(FINE - 1)
+    }
+
+    /// When a slice begins.
+    fn begins(self, slice: usize) -> Nanos {
+        Nanos(self.origin.0 + slice as u64 * self.length)
+    }
+}
+
+/// Time that is covered by spans, by slice. A span costs the same however long it is.
+#[derive(Clone, Debug)]
+struct Cover {
+    /// Nanoseconds, weighted, of slices that a span covers in part.
+    parts: Vec<i128>,
+    /// The change, from a slice to the next one, of the weights of the spans that cover all of it.
+    whole: Vec<i128>,
+}
+
+impl Cover {
+    fn new() -> Self {
+        Cover {
+            parts: vec![0; FINE],
+            whole: vec![0; FINE],
+        }
+    }
+
+    fn add(&mut self, grid: Grid, (from, to): (Nanos, Nanos), weight: u64) {
+        let weight = i128::from(weight);
+        let nanos = |from: Nanos, to: Nanos| i128::from(to.since(from).0) * weight;
+        let (first, last) = (grid.at(from), grid.at(to));
+        if first == last {
+            self.parts[first] += nanos(from, to);
+            return;
+        }
+        self.parts[first] += nanos(from, grid.begins(first + 1));
+        self.parts[last] += nanos(grid.begins(last), to);
+        self.whole[first + 1] += weight;
+        self.whole[last] -= weight;
+    }
+
+    /// The mean weight by slice, divided by `unit`.
+    fn finish(&self, grid: Grid, unit: f64) -> Vec<f64> {
+        let mut weight = 0;
+        let slices = self.parts.iter().zip(&self.whole);
+        slices
+            .map(|(part, change)| {
+                weight += change;
+                (part + weight * i128::from(grid.length)) as f64 / (grid.length as f64 * unit)
+            })
+            .collect()
+    }
+}
+
+/// What a slice of the run's time holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    tokens: u64,
+    prompts: u64,
+    /// Tokens of context times nanoseconds.
+    context: u128,
+    /// When the last token came.
+    last: Option<Nanos>,
+}
+
+/// What a request asked for and what it took, in whole numbers.
+pub(super) const TRAITS: usize = 8;
+
+/// Names of the places of a request's traits.
+pub(super) mod of {
+    /// Tokens of its prompt.
+    pub const PROMPT: usize = 0;
+    /// Tokens of its answer.
+    pub const OUTPUT: usize = 1;
+    /// Microseconds from its first token to its end.
+    pub const ANSWERING: usize = 2;
+    /// Microseconds from its sending to its end.
+    pub const TOOK: usize = 3;
+    /// Tokens of its context times microseconds of answering.
+    pub const HELD: usize = 4;
+    /// Tokens of its answer that came before the last request got its first token.
+    pub const BEFORE: usize = 5;
+    /// The context of each of these tokens, summed.
+    pub const BEFORE_CONTEXT: usize = 6;
+    /// The context of each token of the answer, summed.
+    pub const CONTEXT: usize = 7;
+}
+
+/// Sums of the traits of requests, and of their products.
+#[derive(Clone, Debug, Default)]
+struct Traits {
+    count: u64,
+    sums: [u128; TRAITS],
+    products: [[u128; TRAITS]; TRAITS],
+}
+
+impl Traits {
+    fn add(&mut self, own: [u64; TRAITS]) {
+        self.count += 1;
+        for (i, a) in own.into_iter().enumerate() {
+            self.sums[i] += u128::from(a);
+            for (j, b) in own.into_iter().enumerate().take(i + 1) {
+                let product = &mut self.products[i][j];
+                *product = product.saturating_add(u128::from(a) * u128::from(b));
+            }
+        }
+    }
+}
+
+/// What is kept of the answers seen so far.
+pub(super) struct Lives {
+    coming: Coming,
+    grid: Grid,
+    /// When the last request was sent, and when the last one got its first token.
+    last_sent: Nanos,
+    last_first: Nanos,
+    held: Vec<Held>,
+    /// The change, from a slice to the next one, of the answers that generate tokens when it begins.
+    across: Vec<i64>,
+    waiting: Cover,
+    answering: Cover,
+    /// Answering, divided by the tokens after the first, with `POINT` bits behind the point.
+    per_token: Cover,
+    sent: Vec<Sent>,
+    traits: Traits,
+    /// Milliseconds from the first token to the end.
+    took: Spread,
+    /// Answers under way when the drain began.
+    draining: u64,
+}
+
+/// The requests that were sent in a fine slice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    /// How many.
+    pub(super) requests: u64,
+    /// The longest wait for a first token, and the prompt tokens of the request that had it.
+    pub(super) longest: (Nanos, u32),
+}
+
+/// What the answers of a run show.
+pub(super) struct Lived {
+    /// How requests came.
+    pub(super) coming: Coming,
+    /// What the engine's steps take.
+    pub(super) steps: Steps,
+    /// Seconds of a fine slice.
+    pub(super) seconds: f64,
+    /// By fine slice, how many requests wait for their first token on average.
+    pub(super) waiting: Vec<f64>,
+    /// By fine slice, how many are answered on average.
+    pub(super) answering: Vec<f64>,
+    /// By fine slice, the sum over the answers under way of one over their tokens after the first.
+    pub(super) per_token: Vec<f64>,
+    /// By fine slice, the requests that were sent.
+    pub(super) sent: Vec<Sent>,
+    /// How many answers there are.
+    pub(super) count: f64,
+    /// The means of their traits.
+    pub(super) means: [f64; TRAITS],
+    covariances: [[f64; TRAITS]; TRAITS],
+    /// Milliseconds from the first token to the end.
+    pub(super) took: Figures,
+    /// Answers under way when the drain began.
+    pub(super) draining: f64,
+    /// Seconds from the start of the measurement to the drain.
+    pub(super) until_drain: f64,
+}
+
+impl Lives {
+    /// Nothing yet; `None` where replies are not streamed, or nothing ended.
+    pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
+        let origin = surveyed.origin;
+        let length = surveyed.last_end?.since(origin).0.div_ceil(FINE as u64);
+        (run.streamed && length > 0).then(|| Lives {
+            coming: Coming::of(run, surveyed),
+            grid: Grid { origin, length },
+            last_sent: surveyed.last_sent.unwrap_or(origin),
+            last_first: surveyed.last_first.unwrap_or(origin),
+            held: vec![Held::default(); SLICES],
+            across: vec![0; SLICES + 1],
+            waiting: Cover::new(),
+            answering: Cover::new(),
+            per_token: Cover::new(),
+            sent: vec![Sent::default(); FINE],
+            traits: Traits::default(),
+            took: Spread::new(1e6),
+            draining: 0,
+        })
+    }
+
+    /// When the drain begins: once the last request was sent or, where all were sent at once, was let in.
+    fn drain(&self) -> Nanos {
+        match self.coming {
+            Coming::AtOnce => self.last_first,
+            Coming::Timed | Coming::Closed => self.last_sent,
+        }
+    }
+
+    /// Adds an answer. One without a first token, or of unknown length, is left out.
+    pub(super) fn add(&mut self, reading: &Reading<'_>) {
+        let Some([sent, first, end]) = reading.life() else {
+            return;
+        };
+        let (Some(prompt), Some(output)) = (reading.input_tokens, reading.output_tokens) else {
+            return;
+        };
+        let (prompt, output) = (prompt.tokens, output.tokens);
+        let grid = self.grid;
+        self.waiting.add(grid, (sent, first), 1);
+        self.answering.add(grid, (first, end), 1);
+        if output > 1 {
+            let weight = (1 << POINT) / u64::from(output - 1);
+            self.per_token.add(grid, (first, end), weight);
+        }
+        let own = &mut self.sent[grid.at(sent)];
+        own.requests += 1;
+        own.longest = own.longest.max((first.since(sent), prompt));
+        self.hold(prompt, output, (first, end));
+        let drain = self.drain();
+        self.draining += u64::from(sent <= drain && end > drain);
+        let answering = end.since(first);
+        self.took.add(answering.as_millis_f64());
+        let (prompt, output) = (u64::from(prompt), u64::from(output));
+        // What an answer does after the last request was let in delays nobody.
+        let before = share(output, self.last_first.min(end).since(first), answering);
+        let context = |tokens: u64| tokens.saturating_mul(prompt + tokens / 2);
+        self.traits.add([
+            prompt,
+            output,
+            answering.0 / 1000,
+            end.since(sent).0 / 1000,
+            (answering.0 / 1000).saturating_mul(prompt + output / 2),
+            before,
+            context(before),
+            context(output),
+        ]);
+        reading.each_token_arrival(|at, tokens| {
+            // The first token is the end of reading the prompt.
+            if at > first {
+                let held = &mut self.held[grid.at(at) / EACH];
+                held.tokens = held.tokens.saturating_add(tokens);
+                held.last = held.last.max(Some(at));
+            }
+        });
+    }
+
+    /// Adds the prompt and the context of an answer to the slices in which it was under way.
+    fn hold(&mut self, prompt: u32, output: u32, (first, end): (Nanos, Nanos)) {
+        let grid = self.grid;
+        let (from, to) = (grid.at(first) / EACH, grid.at(end) / EACH);
+        self.held[from].prompts += u64::from(prompt);
+        self.across[from + 1] += 1;
+        self.across[to + 1] -= 1;
+        for slice in from..=to {
+            let begins = grid.begins(slice * EACH).max(first);
+            let ends = match slice == to {
+                true => end,
+                false => grid.begins((slice + 1) * EACH),
+            };
+            let middle = Nanos(u64::midpoint(begins.0, ends.0));
+            let generated = share(u64::from(output), middle.since(first), end.since(first));
+            let context = u128::from(u64::from(prompt) + generated);
+            self.held[slice].context += context * u128::from(ends.since(begins).0);
+        }
+    }
+
+    /// Combines what was added; `None` if it shows too little.
+    pub(super) fn finish(self) -> Option<Lived> {
+        let took = self.took.clone().figures()?;
+        let answering = self.answering.finish(self.grid, 1.0);
+        let steps = Steps::of(&self.slices(&answering))?;
+        let count = self.traits.count as f64;
+        let means = self.traits.sums.map(|sum| sum as f64 / count);
+        let mut covariances = [[0.0; TRAITS]; TRAITS];
+        for (i, products) in self.traits.products.iter().enumerate() {
+            for (j, product) in products.iter().enumerate().take(i + 1) {
+                let covariance = *product as f64 / count - means[i] * means[j];
+                (covariances[i][j], covariances[j][i]) = (covariance, covariance);
+            }
+        }
+        Some(Lived {
+            steps,
+            seconds: self.grid.length as f64 / 1e9,
+            waiting: self.waiting.finish(self.grid, 1.0),
+            per_token: self.per_token.finish(self.grid, f64::from(1_u32 << POINT)),
+            answering,
+            count,
+            means,
+            covariances,
+            took,
+            draining: self.draining as f64,
+            until_drain: self.drain().since(self.grid.origin).as_secs_f64(),
+            coming: self.coming,
+            sent: self.sent,
+        })
+    }
+
+    /// The slices that the line of the steps' time goes through. Each is taken from the last token of the one before to
+    /// its own last token, because a step belongs to one of them as a whole.
+    fn slices(&self, answering: &[f64]) -> Vec<Slice> {
+        let length = self.grid.length as f64 / 1e9 * EACH as f64;
+        let seconds = |slice: usize| slice as f64 * length;
+        let last = |slice: usize| {
+            let at = self.held[slice].last?;
+            Some(at.since(self.grid.origin).as_secs_f64())
+        };
+        let mut across = 0;
+        let mut slices = Vec::with_capacity(SLICES);
+        for (slice, held) in self.held.iter().enumerate() {
+            let (begins, ends) = (seconds(slice), seconds(slice + 1));
+            let from = slice.checked_sub(1).and_then(last).unwrap_or(begins);
+            let to = last(slice).unwrap_or(ends);
+            across += self.across[slice];
+            let next = across + self.across[slice + 1];
+            let own: f64 = answering[slice * EACH..(slice + 1) * EACH].iter().sum();
+            let own = own * length / EACH as f64;
+            // Nothing begins or ends between the last token of a slice and the slice's end.
+            let answered = own + across as f64 * (begins - from) - next as f64 * (ends - to);
+            slices.push(match to > from && held.tokens > 0 {
+                true => Slice {
+                    seconds: to - from,
+                    tokens: held.tokens as f64,
+                    batch: answered.max(0.0) / (to - from),
+                    prompts: held.prompts as f64,
+                    context: held.context as f64 / 1e9 / length,
+                },
+                false => Slice::default(),
+            });
+        }
+        slices
+    }
+}
+
+impl Lived {
+    /// The variance from request to request of a sum of traits, each with its factor.
+    pub(super) fn variance(&self, factors: [f64; TRAITS]) -> f64 {
+        let rows = factors.iter().zip(&self.covariances);
+        let products = rows.map(|(factor, row)| {
+            let own = row.iter().zip(factors).map(|(cell, other)| cell * other);
+            factor * own.sum::<f64>()
+        });
+        products.sum::<f64>().max(0.0)
+    }
+
+    /// The mean of a sum of traits, each with its factor.
+    pub(super) fn mean(&self, factors: [f64; TRAITS]) -> f64 {
+        let terms = self.means.iter().zip(factors);
+        terms.map(|(mean, factor)| mean * factor).sum()
+    }
+}
+
+/// The part of a whole that a time is of another.
+fn share(whole: u64, part: Nanos, of: Nanos) -> u64 {
+    match of.0 {
+        0 => whole,
+        of => (u128::from(whole) * u128::from(part.0) / u128::from(of)) as u64,
+    }
+}
