@@ -7,6 +7,7 @@ mod world;
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
+use super::bindings::backend_world::BackendPlugin;
 use super::bindings::backend_world::exports::runner::plugin::backend as wit;
 use super::error::PluginError;
 use super::instance::{Configured, Opened, words};
