@@ -213,9 +213,11 @@ fn a_backend_of_rank_0_chooses_no_variable() {
         &["--api-key-env", "ANTHROPIC_API_KEY"][..],
         &["--backend", "anthropic"],
     ] {
-        for ended in scene(allowed) {
-            ended.with_code(0);
-        }
+        // The mock has no such route, so no request is answered; the run was made.
+        let [_, other] = scene(allowed);
+        let said = "the API key from ANTHROPIC_API_KEY goes to";
+        assert!(other.stderr.contains(said), "{other:#?}");
+        other.with_code(0);
     }
 }
 

@@ -531,14 +531,19 @@ fn a_stranger_on_the_coordinators_address_does_not_end_an_agent() {
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         };
-        let others = tokio::spawn(other.gather(rules(1), bench.goods()));
-        let interrupt = joined.interrupted(0).await;
-        assert!(interrupt.why.contains("has been gone"), "{interrupt:?}");
-        let error = joined.finish(Value::Null).await.unwrap_err();
-        let JoinError::Lost { why, .. } = error else {
-            panic!("{error}");
+        let waiting = other.gather(rules(1), bench.goods());
+        let ended = async {
+            let interrupt = joined.interrupted(0).await;
+            (interrupt, joined.finish(Value::Null).await)
         };
-        assert!(why.contains("tokens differ"), "{why}");
-        others.abort();
+        let (interrupt, ended) = tokio::select! {
+            _ = waiting => panic!("the other run began"),
+            ended = ended => ended,
+        };
+        assert!(interrupt.why.contains("has been gone"), "{interrupt:?}");
+        match ended {
+            Err(JoinError::Lost { why, .. }) => assert!(why.contains("tokens differ"), "{why}"),
+            ended => panic!("{ended:?}"),
+        }
     });
 }

@@ -351,14 +351,14 @@ mod tests {
 
     #[test]
     fn each_conversation_has_its_answer() {
-        let text = "{{ bos_token }}{{ messages[0].content }} {{ tools is none }} {{ x }} {{ strftime_now('%Y') }}";
+        let text = "{{ bos_token }}{{ messages[0].content }} {{ 'no' if tools is none else 'some' }} {{ x }} {{ strftime_now('%Y') }}";
         let asked = |tools: Value| json!({"messages": [{"role": "user", "content": "a\nb"}], "tools": tools, "extra": {"x": 0.1}});
         assert_eq!(
             answers(&[json!(sources(text)), asked(json!(null)), asked(json!([]))]),
             [
                 json!({"Ok": null}),
-                json!({"Ok": "<s>a\nb True 0.1 2025"}),
-                json!({"Ok": "<s>a\nb False 0.1 2025"}),
+                json!({"Ok": "<s>a\nb no 0.1 2025"}),
+                json!({"Ok": "<s>a\nb some 0.1 2025"}),
             ]
         );
         let refused = "{{ raise_exception('not these') }}";

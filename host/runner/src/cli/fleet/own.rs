@@ -6,8 +6,10 @@
 
 use std::path::Path;
 
+use model::hex;
 use scenario::Scenario;
 use session::{Resolved, Source};
+use sha2::{Digest, Sha256};
 
 use super::super::failure::{Exit, Failure};
 use super::super::flags::Flags;
@@ -20,7 +22,11 @@ const TRUST: &str = "--trust-rank-0";
 const USUAL: &str = "OPENAI_API_KEY";
 
 /// What a process names by itself.
-pub(super) struct Own(Scenario);
+pub(super) struct Own {
+    scenario: Scenario,
+    /// The plugins that its flags name.
+    plugins: Vec<String>,
+}
 
 impl Own {
     /// Of its flags, and of the scenario on its command line where this machine has it.
@@ -33,9 +39,17 @@ impl Own {
         if let Some(here) = here
             && let Ok((source, _)) = source_of(Some(here), flags)
         {
-            return Ok(Own(source.scenario));
+            return Ok(Own::saying(source));
         }
-        Ok(Own(source_of(None, flags)?.0.scenario))
+        Ok(Own::saying(source_of(None, flags)?.0))
+    }
+
+    fn saying(source: Source) -> Self {
+        let plugins = source.plugins.into_iter();
+        Own {
+            plugins: plugins.map(|said| said.value).collect(),
+            scenario: source.scenario,
+        }
     }
 
     /// Whether rank 0's scenario reads only what came from rank 0, into `work`, and what this process names; and whether
@@ -44,7 +58,7 @@ impl Own {
     /// # Errors
     /// Everything else that it names.
     pub fn check(&self, source: &Source, work: &Path) -> Result<(), Failure> {
-        let (asked, own) = (&source.scenario, &self.0);
+        let (asked, own) = (&source.scenario, &self.scenario);
         let mut wrong = Vec::new();
         if let Some(said) = &asked.target.api_key_env
             && own.target.api_key_env.as_ref().map(|own| &own.value) != Some(&said.value)
@@ -93,10 +107,10 @@ impl Own {
     /// # Errors
     /// If rank 0's scenario wants it otherwise.
     pub fn check_targets(&self, resolved: &Resolved, source: &Source) -> Result<(), Failure> {
-        let (asked, own) = (&source.scenario, &self.0);
+        let (asked, own) = (&source.scenario, &self.scenario);
         let key = resolved.draft.target.api_key.variable();
         let mut wrong = Vec::new();
-        if let Some(variable) = key.filter(|variable| !self.chooses(asked, variable)) {
+        if let Some(variable) = key.filter(|variable| !self.chooses(resolved, variable)) {
             wrong.push(format!(
                 "rank 0's backend wants the value of this machine's variable {variable}, which this process's command line does not name: give --api-key-env {variable} to every process, or {TRUST}"
             ));
@@ -146,19 +160,15 @@ impl Own {
 
     /// Whether this process's own words lead to that variable: they name it or a backend that ships and reads it, or it is
     /// the one that every client reads.
-    fn chooses(&self, asked: &Scenario, variable: &str) -> bool {
-        let named = |scenario: &Scenario| {
-            let named = scenario.target.api_key_env.as_ref();
-            named.map(|said| said.value.clone())
-        };
-        let backend = |scenario: &Scenario| {
-            let plugin = scenario.backend.plugin.as_ref();
-            plugin.map(|said| said.value.clone())
-        };
-        let ships = |plugin: &String| shipped::plugin(plugin).is_some();
+    fn chooses(&self, resolved: &Resolved, variable: &str) -> bool {
+        let named = self.scenario.target.api_key_env.as_ref();
+        let is_named = named.is_some_and(|said| said.value == variable);
+        let backend = &resolved.draft.backend.digest;
+        let is_backend = |bytes: &[u8]| hex(&Sha256::digest(bytes)) == *backend;
+        let mut own = plugins(&self.scenario).chain(self.plugins.iter().map(String::as_str));
         variable == USUAL
-            || named(&self.0).is_some_and(|named| named == variable)
-            || (backend(&self.0) == backend(asked) && backend(asked).as_ref().is_some_and(ships))
+            || is_named
+            || own.any(|name| shipped::plugin(name).is_some_and(is_backend))
     }
 }
 
@@ -186,6 +196,8 @@ fn refused(wrong: Vec<String>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     /// A new key with a path, an address or a variable fails this test: let [`Own`](super::Own) know of it first.
     #[test]
     fn every_key_that_reaches_out_of_the_scenario_is_known_here() {
@@ -195,22 +207,19 @@ mod tests {
             let words = ["path", "file", "folder", "url", "variable"];
             words.iter().any(|word| said.contains(word))
         };
-        let keys: Vec<&str> = (scenario::keys().iter().filter(reaches))
+        let keys: BTreeSet<&str> = (scenario::keys().iter().filter(reaches))
             .map(|key| key.path.as_str())
             .collect();
-        assert_eq!(
-            keys,
-            [
-                "target.base-url",
-                "target.api-key-env",
-                "tokenizer.path",
-                "connection.ca-cert",
-                "backend.plugin",
-                "dataset.plugin",
-                "dataset.files.NAME",
-                "load.trace.file",
-                "scorers.plugin",
-            ]
-        );
+        let known = [
+            "target.base-url",
+            "target.api-key-env",
+            "tokenizer.path",
+            "connection.ca-cert",
+            "dataset.files.NAME",
+            "load.trace.file",
+            // Rank 0 alone reads it.
+            "run.device-metrics",
+        ];
+        assert_eq!(keys, BTreeSet::from(known));
     }
 }
