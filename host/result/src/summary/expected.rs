@@ -25,6 +25,7 @@ use super::lives::{Coming, Lived, TRAITS, of};
 use crate::metric;
 use crate::stats::blocks::Blocks;
 use crate::stats::interval::{self, Loads};
+use crate::stats::steps::Steps;
 use crate::stats::{Figures, Interval, Ranked, student};
 
 /// Degrees of freedom of variances between requests: lengths with long tails show as much of theirs as twenty values.
@@ -123,7 +124,7 @@ impl Expected {
     /// between requests, `rate` how many requests were sent per second, and `duration` the seconds of the run.
     pub(super) fn of(
         lived: Lived,
-        ttft: &Figures,
+        ttft: Option<&Figures>,
         gap_cv: Option<f64>,
         rate: Option<f64>,
         duration: f64,
@@ -138,7 +139,9 @@ impl Expected {
             rate: rate.unwrap_or(0.0),
             duration,
             loads,
-            full: Full::of(&lived, ttft.percentile(50.0) / 1e3),
+            full: ttft.map_or_else(Full::default, |ttft| {
+                Full::of(&lived, ttft.percentile(50.0) / 1e3)
+            }),
             lived,
         })
     }
@@ -149,11 +152,10 @@ impl Expected {
 
     /// By how much slower steps slow themselves: in an open loop, the part of a step that grows with the load follows.
     fn feedback(&self) -> f64 {
-        let steps = &self.lived.steps;
-        match self.is_timed() {
-            true => (steps.mean / steps.empty.max(1e-9)).clamp(1.0, MOST),
-            false => 1.0,
-        }
+        let steps = self.lived.steps.as_ref().filter(|_| self.is_timed());
+        steps.map_or(1.0, |steps| {
+            (steps.mean / steps.empty.max(1e-9)).clamp(1.0, MOST)
+        })
     }
 
     /// Whether requests differ in length, as a share: where they do not, other requests are like these.
@@ -167,9 +169,9 @@ impl Expected {
     }
 
     /// The variance that noise gives to the integral of a weight by slice, in seconds squared.
-    fn noise(&self, weights: impl Iterator<Item = f64>) -> f64 {
+    fn noise(&self, steps: &Steps, weights: impl Iterator<Item = f64>) -> f64 {
         let squares: f64 = weights.map(|weight| weight * weight).sum();
-        self.lived.steps.noise * squares * self.lived.seconds
+        steps.noise * squares * self.lived.seconds
     }
 
     /// By slice, the requests that come later and find the queue that a delay has made longer.
@@ -192,9 +194,9 @@ impl Expected {
     /// chance, for one second of its latency and beside it.
     fn same_variance(&self, name: &str) -> Option<(f64, f64, f64)> {
         let lived = &self.lived;
-        let step = lived.steps.mean;
+        let steps = lived.steps.as_ref()?;
         let phase = match self.is_timed() {
-            true => step * step / 12.0,
+            true => steps.mean * steps.mean / 12.0,
             false => 0.0,
         };
         let output = lived.means[of::OUTPUT].max(1.0);
@@ -203,30 +205,33 @@ impl Expected {
             metric::TTFT => {
                 let later = self.later();
                 let weights = lived.waiting.iter().zip(later).enumerate();
-                let each = lived.waiting.len() / lived.steps.lengths.len();
+                let each = lived.waiting.len() / steps.lengths.len();
                 let weights = weights.map(|(slice, (own, later))| {
                     // First tokens come where prompts are read, and noise grows with the steps that this makes longer.
                     // The waits of a burst are spread over all of it.
                     let length = match lived.coming {
                         Coming::AtOnce => 1.0,
-                        Coming::Timed | Coming::Closed => lived.steps.lengths[slice / each],
+                        Coming::Timed | Coming::Closed => steps.lengths[slice / each],
                     };
                     (own + later) / count * length.sqrt()
                 });
-                (self.noise(weights), phase, lived.steps.noise)
+                (self.noise(steps, weights), phase, steps.noise)
             }
             metric::TPOT => (
-                self.noise(lived.per_token.iter().map(|own| own / count)),
+                self.noise(steps, lived.per_token.iter().map(|own| own / count)),
                 2.0 * phase / output / output,
-                lived.steps.noise / output,
+                steps.noise / output,
             ),
             metric::E2E => {
                 let later = self.later();
                 let all = lived.waiting.iter().zip(&lived.answering).zip(later);
                 (
-                    self.noise(all.map(|((wait, answer), later)| (wait + answer + later) / count)),
+                    self.noise(
+                        steps,
+                        all.map(|((wait, answer), later)| (wait + answer + later) / count),
+                    ),
                     2.0 * phase,
-                    lived.steps.noise,
+                    steps.noise,
                 )
             }
             _ => return None,
@@ -238,7 +243,7 @@ impl Expected {
     /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same requests.
     fn same_halves(&self, name: &str, figures: &Figures) -> Option<[f64; 2]> {
         let (variance, per_second, chance) = self.same_variance(name)?;
-        let quantile = self.quantile();
+        let quantile = certain(self.lived.steps.as_ref()?.freedom);
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
         let own = (per_second * median + chance).sqrt();
         let count = figures.count() as f64;
@@ -250,10 +255,6 @@ impl Expected {
             quantile * variance.sqrt(),
             quantile * (shared + crossing).sqrt(),
         ])
-    }
-
-    fn quantile(&self) -> f64 {
-        student::quantile(1.0 - interval::LEVEL / 100.0, self.lived.steps.freedom)
     }
 
     /// Where the mean and the median of a metric lie over repeats of the same requests.
@@ -268,16 +269,24 @@ impl Expected {
 
     /// What a request adds to each step of the others, by its traits, times the seconds for which it does.
     fn load(&self) -> [f64; TRAITS] {
-        let steps = &self.lived.steps;
+        let Some(steps) = &self.lived.steps else {
+            return [0.0; TRAITS];
+        };
         let mut load = one(of::ANSWERING, steps.request * 1e-6);
         load[of::HELD] = steps.context_token * 1e-6;
         load[of::PROMPT] = steps.prompt_token * steps.mean;
         load
     }
 
-    /// Seconds of the engine's time that a request takes, by its traits, of what delays others.
+    /// Seconds of the engine's time that a request takes, by its traits, of what delays others. Where the steps are not
+    /// known, something that is as long.
     fn work(&self) -> [f64; TRAITS] {
-        let steps = &self.lived.steps;
+        let Some(steps) = &self.lived.steps else {
+            return match self.lived.coming {
+                Coming::AtOnce => one(of::OUTPUT, 1.0),
+                Coming::Timed | Coming::Closed => one(of::TOOK, 1.0),
+            };
+        };
         let mut work = one(
             of::BEFORE,
             steps.empty / steps.batch.max(1.0) + steps.request,
@@ -297,9 +306,10 @@ impl Expected {
     /// Where the mean and the median of a metric lie over other requests of this kind; `None` for metrics that this says
     /// nothing of.
     pub(super) fn other(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<Both> {
+        let steps = self.lived.steps.as_ref()?;
         let [same_mean, same_median] = self.same_halves(name, figures)?;
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
-        let quantile = student::quantile(1.0 - interval::LEVEL / 100.0, FREEDOM);
+        let quantile = certain(FREEDOM);
         // Of a variance that mean and median have in common, and of one that only the median has.
         let both = |shared: f64, own: f64| {
             let of_mean = (quantile * shared.sqrt()).hypot(same_mean);
@@ -311,7 +321,7 @@ impl Expected {
             ]
         };
         let around = match (name, self.lived.coming) {
-            (metric::TPOT, _) => both(self.tpot_variance(figures), self.of_median(figures)),
+            (metric::TPOT, _) => both(self.tpot_variance(steps, figures), self.of_median(figures)),
             (metric::TTFT, Coming::AtOnce) => both(self.wait_variance(mean), 0.0),
             (metric::TTFT, _) => self.waits(figures, blocks),
             (metric::E2E, Coming::AtOnce | Coming::Closed) => {
@@ -360,7 +370,7 @@ impl Expected {
     }
 
     /// The variance of the mean TPOT over other requests: of the load, and of when each meets it.
-    fn tpot_variance(&self, figures: &Figures) -> f64 {
+    fn tpot_variance(&self, steps: &Steps, figures: &Figures) -> f64 {
         let lived = &self.lived;
         let load = match lived.coming {
             Coming::Timed => {
@@ -371,7 +381,6 @@ impl Expected {
             }
             // Always as many requests, whose prompts and contexts have shares of each step.
             Coming::AtOnce | Coming::Closed => {
-                let steps = &lived.steps;
                 let output = lived.means[of::OUTPUT].max(1.0);
                 let share = steps.batch / output;
                 let of_prompts = steps.prompt_token * share;
@@ -470,13 +479,16 @@ impl Expected {
     pub(super) fn rates(&self, figures: [Option<f64>; 4]) -> RateConfidence {
         let lived = &self.lived;
         let length = self.duration.max(1e-9);
-        let quantile = student::quantile(1.0 - interval::LEVEL / 100.0, FREEDOM);
+        let quantile = certain(FREEDOM);
         let begins = match self.is_timed() {
             true => (lived.until_drain / lived.seconds).floor() as usize,
             false => 0,
         };
         let busy = (0..lived.waiting.len()).map(|slice| f64::from(u8::from(slice >= begins)));
-        let same = self.quantile() * self.noise(busy).sqrt() / length;
+        let same = lived
+            .steps
+            .as_ref()
+            .map(|steps| certain(steps.freedom) * self.noise(steps, busy).sqrt() / length);
         let (drain, drains) = self.drain();
         let main = match self.is_timed() {
             true => (lived.until_drain / length).clamp(0.0, 1.0),
@@ -502,7 +514,7 @@ impl Expected {
                 }
                 self.differ() * lived.variance(against) / lived.count
             };
-            (quantile * (inputs + ends).sqrt()).hypot(same)
+            (quantile * (inputs + ends).sqrt()).hypot(same.unwrap_or(0.0))
         };
         let mut both = one(of::PROMPT, 1.0);
         both[of::OUTPUT] = 1.0;
@@ -527,7 +539,7 @@ impl Expected {
         RateConfidence {
             level: interval::LEVEL,
             other_requests: about(halves),
-            same_requests: about([same; 4]),
+            same_requests: same.map_or(Rates::default(), |same| about([same; 4])),
         }
     }
 
@@ -565,9 +577,13 @@ impl Expected {
 impl Full {
     /// `usual` is the median time to first token, in seconds.
     fn of(lived: &Lived, usual: f64) -> Self {
-        if lived.coming != Coming::Timed {
+        let Some(steps) = lived
+            .steps
+            .as_ref()
+            .filter(|_| lived.coming == Coming::Timed)
+        else {
             return Full::default();
-        }
+        };
         let most = Full::most(lived);
         let slices = lived.waiting.len();
         let mut full = Full::default();
@@ -580,7 +596,7 @@ impl Full {
         full.blocks = blocks.into_iter().filter(|held| *held).count() as f64;
         full.seen = (0..slices).any(|slice| {
             let (wait, prompt) = lived.sent[slice].longest;
-            let read = lived.steps.prompt_token * f64::from(prompt);
+            let read = steps.prompt_token * f64::from(prompt);
             lived.answering[slice] >= 0.9 * most && wait.as_secs_f64() > 4.0 * usual + 2.0 * read
         });
         full
@@ -594,6 +610,11 @@ impl Full {
     fn is_full(lived: &Lived, slice: usize, most: f64) -> bool {
         lived.waiting[slice] > 0.5 && lived.answering[slice] >= TAKEN * most
     }
+}
+
+/// How many standard deviations hold what they are to hold.
+fn certain(freedom: f64) -> f64 {
+    student::quantile(1.0 - interval::LEVEL / 100.0, freedom)
 }
 
 /// A sum of traits of which only one counts.

@@ -197,8 +197,8 @@ pub(super) struct Sent {
 pub(super) struct Lived {
     /// How requests came.
     pub(super) coming: Coming,
-    /// What the engine's steps take.
-    pub(super) steps: Steps,
+    /// What the engine's steps take; `None` where answers came whole, and in short runs.
+    pub(super) steps: Option<Steps>,
     /// Seconds of a fine slice.
     pub(super) seconds: f64,
     /// By fine slice, how many requests wait for their first token on average.
@@ -223,11 +223,11 @@ pub(super) struct Lived {
 }
 
 impl Lives {
-    /// Nothing yet; `None` where replies are not streamed, or nothing ended.
+    /// Nothing yet; `None` where nothing ended.
     pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
         let origin = surveyed.origin;
         let length = surveyed.last_end?.since(origin).0.div_ceil(FINE as u64);
-        (run.streamed && length > 0).then(|| Lives {
+        (length > 0).then(|| Lives {
             coming: Coming::of(run, surveyed),
             grid: Grid { origin, length },
             last_sent: surveyed.last_sent.unwrap_or(origin),
@@ -252,15 +252,13 @@ impl Lives {
         }
     }
 
-    /// Adds an answer. One without a first token, or of unknown length, is left out.
+    /// Adds an answer. Tokens that are not known are none, because figures that need them are absent.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Some([sent, first, end]) = reading.life() else {
             return;
         };
-        let (Some(prompt), Some(output)) = (reading.input_tokens, reading.output_tokens) else {
-            return;
-        };
-        let (prompt, output) = (prompt.tokens, output.tokens);
+        let prompt = reading.input_tokens.map_or(0, |count| count.tokens);
+        let output = reading.output_tokens.map_or(0, |count| count.tokens);
         let grid = self.grid;
         self.waiting.add(grid, (sent, first), 1);
         self.answering.add(grid, (first, end), 1);
@@ -324,7 +322,7 @@ impl Lives {
     pub(super) fn finish(self) -> Option<Lived> {
         let took = self.took.clone().figures()?;
         let answering = self.answering.finish(self.grid, 1.0);
-        let steps = Steps::of(&self.slices(&answering))?;
+        let steps = Steps::of(&self.slices(&answering));
         let count = self.traits.count as f64;
         let means = self.traits.sums.map(|sum| sum as f64 / count);
         let mut covariances = [[0.0; TRAITS]; TRAITS];
