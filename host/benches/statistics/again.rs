@@ -1,5 +1,4 @@
-//! How often a run's intervals hold what repeats of the same requests give, and those of its throughput what other runs
-//! give.
+//! Coverage of a run's intervals for other requests and for the same requests again, those of its throughput included.
 
 use crate::load::{each, summary};
 use crate::table::{Section, percent};
@@ -161,7 +160,7 @@ fn seen(summary: &Summary) -> [Option<(Seen, Seen)>; FIGURES.len()] {
     })
 }
 
-/// What the intervals of a figure did.
+/// Counts of what the intervals of a figure did.
 #[derive(Default)]
 struct Tally {
     runs: usize,
@@ -229,7 +228,7 @@ impl Tally {
     }
 }
 
-/// How far the ends are from a figure, as shares of the average.
+/// Distances of the ends from a figure, as shares of the average.
 fn shares(bounds: Bounds, figure: f64, average: f64) -> [f64; 2] {
     let low = bounds.low.unwrap_or(f64::NEG_INFINITY);
     let high = bounds.high.unwrap_or(f64::INFINITY);

@@ -1,4 +1,4 @@
-//! What other runs would show: intervals from what the requests asked for and what the engine's steps do not explain.
+//! Intervals for other runs, from what requests asked for and from what does not explain the time of the engine's steps.
 //!
 //! Two questions have two answers. **The same requests again**, with the same lengths at the same times, differ by the
 //! engine's own noise alone (`stats::steps`). **Other requests of this kind** differ in their lengths and their gaps as
@@ -17,7 +17,7 @@
 //! - **Drain.** The end of a run is that of the longest answer under way when the last request was let in. Answers that
 //!   are met at a chance instant have the remaining lengths of renewal theory.
 //!
-//! What these leave out is in `interval`, from blocks of requests: times to first token, and percentiles of the tail.
+//! Times to first token and percentiles of the tail come from blocks of requests instead (`interval`).
 //! Nothing here sees what makes a whole run faster or slower.
 
 use super::confidence::{Bounds, RateConfidence, Rates, Same};
@@ -41,10 +41,10 @@ const TAKEN: f64 = 0.95;
 const CROSSING: f64 = 0.564;
 /// Blocks of a run's time in which waits are counted.
 const BLOCKS: usize = 20;
-/// How much more than their number the waits of unseen requests vary: a wait lasts for several requests.
+/// Factor by which waits vary more than their number: times in which all slots are taken differ in length.
 const BURSTS: f64 = 1.5;
 
-/// What the run's answers show of other runs.
+/// Everything from which the intervals follow.
 pub(super) struct Expected {
     lived: Lived,
     /// Squared coefficient of variation of the gaps between requests, as due.
@@ -57,10 +57,10 @@ pub(super) struct Expected {
     full: Full,
 }
 
-/// What the run shows of waits for a place in the batch.
+/// Waits for a place in the batch, as the run shows them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Full {
-    /// Whether a request waited for longer than reading prompts explains.
+    /// True if a request waited for longer than reading prompts explains.
     seen: bool,
     /// Seconds of all waits while every slot was taken.
     waits: f64,
@@ -150,7 +150,7 @@ impl Expected {
         self.lived.coming == Coming::Timed
     }
 
-    /// By how much slower steps slow themselves: in an open loop, the part of a step that grows with the load follows.
+    /// The factor by which slower steps slow themselves: in an open loop, more requests are met by each of them.
     fn feedback(&self) -> f64 {
         let steps = self.lived.steps.as_ref().filter(|_| self.is_timed());
         steps.map_or(1.0, |steps| {
@@ -158,7 +158,8 @@ impl Expected {
         })
     }
 
-    /// Whether requests differ in length, as a share: where they do not, other requests are like these.
+    /// The share of the variance between requests that other requests would have: none where all have one length, and
+    /// others are like these.
     fn differ(&self) -> f64 {
         let cv = |place: usize| {
             let mean = self.lived.means[place];
@@ -257,7 +258,7 @@ impl Expected {
         ])
     }
 
-    /// Where the mean and the median of a metric lie over repeats of the same requests.
+    /// Intervals of the mean and the median of a metric over repeats of the same requests.
     pub(super) fn same(&self, name: &str, figures: &Figures) -> Option<Same> {
         let halves = self.same_halves(name, figures)?;
         let about = |figure: f64, half: f64| Bounds::from(Around::even(half * 1e3).about(figure));
@@ -267,7 +268,7 @@ impl Expected {
         })
     }
 
-    /// What a request adds to each step of the others, by its traits, times the seconds for which it does.
+    /// Seconds that a request adds to each step of the others, by its traits, times the seconds for which it does.
     fn load(&self) -> [f64; TRAITS] {
         let Some(steps) = &self.lived.steps else {
             return [0.0; TRAITS];
@@ -303,7 +304,7 @@ impl Expected {
         self.differ() * lived.variance(work) / (mean * mean) / lived.count
     }
 
-    /// Where the mean and the median of a metric lie over other requests of this kind; `None` for metrics that this says
+    /// Intervals of the mean and the median of a metric over other requests of this kind; `None` for metrics that this says
     /// nothing of.
     pub(super) fn other(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<Both> {
         let steps = self.lived.steps.as_ref()?;
@@ -337,7 +338,7 @@ impl Expected {
                 let [of_mean, of_median] = both(self.timed_variance(), 0.0);
                 let within = |around: Option<Around>, figure: f64, percent: Option<f64>| {
                     let blocks = match percent {
-                        None => interval::mean(blocks, figures, None),
+                        None => interval::mean_with_fill(blocks, figures, None, self.differ()),
                         Some(percent) => interval::percentile(blocks, figures, percent, None)
                             .filter(|of| of.low.is_finite() && of.high.is_finite()),
                     };
@@ -444,7 +445,7 @@ impl Expected {
             .map(|own| Around::of(median, own).times(1e-3))
             .or_else(|| of_mean.map(|own| own.times(median / mean.max(1e-12))));
         let unseen = self.unseen(mean / 1e3).unwrap_or(0.0);
-        let opened = self.is_timed() && self.full.share > 0.25 && self.independent() < 5.0;
+        let opened = self.full.seen && self.full.share > 0.25 && self.independent() < 5.0;
         [
             of_mean.map(|own| Around {
                 above: own.above.hypot(unseen),
@@ -462,10 +463,11 @@ impl Expected {
     }
 
     /// Seconds by which the mean wait of an open loop may be longer than this run's, because other runs hold more or
-    /// longer times in which all slots are taken; infinite where the run is one such time. `mean` is the figure.
+    /// longer times in which all slots are taken; `None` if no request waited for one, infinite where the run is one such
+    /// time. `mean` is the figure.
     fn unseen(&self, mean: f64) -> Option<f64> {
         let waits = self.full.waits / self.lived.count;
-        if !self.is_timed() || waits == 0.0 {
+        if !self.full.seen {
             return None;
         }
         if self.independent() < super::LEAST_LOADS && waits > 0.1 * mean {
@@ -475,7 +477,7 @@ impl Expected {
         Some(waits * (most_events(seen) / seen - 1.0) * BURSTS)
     }
 
-    /// Where the run's rates lie, over other requests and over repeats of these.
+    /// Intervals of the run's rates, over other requests and over repeats of these.
     pub(super) fn rates(&self, figures: [Option<f64>; 4]) -> RateConfidence {
         let lived = &self.lived;
         let length = self.duration.max(1e-9);
@@ -606,13 +608,13 @@ impl Full {
         lived.answering.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Whether requests waited in a slice while as many as ever were answered.
+    /// True if requests waited in a slice while as many as ever were answered.
     fn is_full(lived: &Lived, slice: usize, most: f64) -> bool {
         lived.waiting[slice] > 0.5 && lived.answering[slice] >= TAKEN * most
     }
 }
 
-/// How many standard deviations hold what they are to hold.
+/// The number of standard deviations that hold a figure at the level of the intervals.
 fn certain(freedom: f64) -> f64 {
     student::quantile(1.0 - interval::LEVEL / 100.0, freedom)
 }
