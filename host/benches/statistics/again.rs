@@ -1,13 +1,14 @@
 //! Coverage of a run's intervals for other requests and for the same requests again, those of its throughput included.
 
+use crate::cases::{
+    CHATS, CONTEXT, EVEN, FREE, LONG, MANY, SHARED, SLOW_JITTER, THINKING, USUAL, case,
+};
 use crate::load::{each, summary};
-use crate::table::{Section, percent};
+use crate::table::{Section, cell, percent};
 use result::metric;
 use result::stats::{Ranked, Sorted};
 use result::summary::{Bounds, Summary};
-use simulator::{
-    CHAT, Case, FIXED, Load, Parameters, REASONING, SHAREGPT, THOUSAND, Workload, words,
-};
+use simulator::{Case, Load};
 
 /// Repeats of the same requests.
 const REPEATS: u64 = 10;
@@ -68,50 +69,32 @@ fn median(summary: &Summary, name: &str) -> Option<(f64, Option<Bounds>, Option<
     ))
 }
 
-/// The cases below 0.85 of capacity, where requests come at times of their own.
+/// The cases up to 0.85 of capacity, and those that people publish.
 fn cases() -> Vec<Case> {
     use Load::{AtOnce, Closed, Open, Rate};
-    const FREE: &str = "slots=1024,step=8ms,request=10us,prompt-token=10us,context=5ns,chunk=8192";
-    const MANY: &str = "slots=256,step=10ms,request=50us,prompt-token=10us,chunk=8192";
-    const SLOW: &str = "jitter=0.1,correlation=0.99";
-    let chats = Workload::of(CHAT[0], CHAT[1]);
-    let even = Workload::of(FIXED[0], FIXED[1]);
-    [
-        ("", chats, "", Open(0.5), 1000),
-        ("", chats, "", Open(0.7), 500),
-        ("", chats, "", Open(0.7), 1000),
-        ("", chats, "", Open(0.85), 1000),
-        ("ShareGPT, ", SHAREGPT, "", Open(0.7), 1000),
-        ("ShareGPT, ", SHAREGPT, "", Open(0.85), 1000),
-        ("ShareGPT, free slots, ", SHAREGPT, FREE, Rate(10.0), 500),
-        (
-            "ShareGPT, context, ",
-            SHAREGPT,
-            "context=500ns",
-            Open(0.7),
-            1000,
-        ),
-        ("reasoning, 256 slots, ", REASONING, MANY, Open(0.6), 500),
-        ("reasoning, free slots, ", REASONING, FREE, Rate(10.0), 500),
-        ("1k/1k, free slots, ", THOUSAND, FREE, Rate(10.0), 500),
-        ("", chats, "", Closed(32), 500),
-        ("", chats, "", Closed(64), 1000),
-        ("slow jitter, ", chats, SLOW, Closed(32), 1000),
-        ("fixed lengths, ", even, "", Closed(32), 500),
-        ("ShareGPT, free slots, ", SHAREGPT, FREE, Closed(64), 1000),
-        ("1k/1k, free slots, ", THOUSAND, FREE, Closed(64), 500),
-        ("", chats, "", AtOnce, 500),
-        ("ShareGPT, 256 slots, ", SHAREGPT, MANY, AtOnce, 1000),
-        ("ShareGPT, free slots, ", SHAREGPT, FREE, AtOnce, 1000),
-        ("1k/1k, 256 slots, ", THOUSAND, MANY, AtOnce, 500),
+    vec![
+        case(CHATS, USUAL, Open(0.5), 1000),
+        case(CHATS, USUAL, Open(0.7), 500),
+        case(CHATS, USUAL, Open(0.7), 1000),
+        case(CHATS, USUAL, Open(0.85), 1000),
+        case(SHARED, USUAL, Open(0.7), 1000),
+        case(SHARED, USUAL, Open(0.85), 1000),
+        case(SHARED, FREE, Rate(10.0), 500),
+        case(SHARED, CONTEXT, Open(0.7), 1000),
+        case(THINKING, MANY, Open(0.6), 500),
+        case(THINKING, FREE, Rate(10.0), 500),
+        case(LONG, FREE, Rate(10.0), 500),
+        case(CHATS, USUAL, Closed(32), 500),
+        case(CHATS, USUAL, Closed(64), 1000),
+        case(CHATS, SLOW_JITTER, Closed(32), 1000),
+        case(EVEN, USUAL, Closed(32), 500),
+        case(SHARED, FREE, Closed(64), 1000),
+        case(LONG, FREE, Closed(64), 500),
+        case(CHATS, USUAL, AtOnce, 500),
+        case(SHARED, MANY, AtOnce, 1000),
+        case(SHARED, FREE, AtOnce, 1000),
+        case(LONG, MANY, AtOnce, 500),
     ]
-    .into_iter()
-    .map(|(name, workload, engine, load, requests)| {
-        let engine: Parameters = (engine.parse()).unwrap_or_else(|mistake| panic!("{mistake}"));
-        let name = format!("{name}{}", words(load, requests));
-        Case::of(&name, engine, workload, load, requests)
-    })
-    .collect()
 }
 
 pub fn sections(runs: u64) -> Vec<Section> {
@@ -140,12 +123,11 @@ pub fn sections(runs: u64) -> Vec<Section> {
              the case; for these requests again, the average over {REPEATS} runs of the same requests, in which only the engine's \
              noise differs. \"Given\" is the share of runs that have the interval, if not all do; \"open\" the share of the given \
              ones without an upper end; ± half the median width of the others; × how many times as wide that is as it had to be, \
-             which is 1.96 standard deviations. A **bold** cell misses the target: 90 to 99 %, given in 95 %, at most 1.5 times as \
-             wide as needed."
+             which is 1.96 standard deviations. The target is 90 to 99 %, given in 95 %, and at most 1.5 times as wide as needed."
         ),
         heads: heads.map(str::to_owned).to_vec(),
         rows,
-        remarks: WHY.into(),
+        why: WHY.into(),
     }]
 }
 
@@ -205,7 +187,7 @@ impl Tally {
 
     fn cell(&self) -> String {
         if self.given == 0 {
-            return "**none**".into();
+            return cell("none".into(), true);
         }
         let mut parts = Vec::new();
         if self.given < self.runs {
@@ -224,7 +206,7 @@ impl Tally {
         let met = (0.9..=0.99).contains(&held)
             && self.given * 20 >= self.runs * 19
             && wider.is_none_or(|wider| wider <= 1.5);
-        if met { text } else { format!("**{text}**") }
+        cell(text, !met)
     }
 }
 
