@@ -1,11 +1,13 @@
-//! How honest the statistics are: `cargo bench --bench statistics [-- PART...] [--runs N] [--bless]`.
+//! How honest the statistics are: `cargo bench -p report --bench statistics -- [PART...] [--runs N] [--bless]`.
 //!
 //! Draws many runs of simulated engines (`simulator`), summarises and compares each as a real one, and counts how
 //! often intervals hold the truth, how often findings are false and how often comparisons are right. The parts are
-//! `intervals`, `findings` and `comparisons`. With `--bless`, the tables of all parts are written to the guide.
+//! `intervals`, `again`, `findings` and `comparisons`. With `--bless`, the tables of all parts are written to the guide.
 //!
-//! `load` draws the runs, the modules of the parts count, and `table` writes.
+//! `cases` names engines and workloads, `load` draws the runs, the modules of the parts count, and `table` writes.
 
+mod again;
+mod cases;
 mod comparisons;
 mod findings;
 mod intervals;
@@ -25,8 +27,9 @@ const PAGE: &str = concat!(
 /// A part: its name, and what it finds in so many runs of each case.
 type Part = (&'static str, fn(u64) -> Vec<Section>);
 
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
     ("intervals", intervals::sections),
+    ("again", again::sections),
     ("findings", findings::sections),
     ("comparisons", comparisons::sections),
 ];

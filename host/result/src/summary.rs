@@ -205,7 +205,7 @@ pub struct Throughput {
     /// at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_share: Option<f64>,
-    /// Confidence intervals of the rates over the run; absent where replies were not streamed, and in short runs.
+    /// Confidence intervals of the rates over the run; absent if fewer than 20 requests were answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<RateConfidence>,
 }

@@ -125,7 +125,7 @@ pub(super) fn short(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// What stands in place of the interval of a P99 whose samples are of the time in which the engine filled.
+/// Words in place of the interval of a P99 whose samples are of the time in which the engine filled.
 fn beginning(summary: &Summary, metric: &str) -> String {
     let steady = match &summary.steady_state {
         Some(SteadyState::Window(window)) => window.metrics.get(metric),
@@ -150,7 +150,7 @@ fn between(bounds: Bounds) -> String {
     bounds.words(" - ", |end| format!("{end:.2}"))
 }
 
-/// What would show what one run does not, and how long that takes.
+/// The way to the intervals that one run does not show, and the time that it takes.
 fn repeats(summary: &Summary) -> Option<String> {
     let seconds = REPEATS * summary.throughput.duration_s?;
     Some(format!(

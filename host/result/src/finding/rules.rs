@@ -424,7 +424,7 @@ pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
                 false => "rose or fell",
             }
         ),
-        why: "requests that are in flight together share a queue and a batch; a run whose load hardly repeats shows few of the loads that another one would show, so its figures have no confidence intervals".into(),
+        why: "requests that are in flight together share a queue and a batch; a run whose load hardly repeats shows few of the loads that another one would show, so some of its figures have no interval, or one without an upper end".into(),
         advice: match summary.run.even_rate {
             true => "run many times longer, lower the rate, or compare several repeats".into(),
             false => "compare several repeats; where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into(),

@@ -175,11 +175,15 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// When a streamed answer was asked for, when its first output came, and when its last event did.
+    /// When an answer was asked for, when its first output came, and when its last event did. One that comes whole is
+    /// answered from the beginning.
     pub fn life(&self) -> Option<[Nanos; 3]> {
-        let first = self.first_output.filter(|_| self.streamed)?;
         let sent = self.exchange.sent?;
-        Some([sent, first.max(sent), self.last?.max(first)])
+        let first = match self.streamed {
+            true => self.first_output?.max(sent),
+            false => sent,
+        };
+        Some([sent, first, self.last?.max(first)])
     }
 
     /// The span between `sent` and the last event.

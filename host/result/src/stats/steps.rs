@@ -40,7 +40,7 @@ impl Slice {
         self.tokens / self.batch
     }
 
-    /// What the line is made of, for one step.
+    /// The terms of the line, for one step.
     fn terms(&self) -> [f64; TERMS] {
         [1.0, self.batch, self.prompts / self.steps(), self.context]
     }
@@ -71,7 +71,7 @@ pub struct Steps {
     pub noise: f64,
     /// Degrees of freedom of the noise.
     pub freedom: f64,
-    /// How long the steps of each slice were, as a share of the mean. Where the engine answered nothing yet, it read
+    /// The length of the steps of each slice, as a share of the mean. Where the engine answered nothing yet, it read
     /// prompts, in steps as long as the longest.
     pub lengths: Vec<f64>,
 }

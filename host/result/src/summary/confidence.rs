@@ -58,12 +58,12 @@ pub struct RateConfidence {
     pub level: f64,
     /// The rates that many runs of the scenario, each with requests of its own, have on average.
     pub other_requests: Rates,
-    /// The rates that many repeats of the same requests have on average.
+    /// The rates that many repeats of the same requests have on average; for streamed answers.
     pub same_requests: Rates,
 }
 
 /// Intervals of a run's rates.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rates {
     /// Answered requests per second.

@@ -1,4 +1,4 @@
-//! What other runs would show: intervals from what the requests asked for and what the engine's steps do not explain.
+//! Intervals for other runs, from what requests asked for and from what does not explain the time of the engine's steps.
 //!
 //! Two questions have two answers. **The same requests again**, with the same lengths at the same times, differ by the
 //! engine's own noise alone (`stats::steps`). **Other requests of this kind** differ in their lengths and their gaps as
@@ -17,7 +17,7 @@
 //! - **Drain.** The end of a run is that of the longest answer under way when the last request was let in. Answers that
 //!   are met at a chance instant have the remaining lengths of renewal theory.
 //!
-//! What these leave out is in `interval`, from blocks of requests: times to first token, and percentiles of the tail.
+//! Times to first token and percentiles of the tail come from blocks of requests instead (`interval`).
 //! Nothing here sees what makes a whole run faster or slower.
 
 use super::confidence::{Bounds, RateConfidence, Rates, Same};
@@ -25,6 +25,7 @@ use super::lives::{Coming, Lived, TRAITS, of};
 use crate::metric;
 use crate::stats::blocks::Blocks;
 use crate::stats::interval::{self, Loads};
+use crate::stats::steps::Steps;
 use crate::stats::{Figures, Interval, Ranked, student};
 
 /// Degrees of freedom of variances between requests: lengths with long tails show as much of theirs as twenty values.
@@ -40,10 +41,10 @@ const TAKEN: f64 = 0.95;
 const CROSSING: f64 = 0.564;
 /// Blocks of a run's time in which waits are counted.
 const BLOCKS: usize = 20;
-/// How much more than their number the waits of unseen requests vary: a wait lasts for several requests.
+/// Factor by which waits vary more than their number: times in which all slots are taken differ in length.
 const BURSTS: f64 = 1.5;
 
-/// What the run's answers show of other runs.
+/// Everything from which the intervals follow.
 pub(super) struct Expected {
     lived: Lived,
     /// Squared coefficient of variation of the gaps between requests, as due.
@@ -56,10 +57,10 @@ pub(super) struct Expected {
     full: Full,
 }
 
-/// What the run shows of waits for a place in the batch.
+/// Waits for a place in the batch, as the run shows them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Full {
-    /// Whether a request waited for longer than reading prompts explains.
+    /// True if a request waited for longer than reading prompts explains.
     seen: bool,
     /// Seconds of all waits while every slot was taken.
     waits: f64,
@@ -123,7 +124,7 @@ impl Expected {
     /// between requests, `rate` how many requests were sent per second, and `duration` the seconds of the run.
     pub(super) fn of(
         lived: Lived,
-        ttft: &Figures,
+        ttft: Option<&Figures>,
         gap_cv: Option<f64>,
         rate: Option<f64>,
         duration: f64,
@@ -138,7 +139,9 @@ impl Expected {
             rate: rate.unwrap_or(0.0),
             duration,
             loads,
-            full: Full::of(&lived, ttft.percentile(50.0) / 1e3),
+            full: ttft.map_or_else(Full::default, |ttft| {
+                Full::of(&lived, ttft.percentile(50.0) / 1e3)
+            }),
             lived,
         })
     }
@@ -147,16 +150,16 @@ impl Expected {
         self.lived.coming == Coming::Timed
     }
 
-    /// By how much slower steps slow themselves: in an open loop, the part of a step that grows with the load follows.
+    /// The factor by which slower steps slow themselves: in an open loop, more requests are met by each of them.
     fn feedback(&self) -> f64 {
-        let steps = &self.lived.steps;
-        match self.is_timed() {
-            true => (steps.mean / steps.empty.max(1e-9)).clamp(1.0, MOST),
-            false => 1.0,
-        }
+        let steps = self.lived.steps.as_ref().filter(|_| self.is_timed());
+        steps.map_or(1.0, |steps| {
+            (steps.mean / steps.empty.max(1e-9)).clamp(1.0, MOST)
+        })
     }
 
-    /// Whether requests differ in length, as a share: where they do not, other requests are like these.
+    /// The share of the variance between requests that other requests would have: none where all have one length, and
+    /// others are like these.
     fn differ(&self) -> f64 {
         let cv = |place: usize| {
             let mean = self.lived.means[place];
@@ -167,9 +170,9 @@ impl Expected {
     }
 
     /// The variance that noise gives to the integral of a weight by slice, in seconds squared.
-    fn noise(&self, weights: impl Iterator<Item = f64>) -> f64 {
+    fn noise(&self, steps: &Steps, weights: impl Iterator<Item = f64>) -> f64 {
         let squares: f64 = weights.map(|weight| weight * weight).sum();
-        self.lived.steps.noise * squares * self.lived.seconds
+        steps.noise * squares * self.lived.seconds
     }
 
     /// By slice, the requests that come later and find the queue that a delay has made longer.
@@ -192,9 +195,9 @@ impl Expected {
     /// chance, for one second of its latency and beside it.
     fn same_variance(&self, name: &str) -> Option<(f64, f64, f64)> {
         let lived = &self.lived;
-        let step = lived.steps.mean;
+        let steps = lived.steps.as_ref()?;
         let phase = match self.is_timed() {
-            true => step * step / 12.0,
+            true => steps.mean * steps.mean / 12.0,
             false => 0.0,
         };
         let output = lived.means[of::OUTPUT].max(1.0);
@@ -203,30 +206,33 @@ impl Expected {
             metric::TTFT => {
                 let later = self.later();
                 let weights = lived.waiting.iter().zip(later).enumerate();
-                let each = lived.waiting.len() / lived.steps.lengths.len();
+                let each = lived.waiting.len() / steps.lengths.len();
                 let weights = weights.map(|(slice, (own, later))| {
                     // First tokens come where prompts are read, and noise grows with the steps that this makes longer.
                     // The waits of a burst are spread over all of it.
                     let length = match lived.coming {
                         Coming::AtOnce => 1.0,
-                        Coming::Timed | Coming::Closed => lived.steps.lengths[slice / each],
+                        Coming::Timed | Coming::Closed => steps.lengths[slice / each],
                     };
                     (own + later) / count * length.sqrt()
                 });
-                (self.noise(weights), phase, lived.steps.noise)
+                (self.noise(steps, weights), phase, steps.noise)
             }
             metric::TPOT => (
-                self.noise(lived.per_token.iter().map(|own| own / count)),
+                self.noise(steps, lived.per_token.iter().map(|own| own / count)),
                 2.0 * phase / output / output,
-                lived.steps.noise / output,
+                steps.noise / output,
             ),
             metric::E2E => {
                 let later = self.later();
                 let all = lived.waiting.iter().zip(&lived.answering).zip(later);
                 (
-                    self.noise(all.map(|((wait, answer), later)| (wait + answer + later) / count)),
+                    self.noise(
+                        steps,
+                        all.map(|((wait, answer), later)| (wait + answer + later) / count),
+                    ),
                     2.0 * phase,
-                    lived.steps.noise,
+                    steps.noise,
                 )
             }
             _ => return None,
@@ -238,7 +244,7 @@ impl Expected {
     /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same requests.
     fn same_halves(&self, name: &str, figures: &Figures) -> Option<[f64; 2]> {
         let (variance, per_second, chance) = self.same_variance(name)?;
-        let quantile = self.quantile();
+        let quantile = certain(self.lived.steps.as_ref()?.freedom);
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
         let own = (per_second * median + chance).sqrt();
         let count = figures.count() as f64;
@@ -252,11 +258,7 @@ impl Expected {
         ])
     }
 
-    fn quantile(&self) -> f64 {
-        student::quantile(1.0 - interval::LEVEL / 100.0, self.lived.steps.freedom)
-    }
-
-    /// Where the mean and the median of a metric lie over repeats of the same requests.
+    /// Intervals of the mean and the median of a metric over repeats of the same requests.
     pub(super) fn same(&self, name: &str, figures: &Figures) -> Option<Same> {
         let halves = self.same_halves(name, figures)?;
         let about = |figure: f64, half: f64| Bounds::from(Around::even(half * 1e3).about(figure));
@@ -266,18 +268,26 @@ impl Expected {
         })
     }
 
-    /// What a request adds to each step of the others, by its traits, times the seconds for which it does.
+    /// Seconds that a request adds to each step of the others, by its traits, times the seconds for which it does.
     fn load(&self) -> [f64; TRAITS] {
-        let steps = &self.lived.steps;
+        let Some(steps) = &self.lived.steps else {
+            return [0.0; TRAITS];
+        };
         let mut load = one(of::ANSWERING, steps.request * 1e-6);
         load[of::HELD] = steps.context_token * 1e-6;
         load[of::PROMPT] = steps.prompt_token * steps.mean;
         load
     }
 
-    /// Seconds of the engine's time that a request takes, by its traits, of what delays others.
+    /// Seconds of the engine's time that a request takes, by its traits, of what delays others. Where the steps are not
+    /// known, something that is as long.
     fn work(&self) -> [f64; TRAITS] {
-        let steps = &self.lived.steps;
+        let Some(steps) = &self.lived.steps else {
+            return match self.lived.coming {
+                Coming::AtOnce => one(of::OUTPUT, 1.0),
+                Coming::Timed | Coming::Closed => one(of::TOOK, 1.0),
+            };
+        };
         let mut work = one(
             of::BEFORE,
             steps.empty / steps.batch.max(1.0) + steps.request,
@@ -294,12 +304,13 @@ impl Expected {
         self.differ() * lived.variance(work) / (mean * mean) / lived.count
     }
 
-    /// Where the mean and the median of a metric lie over other requests of this kind; `None` for metrics that this says
+    /// Intervals of the mean and the median of a metric over other requests of this kind; `None` for metrics that this says
     /// nothing of.
     pub(super) fn other(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<Both> {
+        let steps = self.lived.steps.as_ref()?;
         let [same_mean, same_median] = self.same_halves(name, figures)?;
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
-        let quantile = student::quantile(1.0 - interval::LEVEL / 100.0, FREEDOM);
+        let quantile = certain(FREEDOM);
         // Of a variance that mean and median have in common, and of one that only the median has.
         let both = |shared: f64, own: f64| {
             let of_mean = (quantile * shared.sqrt()).hypot(same_mean);
@@ -311,7 +322,7 @@ impl Expected {
             ]
         };
         let around = match (name, self.lived.coming) {
-            (metric::TPOT, _) => both(self.tpot_variance(figures), self.of_median(figures)),
+            (metric::TPOT, _) => both(self.tpot_variance(steps, figures), self.of_median(figures)),
             (metric::TTFT, Coming::AtOnce) => both(self.wait_variance(mean), 0.0),
             (metric::TTFT, _) => self.waits(figures, blocks),
             (metric::E2E, Coming::AtOnce | Coming::Closed) => {
@@ -327,7 +338,7 @@ impl Expected {
                 let [of_mean, of_median] = both(self.timed_variance(), 0.0);
                 let within = |around: Option<Around>, figure: f64, percent: Option<f64>| {
                     let blocks = match percent {
-                        None => interval::mean(blocks, figures, None),
+                        None => interval::mean_with_fill(blocks, figures, None, self.differ()),
                         Some(percent) => interval::percentile(blocks, figures, percent, None)
                             .filter(|of| of.low.is_finite() && of.high.is_finite()),
                     };
@@ -360,7 +371,7 @@ impl Expected {
     }
 
     /// The variance of the mean TPOT over other requests: of the load, and of when each meets it.
-    fn tpot_variance(&self, figures: &Figures) -> f64 {
+    fn tpot_variance(&self, steps: &Steps, figures: &Figures) -> f64 {
         let lived = &self.lived;
         let load = match lived.coming {
             Coming::Timed => {
@@ -371,7 +382,6 @@ impl Expected {
             }
             // Always as many requests, whose prompts and contexts have shares of each step.
             Coming::AtOnce | Coming::Closed => {
-                let steps = &lived.steps;
                 let output = lived.means[of::OUTPUT].max(1.0);
                 let share = steps.batch / output;
                 let of_prompts = steps.prompt_token * share;
@@ -435,7 +445,7 @@ impl Expected {
             .map(|own| Around::of(median, own).times(1e-3))
             .or_else(|| of_mean.map(|own| own.times(median / mean.max(1e-12))));
         let unseen = self.unseen(mean / 1e3).unwrap_or(0.0);
-        let opened = self.is_timed() && self.full.share > 0.25 && self.independent() < 5.0;
+        let opened = self.full.seen && self.full.share > 0.25 && self.independent() < 5.0;
         [
             of_mean.map(|own| Around {
                 above: own.above.hypot(unseen),
@@ -453,10 +463,11 @@ impl Expected {
     }
 
     /// Seconds by which the mean wait of an open loop may be longer than this run's, because other runs hold more or
-    /// longer times in which all slots are taken; infinite where the run is one such time. `mean` is the figure.
+    /// longer times in which all slots are taken; `None` if no request waited for one, infinite where the run is one such
+    /// time. `mean` is the figure.
     fn unseen(&self, mean: f64) -> Option<f64> {
         let waits = self.full.waits / self.lived.count;
-        if !self.is_timed() || waits == 0.0 {
+        if !self.full.seen {
             return None;
         }
         if self.independent() < super::LEAST_LOADS && waits > 0.1 * mean {
@@ -466,17 +477,20 @@ impl Expected {
         Some(waits * (most_events(seen) / seen - 1.0) * BURSTS)
     }
 
-    /// Where the run's rates lie, over other requests and over repeats of these.
+    /// Intervals of the run's rates, over other requests and over repeats of these.
     pub(super) fn rates(&self, figures: [Option<f64>; 4]) -> RateConfidence {
         let lived = &self.lived;
         let length = self.duration.max(1e-9);
-        let quantile = student::quantile(1.0 - interval::LEVEL / 100.0, FREEDOM);
+        let quantile = certain(FREEDOM);
         let begins = match self.is_timed() {
             true => (lived.until_drain / lived.seconds).floor() as usize,
             false => 0,
         };
         let busy = (0..lived.waiting.len()).map(|slice| f64::from(u8::from(slice >= begins)));
-        let same = self.quantile() * self.noise(busy).sqrt() / length;
+        let same = lived
+            .steps
+            .as_ref()
+            .map(|steps| certain(steps.freedom) * self.noise(steps, busy).sqrt() / length);
         let (drain, drains) = self.drain();
         let main = match self.is_timed() {
             true => (lived.until_drain / length).clamp(0.0, 1.0),
@@ -502,7 +516,7 @@ impl Expected {
                 }
                 self.differ() * lived.variance(against) / lived.count
             };
-            (quantile * (inputs + ends).sqrt()).hypot(same)
+            (quantile * (inputs + ends).sqrt()).hypot(same.unwrap_or(0.0))
         };
         let mut both = one(of::PROMPT, 1.0);
         both[of::OUTPUT] = 1.0;
@@ -527,7 +541,7 @@ impl Expected {
         RateConfidence {
             level: interval::LEVEL,
             other_requests: about(halves),
-            same_requests: about([same; 4]),
+            same_requests: same.map_or(Rates::default(), |same| about([same; 4])),
         }
     }
 
@@ -565,9 +579,13 @@ impl Expected {
 impl Full {
     /// `usual` is the median time to first token, in seconds.
     fn of(lived: &Lived, usual: f64) -> Self {
-        if lived.coming != Coming::Timed {
+        let Some(steps) = lived
+            .steps
+            .as_ref()
+            .filter(|_| lived.coming == Coming::Timed)
+        else {
             return Full::default();
-        }
+        };
         let most = Full::most(lived);
         let slices = lived.waiting.len();
         let mut full = Full::default();
@@ -580,7 +598,7 @@ impl Full {
         full.blocks = blocks.into_iter().filter(|held| *held).count() as f64;
         full.seen = (0..slices).any(|slice| {
             let (wait, prompt) = lived.sent[slice].longest;
-            let read = lived.steps.prompt_token * f64::from(prompt);
+            let read = steps.prompt_token * f64::from(prompt);
             lived.answering[slice] >= 0.9 * most && wait.as_secs_f64() > 4.0 * usual + 2.0 * read
         });
         full
@@ -590,10 +608,15 @@ impl Full {
         lived.answering.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Whether requests waited in a slice while as many as ever were answered.
+    /// True if requests waited in a slice while as many as ever were answered.
     fn is_full(lived: &Lived, slice: usize, most: f64) -> bool {
         lived.waiting[slice] > 0.5 && lived.answering[slice] >= TAKEN * most
     }
+}
+
+/// The number of standard deviations that hold a figure at the level of the intervals.
+fn certain(freedom: f64) -> f64 {
+    student::quantile(1.0 - interval::LEVEL / 100.0, freedom)
 }
 
 /// A sum of traits of which only one counts.

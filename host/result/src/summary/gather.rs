@@ -283,9 +283,8 @@ impl<'a> Gather<'a> {
             .collect();
         let expected = self.lives.and_then(Lives::finish).zip(duration);
         let expected = expected.and_then(|(lived, duration)| {
-            let (_, ttft, _) = figures
-                .iter()
-                .find(|(metric, ..)| metric.name == metric::TTFT)?;
+            let ttft = figures.iter().find(|(own, ..)| own.name == metric::TTFT);
+            let ttft = ttft.map(|(_, figures, _)| figures);
             let rate = self.load.sent.per_second();
             Expected::of(lived, ttft, self.surveyed.gap_cv, rate, duration, loads)
         });

@@ -1,4 +1,4 @@
-//! What a run's requests asked for and what the engine did with its time: what is gathered of the answers for the
+//! Requests' lengths and the engine's time, as the answers of a run show them: gathered for the
 //! intervals that need more than latencies (`expected`).
 //!
 //! Everything is summed in whole numbers, so the order of the records does not matter, and in a fixed number of slices of
@@ -19,7 +19,7 @@ const EACH: usize = FINE / SLICES;
 /// Bits behind the point of a weight.
 const POINT: u32 = 16;
 
-/// How a run's requests come.
+/// The way in which a run's requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coming {
     /// At times of their own, whatever the engine does.
@@ -57,7 +57,7 @@ impl Grid {
         ((at.since(self.origin).0 / self.length) as usize).min(FINE - 1)
     }
 
-    /// When a slice begins.
+    /// The beginning of a slice.
     fn begins(self, slice: usize) -> Nanos {
         Nanos(self.origin.0 + slice as u64 * self.length)
     }
@@ -107,18 +107,18 @@ impl Cover {
     }
 }
 
-/// What a slice of the run's time holds.
+/// The contents of a slice of the run's time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     tokens: u64,
     prompts: u64,
     /// Tokens of context times nanoseconds.
     context: u128,
-    /// When the last token came.
+    /// The instant of the last token.
     last: Option<Nanos>,
 }
 
-/// What a request asked for and what it took, in whole numbers.
+/// Number of a request's traits: lengths and times, in whole numbers.
 pub(super) const TRAITS: usize = 8;
 
 /// Names of the places of a request's traits.
@@ -162,11 +162,11 @@ impl Traits {
     }
 }
 
-/// What is kept of the answers seen so far.
+/// Sums over the answers seen so far.
 pub(super) struct Lives {
     coming: Coming,
     grid: Grid,
-    /// When the last request was sent, and when the last one got its first token.
+    /// The instant at which the last request was sent, and the one at which the last reply began.
     last_sent: Nanos,
     last_first: Nanos,
     held: Vec<Held>,
@@ -187,29 +187,29 @@ pub(super) struct Lives {
 /// The requests that were sent in a fine slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
-    /// How many.
+    /// Their number.
     pub(super) requests: u64,
     /// The longest wait for a first token, and the prompt tokens of the request that had it.
     pub(super) longest: (Nanos, u32),
 }
 
-/// What the answers of a run show.
+/// Requests, answers and steps of a run.
 pub(super) struct Lived {
-    /// How requests came.
+    /// The way in which requests came.
     pub(super) coming: Coming,
-    /// What the engine's steps take.
-    pub(super) steps: Steps,
+    /// The time of the engine's steps; `None` where answers came whole, and in short runs.
+    pub(super) steps: Option<Steps>,
     /// Seconds of a fine slice.
     pub(super) seconds: f64,
-    /// By fine slice, how many requests wait for their first token on average.
+    /// Requests that wait for their first token, on average by fine slice.
     pub(super) waiting: Vec<f64>,
-    /// By fine slice, how many are answered on average.
+    /// Answers under way, on average by fine slice.
     pub(super) answering: Vec<f64>,
-    /// By fine slice, the sum over the answers under way of one over their tokens after the first.
+    /// The sum over the answers under way of one over their tokens after the first, by fine slice.
     pub(super) per_token: Vec<f64>,
-    /// By fine slice, the requests that were sent.
+    /// Requests sent, by fine slice.
     pub(super) sent: Vec<Sent>,
-    /// How many answers there are.
+    /// The number of answers.
     pub(super) count: f64,
     /// The means of their traits.
     pub(super) means: [f64; TRAITS],
@@ -223,11 +223,11 @@ pub(super) struct Lived {
 }
 
 impl Lives {
-    /// Nothing yet; `None` where replies are not streamed, or nothing ended.
+    /// Nothing yet; `None` where nothing ended.
     pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
         let origin = surveyed.origin;
         let length = surveyed.last_end?.since(origin).0.div_ceil(FINE as u64);
-        (run.streamed && length > 0).then(|| Lives {
+        (length > 0).then(|| Lives {
             coming: Coming::of(run, surveyed),
             grid: Grid { origin, length },
             last_sent: surveyed.last_sent.unwrap_or(origin),
@@ -244,7 +244,7 @@ impl Lives {
         })
     }
 
-    /// When the drain begins: once the last request was sent or, where all were sent at once, was let in.
+    /// The beginning of the drain: once the last request was sent or, where all were sent at once, was let in.
     fn drain(&self) -> Nanos {
         match self.coming {
             Coming::AtOnce => self.last_first,
@@ -252,15 +252,13 @@ impl Lives {
         }
     }
 
-    /// Adds an answer. One without a first token, or of unknown length, is left out.
+    /// Adds an answer. Tokens that are not known are none, because figures that need them are absent.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Some([sent, first, end]) = reading.life() else {
             return;
         };
-        let (Some(prompt), Some(output)) = (reading.input_tokens, reading.output_tokens) else {
-            return;
-        };
-        let (prompt, output) = (prompt.tokens, output.tokens);
+        let prompt = reading.input_tokens.map_or(0, |count| count.tokens);
+        let output = reading.output_tokens.map_or(0, |count| count.tokens);
         let grid = self.grid;
         self.waiting.add(grid, (sent, first), 1);
         self.answering.add(grid, (first, end), 1);
@@ -324,7 +322,7 @@ impl Lives {
     pub(super) fn finish(self) -> Option<Lived> {
         let took = self.took.clone().figures()?;
         let answering = self.answering.finish(self.grid, 1.0);
-        let steps = Steps::of(&self.slices(&answering))?;
+        let steps = Steps::of(&self.slices(&answering));
         let count = self.traits.count as f64;
         let means = self.traits.sums.map(|sum| sum as f64 / count);
         let mut covariances = [[0.0; TRAITS]; TRAITS];

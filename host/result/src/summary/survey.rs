@@ -29,7 +29,7 @@ pub struct Survey {
     last_end: Option<Nanos>,
     /// When the first answer ended.
     first_answer: Option<Nanos>,
-    /// When the last reply began.
+    /// The instant at which the last reply began.
     last_first: Option<Nanos>,
     /// When requests were sent, and when they ended; of each that took any time.
     starts: Vec<Nanos>,
@@ -68,10 +68,10 @@ pub(super) struct Surveyed {
     pub(super) first_answer: Option<Nanos>,
     /// When the last exchange ended.
     pub(super) last_end: Option<Nanos>,
-    /// When the first and the last request were sent, of those that took any time.
+    /// The instants at which the first and the last request were sent, of those that took any time.
     pub(super) first_sent: Option<Nanos>,
     pub(super) last_sent: Option<Nanos>,
-    /// When the last reply began.
+    /// The instant at which the last reply began.
     pub(super) last_first: Option<Nanos>,
     /// The coefficient of variation of the gaps between requests: as due, if the plan offers a rate, else as sent.
     pub(super) gap_cv: Option<f64>,

@@ -1,0 +1,218 @@
+//! Coverage of a run's intervals for other requests and for the same requests again, those of its throughput included.
+
+use crate::cases::{
+    CHATS, CONTEXT, EVEN, FREE, LONG, MANY, SHARED, SLOW_JITTER, THINKING, USUAL, case,
+};
+use crate::load::{each, summary};
+use crate::table::{Section, cell, percent};
+use result::metric;
+use result::stats::{Ranked, Sorted};
+use result::summary::{Bounds, Summary};
+use simulator::{Case, Load};
+
+/// Repeats of the same requests.
+const REPEATS: u64 = 10;
+
+/// A figure of a run, and its interval if it has one.
+type Seen = (f64, Option<Bounds>);
+
+/// A figure: its name, and itself in a summary, with its interval over other requests and over these again.
+type Figure = (
+    &'static str,
+    fn(&Summary) -> Option<(f64, Option<Bounds>, Option<Bounds>)>,
+);
+
+const FIGURES: [Figure; 8] = [
+    ("mean TTFT", |summary| mean(summary, metric::TTFT)),
+    ("median TTFT", |summary| median(summary, metric::TTFT)),
+    ("mean TPOT", |summary| mean(summary, metric::TPOT)),
+    ("median TPOT", |summary| median(summary, metric::TPOT)),
+    ("mean E2E", |summary| mean(summary, metric::E2E)),
+    ("median E2E", |summary| median(summary, metric::E2E)),
+    ("requests per second", |summary| {
+        let of = &summary.throughput;
+        let sure = of.confidence;
+        Some((
+            of.requests_per_s?,
+            sure.and_then(|sure| sure.other_requests.requests_per_s),
+            sure.and_then(|sure| sure.same_requests.requests_per_s),
+        ))
+    }),
+    ("output tokens per second", |summary| {
+        let of = &summary.throughput;
+        let sure = of.confidence;
+        Some((
+            of.output_tokens_per_s?,
+            sure.and_then(|sure| sure.other_requests.output_tokens_per_s),
+            sure.and_then(|sure| sure.same_requests.output_tokens_per_s),
+        ))
+    }),
+];
+
+fn mean(summary: &Summary, name: &str) -> Option<(f64, Option<Bounds>, Option<Bounds>)> {
+    let of = summary.metric(name)?;
+    let sure = of.confidence;
+    Some((
+        of.mean,
+        sure.and_then(|sure| sure.mean),
+        sure.and_then(|sure| sure.same_requests?.mean),
+    ))
+}
+
+fn median(summary: &Summary, name: &str) -> Option<(f64, Option<Bounds>, Option<Bounds>)> {
+    let of = summary.metric(name)?;
+    let sure = of.confidence;
+    Some((
+        of.median,
+        sure.and_then(|sure| sure.median),
+        sure.and_then(|sure| sure.same_requests?.median),
+    ))
+}
+
+/// The cases up to 0.85 of capacity, and those that people publish.
+fn cases() -> Vec<Case> {
+    use Load::{AtOnce, Closed, Open, Rate};
+    vec![
+        case(CHATS, USUAL, Open(0.5), 1000),
+        case(CHATS, USUAL, Open(0.7), 500),
+        case(CHATS, USUAL, Open(0.7), 1000),
+        case(CHATS, USUAL, Open(0.85), 1000),
+        case(SHARED, USUAL, Open(0.7), 1000),
+        case(SHARED, USUAL, Open(0.85), 1000),
+        case(SHARED, FREE, Rate(10.0), 500),
+        case(SHARED, CONTEXT, Open(0.7), 1000),
+        case(THINKING, MANY, Open(0.6), 500),
+        case(THINKING, FREE, Rate(10.0), 500),
+        case(LONG, FREE, Rate(10.0), 500),
+        case(CHATS, USUAL, Closed(32), 500),
+        case(CHATS, USUAL, Closed(64), 1000),
+        case(CHATS, SLOW_JITTER, Closed(32), 1000),
+        case(EVEN, USUAL, Closed(32), 500),
+        case(SHARED, FREE, Closed(64), 1000),
+        case(LONG, FREE, Closed(64), 500),
+        case(CHATS, USUAL, AtOnce, 500),
+        case(SHARED, MANY, AtOnce, 1000),
+        case(SHARED, FREE, AtOnce, 1000),
+        case(LONG, MANY, AtOnce, 500),
+    ]
+}
+
+pub fn sections(runs: u64) -> Vec<Section> {
+    let mut rows = Vec::new();
+    for case in cases() {
+        let other = each(runs, |run| seen(&summary(&case, &case.exchanges(run, run))));
+        let again = each(runs, |run| {
+            seen(&summary(&case, &case.exchanges(run / REPEATS, run)))
+        });
+        for (place, (figure, _)) in FIGURES.into_iter().enumerate() {
+            let all: Vec<Seen> = other.iter().filter_map(|own| Some(own[place]?.0)).collect();
+            let same: Vec<Seen> = again.iter().filter_map(|own| Some(own[place]?.1)).collect();
+            rows.push(vec![
+                case.name.clone(),
+                figure.to_owned(),
+                Tally::of(&[&all]).cell(),
+                Tally::of(&same.chunks(REPEATS as usize).collect::<Vec<_>>()).cell(),
+            ]);
+        }
+    }
+    let heads = ["case", "figure", "other requests", "these requests again"];
+    vec![Section {
+        title: "Intervals for other requests and for these again".into(),
+        about: format!(
+            "The share of runs whose 95 % interval holds the truth. For other requests, that is the average over all runs of \
+             the case; for these requests again, the average over {REPEATS} runs of the same requests, in which only the engine's \
+             noise differs. \"Given\" is the share of runs that have the interval, if not all do; \"open\" the share of the given \
+             ones without an upper end; ± half the median width of the others; × how many times as wide that is as it had to be, \
+             which is 1.96 standard deviations. The target is 90 to 99 %, given in 95 %, and at most 1.5 times as wide as needed."
+        ),
+        heads: heads.map(str::to_owned).to_vec(),
+        rows,
+        why: WHY.into(),
+    }]
+}
+
+const WHY: &str = "Where requests wait for a slot now and then, mean TTFT is the average of many calm runs and a few that were not; \
+    a calm one does not show the others. Steps that a line does not describe, such as those in which hundreds of prompts are \
+    read while the first answers come, count as noise, so the interval for a repeat is too wide there.";
+
+fn seen(summary: &Summary) -> [Option<(Seen, Seen)>; FIGURES.len()] {
+    FIGURES.map(|(_, figure)| {
+        let (figure, other, same) = figure(summary)?;
+        Some(((figure, other), (figure, same)))
+    })
+}
+
+/// Counts of what the intervals of a figure did.
+#[derive(Default)]
+struct Tally {
+    runs: usize,
+    given: usize,
+    held: usize,
+    open: usize,
+    /// Half the widths of those with two ends, as a share of the figure.
+    halves: Vec<f64>,
+    /// Squared distances of the figure from the average of its group, as a share of it.
+    squares: f64,
+}
+
+impl Tally {
+    /// Of groups of runs, each with an average of its own.
+    fn of(groups: &[&[Seen]]) -> Self {
+        let mut tally = Tally::default();
+        for group in groups.iter().filter(|group| group.len() > 1) {
+            let count = group.len() as f64;
+            let average = group.iter().map(|(figure, _)| figure).sum::<f64>() / count;
+            for (figure, bounds) in *group {
+                // The average contains the figure, and is nearer to it than the truth is.
+                let off = (average - figure) * (count / (count - 1.0)).sqrt();
+                tally.add(off / average, bounds.map(|of| shares(of, *figure, average)));
+            }
+        }
+        tally
+    }
+
+    fn add(&mut self, off: f64, bounds: Option<[f64; 2]>) {
+        self.runs += 1;
+        self.squares += off * off;
+        let Some([low, high]) = bounds else { return };
+        self.given += 1;
+        // Engines that do not vary give the same to rounding.
+        self.held += usize::from(low - 1e-9 <= off && off <= high + 1e-9);
+        if (high - low).is_finite() {
+            self.halves.push((high - low) / 2.0);
+        } else {
+            self.open += 1;
+        }
+    }
+
+    fn cell(&self) -> String {
+        if self.given == 0 {
+            return cell("none".into(), true);
+        }
+        let mut parts = Vec::new();
+        if self.given < self.runs {
+            parts.push(format!("given {}", percent(self.given, self.runs)));
+        }
+        if self.open > 0 {
+            parts.push(format!("open {}", percent(self.open, self.given)));
+        }
+        let half = Sorted::new(self.halves.clone()).map(|halves| halves.percentile(50.0));
+        let needed = 1.96 * (self.squares / self.runs as f64).sqrt();
+        let wider = half.map(|half| half / needed).filter(|_| needed > 1e-9);
+        parts.extend(half.map(|half| format!("± {:.2} %", 100.0 * half)));
+        parts.extend(wider.map(|wider| format!("× {wider:.1}")));
+        let text = format!("{} ({})", percent(self.held, self.given), parts.join(", "));
+        let held = self.held as f64 / self.given as f64;
+        let met = (0.9..=0.99).contains(&held)
+            && self.given * 20 >= self.runs * 19
+            && wider.is_none_or(|wider| wider <= 1.5);
+        cell(text, !met)
+    }
+}
+
+/// Distances of the ends from a figure, as shares of the average.
+fn shares(bounds: Bounds, figure: f64, average: f64) -> [f64; 2] {
+    let low = bounds.low.unwrap_or(f64::NEG_INFINITY);
+    let high = bounds.high.unwrap_or(f64::INFINITY);
+    [(low - figure) / average, (high - figure) / average]
+}
