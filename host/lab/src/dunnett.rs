@@ -14,7 +14,7 @@ const MOST_CORRELATED: f64 = 0.9;
 const MANY: f64 = 1e5;
 
 /// The largest ratio that is tabulated, and the distance of the table's places.
-const TABLE: (f64, f64) = (9.0, 0.05);
+const TABLE: (f64, f64) = (9.0, 0.03);
 
 /// The distribution of the largest of several ratios, on either side of zero.
 #[derive(Clone, Debug)]

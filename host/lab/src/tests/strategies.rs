@@ -95,10 +95,18 @@ fn what_is_not_shown_says_what_would_show_it() {
     }
     let text = text("matrix", "").replace("seqs = [64, 128, 256]\n", "");
     let text = text.replace("tokens = [2048, 8192]\n", "");
-    let world = World::new(&text, truth);
-    let (report, _) = run(&world);
+    // A lab in which it is ahead by its mean, and not shown.
+    let of_seed = |seed| {
+        let mut world = World::new(&text, truth);
+        world.seed = seed;
+        let (report, _) = run(&world);
+        let study = only(&report);
+        let gain = study.against_baseline[1].gain?.percent;
+        let is_wanted = study.conclusion.kind == Kind::NoDifference && gain > 0.5;
+        is_wanted.then_some(report)
+    };
+    let report = (1..30).find_map(of_seed).unwrap();
     let study = only(&report);
-    assert_eq!(study.conclusion.kind, Kind::NoDifference);
     let row = &study.against_baseline[1];
     assert_eq!(row.judgement, Judgement::NoDifference);
     let to_show = row.to_show.unwrap();
@@ -250,7 +258,14 @@ fn what_crashes_and_what_loses_requests_never_wins() {
             failed("seqs 256").log.last().unwrap(),
             "ValueError: no such option"
         );
-        let lost = &failed("seqs 128").why;
+        // One round of a first rung shows nothing; what it says is enough to be dropped.
+        let dropped = study.against_baseline.iter();
+        let dropped = dropped.filter(|row| row.label == "seqs 128");
+        let mut dropped = dropped.flat_map(|row| &row.constraints);
+        let lost = match strategy {
+            "halving" => &dropped.next().unwrap().words,
+            _ => &failed("seqs 128").why,
+        };
         assert!(
             lost.contains("requests.success-share is 0.5150")
                 && lost.contains("but `requests.success-share >= 99%` must hold"),
