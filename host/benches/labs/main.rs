@@ -82,6 +82,8 @@ struct Section {
     heads: &'static [&'static str],
     rows: Vec<Vec<String>>,
     misses: Vec<String>,
+    /// Why a cell may miss.
+    why: &'static str,
 }
 
 fn percent(part: usize, of: usize) -> String {
@@ -98,6 +100,8 @@ fn equal(labs: u64) -> Section {
         heads: &["case", "strategy", "recommended"],
         rows: Vec::new(),
         misses: Vec::new(),
+        why: "The error is estimated from all trials, so an option that varies much more than the others is taken for surer than it \
+              is.",
     };
     for (name, change) in equal_cases() {
         for strategy in STRATEGIES {
@@ -155,6 +159,7 @@ fn better(labs: u64) -> Section {
         ],
         rows: Vec::new(),
         misses: Vec::new(),
+        why: "With few trials and rounds, little is known of the error.",
     };
     for (name, change) in &equal_cases()[..3] {
         for strategy in STRATEGIES {
@@ -195,6 +200,7 @@ fn drift(labs: u64) -> Section {
         heads: &["case", "strategy", "drift"],
         rows: Vec::new(),
         misses: Vec::new(),
+        why: "Three rounds leave little to estimate from how much rounds scatter.",
     };
     for (name, change) in &equal_cases()[..2] {
         for strategy in STRATEGIES {
@@ -229,7 +235,11 @@ fn page(labs: u64, sections: &[Section]) -> String {
         let rows: String = section.rows.iter().map(|row| line(row)).collect();
         let misses = match section.misses.is_empty() {
             true => "Every cell meets its target.".to_owned(),
-            false => format!("These miss the target: {}.", section.misses.join("; ")),
+            false => format!(
+                "These miss the target: {}. {}",
+                section.misses.join("; "),
+                section.why
+            ),
         };
         format!(
             "## {}\n\n{}\n\n{}{}{rows}\n{misses}\n",
