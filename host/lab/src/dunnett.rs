@@ -14,7 +14,7 @@ const MOST_CORRELATED: f64 = 0.9;
 const MANY: f64 = 1e5;
 
 /// The largest ratio that is tabulated, and the distance of the table's places.
-const TABLE: (f64, f64) = (9.0, 0.05);
+const TABLE: (f64, f64) = (9.0, 0.03);
 
 /// The distribution of the largest of several ratios, on either side of zero.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl Dunnett {
 fn any_beyond(distance: f64, many: f64, correlation: f64) -> f64 {
     const STEP: f64 = 0.25;
     let (common, own) = (correlation.sqrt(), (1.0 - correlation).sqrt());
-    let each = (0..36).map(|place| {
+    let each = (0..28).map(|place| {
         let z = f64::from(place) * STEP;
         let weight = if place == 0 { 1.0 } else { 2.0 } * STEP * density(z);
         let tail = above((distance - common * z) / own) + above((distance + common * z) / own);

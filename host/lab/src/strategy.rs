@@ -287,3 +287,16 @@ impl Walk<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::needed;
+
+    /// One choice in twenty that is no better, and half of the p-value: 0.005 at most.
+    #[test]
+    fn more_choices_take_a_surer_confirmation() {
+        for (choices, wanted) in [(1, 0.05), (4, 0.05), (8, 0.025), (20, 0.01), (1000, 0.01)] {
+            assert!((needed(choices) - wanted).abs() < 1e-12, "{choices}");
+        }
+    }
+}

@@ -330,7 +330,7 @@ impl Out {
 fn broken(held: &[HeldRow], repeats: u32) -> Option<String> {
     let breaks = |held: &&HeldRow| match held.standing {
         Standing::Breaks => true,
-        _ => rounds == 1 && !held.is_within && held.figure.is_some_and(|of| of.repeats == 1),
+        _ => repeats == 1 && !held.is_within && held.figure.is_some_and(|of| of.repeats == 1),
     };
     held.iter().find(breaks).map(|held| held.words.clone())
 }
