@@ -110,6 +110,81 @@ fn repeats_take_turns_and_tell_their_spread() {
     assert!(jsonschema::is_valid(&schema, &found));
 }
 
+/// A list with commas is a side, even if its runs are repeats of those in another list.
+#[test]
+fn listed_runs_are_the_sides_that_the_user_makes_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
+    repeated(folder.path(), &mock, "");
+    let names: Vec<String> = (runs(folder.path()).iter())
+        .map(|run| format!("runs/{}", run.file_name().unwrap().to_string_lossy()))
+        .collect();
+    let [first, second, third] = names.as_slice() else {
+        panic!("{names:?}")
+    };
+    let line = format!("{first},{second} {third} --allow verdict --format json");
+    let found = json(&compare(folder.path(), &line).with_code(0));
+    let sides = found["sides"].as_array().unwrap().iter();
+    let many: Vec<usize> = sides
+        .map(|side| side["sources"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(many, [2, 1]);
+    let wrong = compare(folder.path(), &format!("{first},nowhere {third}")).with_code(3);
+    assert!(
+        wrong.stderr.contains("`nowhere` is no folder"),
+        "{wrong:#?}"
+    );
+}
+
+/// Repeats end as soon as the figure is sure enough, and say how.
+#[test]
+fn repeats_stop_once_a_figure_is_sure_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms", "--spread", "0.05"]);
+    let run_until = |until: &str, flags: &str, code: i32| {
+        let mut command = runner();
+        command.args(words(RUN)).args(words(flags));
+        command.args(["--seed", "3", "--base-url", &mock.url, "--until", until]);
+        run(command.current_dir(folder.path())).with_code(code)
+    };
+    // However busy this machine is: it takes no more than three runs to be this sure.
+    let ended = run_until("ttft.p90 \u{b1}100s", "--repeat 5", 0);
+    let turns = ended.stderr.matches(" of at most 5 ==").count();
+    assert_eq!(turns, 3, "{ended:#?}");
+    assert!(
+        ended
+            .stderr
+            .contains("shows after the second; at least 3, at most 5"),
+        "{ended:#?}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("which is sure enough (ttft.p90 \u{b1}100000 ms)"),
+        "{ended:#?}"
+    );
+    assert!(ended.stdout.contains("Stopped: ttft.p90 is "), "{ended:#?}");
+    let schema = run(runner().args(["schema", "repeats"]))
+        .with_code(0)
+        .stdout;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let most = run_until("ttft.mean +-0.000001%", "--repeat 3 --json", 0);
+    let last = most.stdout.rfind("\n{\n").unwrap_or_default();
+    let found: Value = serde_json::from_str(&most.stdout[last..]).unwrap();
+    assert_eq!(found["stopped"]["because"], "most", "{most:#?}");
+    assert!(jsonschema::is_valid(&schema, &found));
+    let few = run_until("ttft.mean +-5%", "--repeat 2", 2);
+    assert!(
+        few.stderr.contains("--until takes at least 3 runs"),
+        "{few:#?}"
+    );
+    let none = run_until("cached-input-tokens.mean +-5%", "--repeat 5", 3);
+    assert!(
+        none.stderr.contains("has no cached-input-tokens.mean"),
+        "{none:#?}"
+    );
+}
+
 #[test]
 fn refusals_and_conditions_have_their_exit_codes() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,9 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 
 use super::chart::number;
 use super::plain;
-use crate::compare::{Compared, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts};
+use crate::compare::{
+    Compared, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts, Variation,
+};
 
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,6 +246,23 @@ impl Shown {
     }
 }
 
+/// That figures which follow the load are taken to vary by more than the pace that is assumed, from the least to the most.
+fn follows(pair: &Pair, variation: &Variation) -> String {
+    let Variation::Assumed { share } = variation else {
+        return String::new();
+    };
+    let more = pair.figures.iter().filter_map(|row| {
+        let own = row.run_variation.filter(|own| own > share)?;
+        Some((own, row.figure.as_str()))
+    });
+    let least = more.clone().min_by(|a, b| a.0.total_cmp(&b.0));
+    let most = more.max_by(|a, b| a.0.total_cmp(&b.0));
+    least.zip(most).map_or_else(String::new, |(least, most)| {
+        let [from, to] = [least, most].map(|(own, figure)| format!("{} of {figure}", number::percent(own)));
+        format!(" Requests come by a rate here, so a slower engine also has a fuller batch and longer queues, and figures that follow the load are taken to vary by more: by {from} up to {to}.")
+    })
+}
+
 /// How a pair's verdicts were reached.
 fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
     let mut notes = vec![match &pair.method {
@@ -251,10 +270,12 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
             blocks,
             requests,
             variation,
-        } => format!(
-            "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same ones in both runs where both sent them. One run per side does not show how runs vary from one to the next: that is {}.",
-            variation.words()
-        ),
+        } => {
+            format!(
+                "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same ones in both runs where both sent them. One run per side does not show how runs vary from one to the next: that is {}.",
+                variation.words()
+            ) + &follows(pair, variation)
+        }
         Method::Runs { baseline, side } => format!(
             "Intervals: 95 %, Student's t, over {baseline} and {side} runs; figures are means over runs."
         ),

@@ -135,7 +135,7 @@ impl Variation {
     pub fn words(&self) -> String {
         match self {
             Variation::Assumed { share } => format!(
-                "assumed to be {} of a figure (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
+                "assumed to be {} of the engine's pace (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
                 number::percent(*share)
             ),
             Variation::Repeats {
@@ -195,7 +195,7 @@ mod tests {
         );
         let usual = Variation::default().words();
         assert!(
-            usual.starts_with("assumed to be 2 % of a figure"),
+            usual.starts_with("assumed to be 2 % of the engine's pace"),
             "{usual}"
         );
     }

@@ -101,6 +101,9 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
             break;
         }
     }
+    if interrupt.came() && ended == Ended::Most {
+        ended = Ended::Interrupted;
+    }
     for scenario in &scenarios {
         let stopped = (!args.until.is_empty()).then(|| Stopped {
             because: ended,

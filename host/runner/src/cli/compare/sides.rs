@@ -60,14 +60,16 @@ pub(super) fn read(
     let mut groups: Vec<(String, usize)> = Vec::new();
     for name in named {
         for part in parts(name)? {
-            let runs = match part {
+            let (runs, is_listed) = match part {
                 Part::Claim(claim, doubts) => {
                     found.push(Found::Claim(claim, doubts));
                     continue;
                 }
-                Part::Runs(folders) => folders,
+                Part::Run(folder) => (vec![folder], false),
+                Part::Listed(folders) => (folders, true),
             };
-            let group = match each {
+            // Who lists runs has grouped them, even if they are repeats of others.
+            let group = match each || is_listed {
                 false => runs.first().map(RunFolder::repeat).transpose()?.flatten(),
                 true => None,
             };
@@ -225,9 +227,13 @@ pub(super) fn share(text: &str) -> Option<f64> {
     (0.0..=1.0).contains(&share).then_some(share)
 }
 
-/// What a name stands for: runs that are one side, or a claim.
+/// What a name stands for.
 enum Part {
-    Runs(Vec<RunFolder>),
+    /// A run, which forms a side with its repeats.
+    Run(RunFolder),
+    /// Runs that the user lists as one side.
+    Listed(Vec<RunFolder>),
+    /// Another tool's result, and the reasons to doubt it.
     Claim(Box<Claim>, Vec<String>),
 }
 
@@ -235,15 +241,22 @@ fn parts(name: &str) -> Result<Vec<Part>, Failure> {
     let path = Path::new(name);
     if path.is_dir() {
         let runs = folder::runs(path)?;
-        return Ok(runs.into_iter().map(|run| Part::Runs(vec![run])).collect());
+        return Ok(runs.into_iter().map(Part::Run).collect());
     }
     let several: Vec<PathBuf> = name.split(',').map(PathBuf::from).collect();
-    if several.len() > 1 && several.iter().all(|path| path.is_dir()) {
+    if several.len() > 1 && several.iter().any(|path| path.is_dir()) {
         let mut runs = Vec::new();
         for path in &several {
+            if !path.is_dir() {
+                let words = format!(
+                    "{name}: `{}` is no folder; a list with commas names the folders of runs that form one side",
+                    path.display()
+                );
+                return Err(Failure::new(Exit::Input, words));
+            }
             runs.extend(folder::runs(path)?);
         }
-        return Ok(vec![Part::Runs(runs)]);
+        return Ok(vec![Part::Listed(runs)]);
     }
     let (claim, doubts) = claim(name)?;
     Ok(vec![Part::Claim(Box::new(claim), doubts)])
