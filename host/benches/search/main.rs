@@ -9,11 +9,7 @@ mod laboratory;
 
 use std::process::ExitCode;
 
-use laboratory::{
-    Tally, alarm, alarms, drive, engine_capacity, engine_run, measured, searches, tallied,
-};
-use search::slo::tiers;
-use search::{Config, Load, Outcome, Search};
+use laboratory::{Tally, alarm, alarms, engine_run, engine_searches, searches};
 
 const PARTS: [(&str, fn()); 3] = [("watch", watch), ("queue", queue), ("engine", engine)];
 
@@ -100,43 +96,13 @@ fn told(name: &str, tally: &Tally) {
 /// The limits of the engine's searches.
 const LIMITS: [&str; 2] = ["e2e.p95 <= 5s", "e2e.p99 <= 8s"];
 
-/// Searches of the usual engine under chats. The truth is where three runs of 200,000 requests have as many late ones
-/// as allowed, found by halving.
+/// Searches of the usual engine under chats.
 fn engine() {
     for limit in LIMITS {
-        let limits = tiers([limit]).unwrap();
-        let late = |load: f64, step: u64| {
-            let runs = [0, 1, 2].map(|run| engine_run(load, 200_000, 90_000 + 10 * step + run));
-            let bad = runs.map(|run| measured(&limits, &run, true).tiers[0][0].bad);
-            bad.into_iter().sum::<u64>() as f64 / 600_000.0
-        };
-        let (mut low, mut high) = (0.7, 1.0);
-        for step in 0..10 {
-            let middle = f64::midpoint(low, high);
-            match late(middle, step) <= limits[0].limits[0].allowed() {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        let truth = f64::midpoint(low, high) * engine_capacity();
-        println!(
-            "engine, {limit}: truth {truth:.3} a second, capacity {:.3}",
-            engine_capacity()
+        let (truth, tally) = engine_searches(limit, 200, 200_000);
+        told(
+            &format!("engine, {limit}, truth {truth:.3} a second"),
+            &tally,
         );
-        let found = (0..200).map(|seed| {
-            let config = Config {
-                seed,
-                width: 0.05,
-                confirm: false,
-                ..Config::new(Load::Rate, limits.clone(), 1.0)
-            };
-            let answer = drive(&mut Search::new(config).unwrap(), |probe| {
-                let share = probe.at / engine_capacity();
-                let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
-                Outcome::Measured(measured(&limits, &run, true))
-            });
-            (truth, answer)
-        });
-        told(&format!("engine, {limit}"), &tallied(found));
     }
 }

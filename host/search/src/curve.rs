@@ -11,8 +11,7 @@
 //! request missed below and many did above, where a slope has no finite estimate.
 //!
 //! **Only loads close to the crossing take part**, because no engine follows one curve from idle to overload: those
-//! within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, the next one on a side that has none, and the
-//! nearest others where these are too few.
+//! within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, and the next one on a side that has none.
 
 use result::stats::student;
 use schemars::JsonSchema;
@@ -20,11 +19,9 @@ use serde::{Deserialize, Serialize};
 
 /// How far from the crossing a load may be to take part, as a difference of logarithms.
 pub const NEAR: f64 = 0.12;
-/// How far it may be where too few loads are nearer.
-const BESIDE: f64 = 0.3;
 /// How many times as large the odds of a miss may be there as at the crossing.
 pub const ODDS: f64 = 8.0;
-/// Loads that a regression takes, so that two are left to show the scatter.
+/// Loads whose runs are long enough that a regression takes, so that two are left to show the scatter.
 const FEWEST: usize = 4;
 /// The lowest slope that is considered: odds that hardly grow with the load.
 const FLAT: f64 = 0.5;
@@ -34,6 +31,10 @@ const STEEP: f64 = 1e4;
 const PRIOR: f64 = 10.0;
 /// The distance over which design effects are averaged, as a difference of logarithms of loads.
 const SMOOTH: f64 = 0.04;
+/// By what factor design effects are multiplied: those from batches fall short where clusters are longer than batches, and
+/// a search ends when its interval is narrow, which it is more often where they fell short. Found by simulated searches
+/// (`host/benches/search`).
+const SHORT: f64 = 1.25;
 /// Independent loads from which on the design effect of a run counts for its neighbours; a run that holds fewer counts as
 /// what its number of independent loads is worth.
 pub const STEADY: f64 = 6.0;
@@ -90,6 +91,30 @@ struct Weighed {
     x: f64,
     requests: f64,
     bad: f64,
+    /// The logit from which on the curve may be as high as it likes: where far more requests are bad than is allowed, the
+    /// curve is another one, and shows no more than that it has crossed.
+    enough: f64,
+    /// Whether the runs there hold enough independent loads.
+    is_steady: bool,
+}
+
+impl Weighed {
+    /// How many bad requests there are beyond what the curve says; nothing where it says enough.
+    fn rest(&self, logit: f64) -> f64 {
+        match logit < self.enough {
+            true => self.bad - self.requests * share(logit),
+            false => 0.0,
+        }
+    }
+
+    /// The variance of that.
+    fn variance(&self, logit: f64) -> f64 {
+        let share = share(logit);
+        match logit < self.enough {
+            true => self.requests * share * (1.0 - share),
+            false => 0.0,
+        }
+    }
 }
 
 /// Points in the order of their loads, with the number of requests that each request is worth one of.
@@ -107,7 +132,10 @@ pub fn effects(points: &[Point]) -> Vec<f64> {
                 sum += counts * other.effect;
                 weight += counts;
             }
-            (sum / weight).max(1.0)
+            match sum / weight {
+                effect if effect > 1.0 => effect * SHORT,
+                _ => 1.0,
+            }
         })
         .collect()
 }
@@ -117,7 +145,7 @@ pub fn effects(points: &[Point]) -> Vec<f64> {
 /// Ayer et al. 1955, "An empirical distribution function for sampling with incomplete information"). No shape is assumed
 /// beyond that, so it serves to place the next run. `None` if all shares are on one side.
 pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
-    let mut all = weighed(points);
+    let mut all = weighed(points, allowed);
     all.retain(|own| own.requests > 0.0);
     all.sort_by(|a, b| a.x.total_cmp(&b.x));
     let mut pools: Vec<Weighed> = Vec::new();
@@ -129,6 +157,8 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
                 x: (before.x * before.requests + pool.x * pool.requests) / requests,
                 requests,
                 bad: before.bad + pool.bad,
+                enough: f64::INFINITY,
+                is_steady: before.is_steady && pool.is_steady,
             };
             pools.pop();
         }
@@ -149,7 +179,7 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
 /// below it and above it. `None` if there are too few loads, or they do not lie on both sides.
 pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Option<Curve> {
     let wanted = odds(allowed).ln();
-    let all = weighed(points);
+    let all = weighed(points, allowed);
     let (mut center, mut slope) = (guess.ln(), 0.0);
     let mut near = Vec::new();
     // The loads that take part follow from the crossing, and it from them.
@@ -157,7 +187,8 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
         near = taking_part(&all, center, slope);
         let is_bad = |own: &Weighed| own.bad > allowed * own.requests;
         let above = near.iter().filter(|own| is_bad(own)).count();
-        if near.len() < FEWEST || above == 0 || above == near.len() {
+        let steady = near.iter().filter(|own| own.is_steady).count();
+        if steady < FEWEST || above == 0 || above == near.len() {
             return None;
         }
         let padded: Vec<Weighed> = near.iter().map(|own| padded(*own, allowed)).collect();
@@ -176,9 +207,8 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
     let misfit: f64 = near
         .iter()
         .map(|own| {
-            let share = share(best.level + best.slope * (own.x - best.center));
-            let variance = own.requests * share * (1.0 - share);
-            (own.bad - own.requests * share).powi(2) / variance.max(0.25)
+            let logit = best.level + best.slope * (own.x - best.center);
+            own.rest(logit).powi(2) / own.variance(logit).max(0.25)
         })
         .sum();
     let scatter = ((PRIOR + misfit) / (PRIOR + left)).max(1.0);
@@ -217,11 +247,20 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
     })
 }
 
-fn weighed(points: &[Point]) -> Vec<Weighed> {
-    let of = |(own, effect): (&Point, f64)| Weighed {
-        x: own.at.ln(),
-        requests: own.requests / effect,
-        bad: own.bad / effect,
+fn weighed(points: &[Point], allowed: f64) -> Vec<Weighed> {
+    let most = odds(allowed) * ODDS;
+    let of = |(own, effect): (&Point, f64)| {
+        let seen = own.bad / (own.requests - own.bad).max(f64::MIN_POSITIVE);
+        Weighed {
+            x: own.at.ln(),
+            requests: own.requests / effect,
+            bad: own.bad / effect,
+            enough: if seen > most {
+                seen.ln()
+            } else {
+                f64::INFINITY
+            },
+        }
     };
     points.iter().zip(effects(points)).map(of).collect()
 }
@@ -260,9 +299,6 @@ fn taking_part(all: &[Weighed], center: f64, slope: f64) -> Vec<Weighed> {
             near.push(far.remove(place));
         }
     }
-    let missing = FEWEST.saturating_sub(near.len());
-    let beside = far.into_iter().filter(|own| distance(own) <= BESIDE);
-    near.extend(beside.take(missing));
     near.into_iter().copied().collect()
 }
 
@@ -275,7 +311,7 @@ fn span(near: &[Weighed]) -> [f64; 2] {
 
 fn likelihood(near: &[Weighed], center: f64, level: f64, slope: f64) -> f64 {
     let of = |own: &Weighed| {
-        let logit = level + slope * (own.x - center);
+        let logit = (level + slope * (own.x - center)).min(own.enough);
         // log (1 + exp logit), without an overflow.
         let all = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
         own.bad * logit - own.requests * all
@@ -315,11 +351,8 @@ fn free(near: &[Weighed], center: f64) -> Best {
         let (mut gradient, mut information) = ([0.0; 2], [0.0; 3]);
         for own in near {
             let x = own.x - center;
-            let share = share(best.level + best.slope * x);
-            let (rest, weight) = (
-                own.bad - own.requests * share,
-                own.requests * share * (1.0 - share),
-            );
+            let logit = best.level + best.slope * x;
+            let (rest, weight) = (own.rest(logit), own.variance(logit));
             gradient = [gradient[0] + rest, gradient[1] + rest * x];
             for (sum, power) in information.iter_mut().zip([1.0, x, x * x]) {
                 *sum += weight * power;
@@ -367,7 +400,7 @@ fn through(near: &[Weighed], x: f64, wanted: f64) -> f64 {
     let score = |slope: f64| -> f64 {
         let of = |own: &Weighed| {
             let away = own.x - x;
-            (own.bad - own.requests * share(wanted + slope * away)) * away
+            own.rest(wanted + slope * away) * away
         };
         near.iter().map(of).sum()
     };

@@ -204,6 +204,42 @@ pub fn searches(seconds: &[f64], runs: u64, width: f64) -> Tally {
     tallied((0..runs).map(draw))
 }
 
+/// Searches of the usual engine under chats, by seed, with the truth: where three runs of so many requests together have
+/// as many late ones as allowed, found by halving.
+pub fn engine_searches(objective: &str, runs: u64, requests: usize) -> (f64, Tally) {
+    let limits = tiers([objective]).unwrap();
+    let late = |load: f64, step: u64| {
+        let runs = [0, 1, 2].map(|run| engine_run(load, requests, 90_000 + 10 * step + run));
+        let bad = runs.map(|run| measured(&limits, &run, true).tiers[0][0].bad);
+        bad.into_iter().sum::<u64>() as f64 / (3 * requests) as f64
+    };
+    let (mut low, mut high) = (0.7, 1.0);
+    for step in 0..10 {
+        let middle = f64::midpoint(low, high);
+        match late(middle, step) <= limits[0].limits[0].allowed() {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    let truth = f64::midpoint(low, high) * engine_capacity();
+    let found = (0..runs).map(|seed| {
+        let config = Config {
+            seed,
+            width: 0.05,
+            requests_each: 1_000_000,
+            confirm: false,
+            ..Config::new(Load::Rate, limits.clone(), 1.0)
+        };
+        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+            let share = probe.at / engine_capacity();
+            let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
+            Outcome::Measured(measured(&limits, &run, true))
+        });
+        (truth, answer)
+    });
+    (truth, tallied(found))
+}
+
 /// The alarm that a run raises whose requests are due and end at these seconds, looked at so many times.
 pub fn alarm(run: &[(f64, f64)], samples: u32) -> Option<Alarm> {
     let due: Vec<f64> = run.iter().map(|own| own.0).collect();

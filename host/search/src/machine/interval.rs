@@ -2,7 +2,7 @@
 
 use super::Search;
 use crate::config::Config;
-use crate::curve::{Curve, Point, crossing, effects, fit};
+use crate::curve::{Curve, NEAR, Point, crossing, effects, fit};
 use crate::decision::{Decision, Failure};
 use crate::level::{Level, Side};
 
@@ -107,11 +107,13 @@ impl Search {
             curves.push(curve);
         }
         // A load whose backlog grew fails whatever the shares say; one that failed by its shares does where no curve says
-        // more.
+        // more of it.
         let is_bound = |level: &&Level| match &level.tiers[tier].decision {
             Decision::Fail {
                 why: Failure::Misses(place),
-            } => curves[*place].is_none_or(|curve| curve.high.is_none()),
+            } => curves[*place].is_none_or(|curve| {
+                curve.high.is_none() || (level.at / curve.estimate).ln().abs() > NEAR
+            }),
             decision => decision.is_fail(),
         };
         let bound = lowest(&mut self.levels.iter().filter(is_bound).map(|own| own.at));
