@@ -117,7 +117,8 @@ impl Weighed {
     }
 }
 
-/// Points in the order of their loads, with the number of requests that each request is worth one of.
+/// Requests that one independent request takes, for each point: averaged over neighbouring loads, because the clusters of
+/// one run are few.
 pub fn effects(points: &[Point]) -> Vec<f64> {
     let kernel = |a: f64, b: f64| (-((a / b).ln() / SMOOTH).powi(2) / 2.0).exp();
     points
@@ -255,11 +256,11 @@ fn weighed(points: &[Point], allowed: f64) -> Vec<Weighed> {
             x: own.at.ln(),
             requests: own.requests / effect,
             bad: own.bad / effect,
-            enough: if seen > most {
-                seen.ln()
-            } else {
-                f64::INFINITY
+            enough: match seen > most {
+                true => seen.ln(),
+                false => f64::INFINITY,
             },
+            is_steady: own.is_steady(),
         }
     };
     points.iter().zip(effects(points)).map(of).collect()

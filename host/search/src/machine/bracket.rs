@@ -78,7 +78,7 @@ impl Search {
         let interval = self.interval(tier);
         if interval.is_narrow(&self.config) {
             return self
-                .confirming(tier, &interval)
+                .confirming(&interval)
                 .unwrap_or(Goal::Done(Ended::Narrow));
         }
         let bracket = self.bracket(tier);
@@ -125,14 +125,14 @@ impl Search {
                 if let Some(goal) = self.narrowing([*below, *above], &interval) {
                     return goal;
                 }
-                self.confirming(tier, &interval)
+                self.confirming(&interval)
                     .unwrap_or(Goal::Done(Ended::Undecided))
             }
             _ => {
                 if let Some(goal) = self.deciding(tier, *below) {
                     return goal;
                 }
-                self.confirming(tier, &interval)
+                self.confirming(&interval)
                     .unwrap_or(Goal::Done(match (below, above) {
                         _ if !unknown.is_empty() => Ended::Undecided,
                         (_, None) => Ended::Highest,
@@ -158,14 +158,13 @@ impl Search {
     }
 
     /// A run of its own at the lower end of the interval, if there is to be one and it was not made.
-    fn confirming(&self, tier: usize, interval: &Interval) -> Option<Goal> {
+    fn confirming(&self, interval: &Interval) -> Option<Goal> {
         let at = interval.low.filter(|_| self.config.confirm)?;
         let made = self.place(at, true).map(|place| &self.levels[place]);
         let is_made = made.is_some_and(|level| level.requests > 0 || level.closed);
         let quarter = self.spent() / 4;
         let effect = interval.effect_near(at);
         let requests = first_requests(&self.config, at, effect);
-        let _ = tier;
         (!is_made).then_some(Goal::Run {
             at,
             purpose: Purpose::Confirm,
