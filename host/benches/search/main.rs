@@ -9,9 +9,7 @@ mod laboratory;
 
 use std::process::ExitCode;
 
-use laboratory::{alarm, alarms, drive, engine_capacity, engine_run, measured, searches, tallied};
-use search::slo::tiers;
-use search::{Config, Load, Outcome, Search};
+use laboratory::{Tally, alarm, alarms, engine_run, engine_searches, searches};
 
 const PARTS: [(&str, fn()); 3] = [("watch", watch), ("queue", queue), ("engine", engine)];
 
@@ -70,55 +68,41 @@ fn watch() {
 }
 
 fn queue() {
-    let limits = [15.0, 30.0, 60.0];
-    for requests_each in [100_000, 200_000, 2_000_000] {
-        let tally = searches(&limits, 100, requests_each);
-        println!("queue, at most {requests_each} requests a load: {tally:?}");
+    for limit in [15.0, 30.0, 60.0] {
+        for width in [0.1, 0.05] {
+            told(
+                &format!("queue, limit {limit} s, width {width}"),
+                &searches(&[limit], 200, width),
+            );
+        }
     }
 }
 
-/// The limit of the engine's searches, and for which share of the requests.
-const LIMIT: &str = "e2e.p95 <= 5s";
-
-/// Searches of the usual engine under chats. The truth is where three runs of 200,000 requests have as many late ones
-/// as allowed, found by halving.
-fn engine() {
-    let limits = tiers([LIMIT]).unwrap();
-    let late = |load: f64, step: u64| {
-        let runs = [0, 1, 2].map(|run| engine_run(load, 200_000, 90_000 + 10 * step + run));
-        let bad = runs.map(|run| measured(&limits, &run, true).tiers[0][0].bad);
-        bad.into_iter().sum::<u64>() as f64 / 600_000.0
-    };
-    let (mut low, mut high) = (0.85, 1.0);
-    for step in 0..8 {
-        let middle = f64::midpoint(low, high);
-        match late(middle, step) <= limits[0].limits[0].allowed() {
-            true => low = middle,
-            false => high = middle,
-        }
-    }
-    let truth = f64::midpoint(low, high) * engine_capacity();
+fn told(name: &str, tally: &Tally) {
+    let each = |number: u64| number as f64 / tally.runs as f64;
     println!(
-        "engine, {LIMIT}: truth {truth:.3} a second, capacity {:.3}",
-        engine_capacity()
+        "{name}: of {} intervals {} hold the truth, {} are too high, {} as narrow as asked for; {:.0} requests and {:.1} runs each; estimate within 3 % in {}, off by at most {:.1} %",
+        tally.runs,
+        tally.held,
+        tally.too_high,
+        tally.narrow,
+        each(tally.requests),
+        each(tally.probes),
+        tally.estimate_close,
+        100.0 * tally.worst
     );
-    let found = (0..20).map(|seed| {
-        let config = Config {
-            seed,
-            requests_each: 60_000,
-            ..Config::new(Load::Rate, limits.clone(), 1.0)
-        };
-        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
-            let share = probe.at / engine_capacity();
-            let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
-            Outcome::Measured(measured(&limits, &run, true))
-        });
-        let f = &answer.tiers[0];
-        println!(
-            "{:?} {:?} {:?} {:?} {:?}",
-            f.passed, f.failed, f.estimate, f.undecided, f.confirmed
+}
+
+/// The limits of the engine's searches.
+const LIMITS: [&str; 2] = ["e2e.p95 <= 5s", "e2e.p99 <= 8s"];
+
+/// Searches of the usual engine under chats.
+fn engine() {
+    for limit in LIMITS {
+        let (truth, tally) = engine_searches(limit, 200, 200_000);
+        told(
+            &format!("engine, {limit}, truth {truth:.3} a second"),
+            &tally,
         );
-        (truth, answer)
-    });
-    println!("  {:?}", tallied(found));
+    }
 }

@@ -7,8 +7,8 @@ pub(crate) mod tests;
 
 use std::fmt::Write as _;
 
-use search::answer::{Ended, Found};
-use search::decision::Decided;
+use search::answer::{Again, Ended, Found};
+use search::decision::{Decided, Decision};
 use search::level::Level;
 use search::{Answer, Load};
 
@@ -19,7 +19,7 @@ pub fn text(answer: &Answer) -> String {
     let mut text = String::new();
     for (number, found) in answer.tiers.iter().enumerate() {
         let _ = writeln!(text, "{}", found.tier);
-        for line in conclusion(answer.load, found) {
+        for line in conclusion(answer, found) {
             let _ = writeln!(text, "  {line}");
         }
         let _ = writeln!(
@@ -51,7 +51,8 @@ pub fn text(answer: &Answer) -> String {
     text
 }
 
-fn conclusion(load: Load, found: &Found) -> Vec<String> {
+fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
+    let load = answer.load;
     let holds = |at: f64| amount(load, at);
     let mut lines = Vec::new();
     lines.push(match (found.passed, found.failed) {
@@ -67,31 +68,54 @@ fn conclusion(load: Load, found: &Found) -> Vec<String> {
         (None, None) => "nothing was shown either way".to_owned(),
     });
     if let Some(estimate) = found.estimate {
-        lines.push(format!(
-            "best guess: {}, which no test stands behind",
-            holds(estimate)
-        ));
+        let curve = found.curves.iter().flatten().map(|curve| curve.loads).max();
+        lines.push(match curve {
+            Some(loads) => format!(
+                "most likely {}, by a regression over {loads} loads",
+                holds(estimate)
+            ),
+            None => format!("most likely about {}", holds(estimate)),
+        });
     }
-    match found.confirmed {
-        Some(true) => lines.push("confirmed by runs of its own".to_owned()),
-        Some(false) => {
-            lines.push("not confirmed: runs of its own did not show it again".to_owned())
-        }
-        None => {}
+    if let (Some(passed), Some(again)) = (found.passed, found.again) {
+        let at = holds(passed);
+        lines.push(match again {
+            Again::Shown => format!("a run of its own at {at} shows it again"),
+            Again::Agrees => format!(
+                "a run of its own at {at} agrees; it was not decided again, because that takes more requests than it had"
+            ),
+            Again::Doubtful => format!(
+                "a run of its own at {at} missed the objective more often than allowed, but not by more than chance explains: measure it again before you rely on it"
+            ),
+            Again::NotMade => {
+                format!("{at} was not measured again: the search had no valid run left for it")
+            }
+        });
     }
     lines.push(
         match found.ended {
             Ended::Narrow => "the interval is as narrow as asked for",
-            Ended::Undecided => "what lies between could not be decided with the requests that a load may have (--requests-each)",
+            Ended::Undecided => "loads in between could not be run, or used up the requests that a load may have (--requests-each)",
             Ended::Highest => "the highest load to be tried holds: raise --most",
-            Ended::Lowest => "the lowest load to be tried was not shown to hold: lower --least, or the objectives",
+            Ended::Lowest => {
+                "the lowest load to be tried was not shown to hold: lower --least, or relax the objectives"
+            }
             Ended::Budget => "the search used up its loads (--loads) or requests (--requests-in-all)",
         }
         .to_owned(),
     );
+    if let Some(more) = found.more {
+        lines.push(format!(
+            "to narrow the interval as asked for takes about {}{}",
+            counted(more),
+            lasting(answer, found, more)
+        ));
+    } else if found.passed.is_none() || found.failed.is_none() {
+        lines.extend(missing(answer, found));
+    }
     if !found.undecided.is_empty() {
         let loads: Vec<String> = found.undecided.iter().map(|at| short(*at)).collect();
-        lines.push(format!("undecided: {}", loads.join(", ")));
+        lines.push(format!("could not be run: {}", loads.join(", ")));
     }
     for violation in &found.violations {
         lines.push(format!(
@@ -101,6 +125,67 @@ fn conclusion(load: Load, found: &Found) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// The load that is nearest to being decided where an end of the interval is missing, and what would decide it.
+fn missing(answer: &Answer, found: &Found) -> Option<String> {
+    let number = answer.tiers.iter().position(|own| own == found)?;
+    let open = answer
+        .levels
+        .iter()
+        .filter_map(|level| match &level.tiers.get(number)?.decision {
+            Decision::Undecided {
+                more: Some(more), ..
+            } => Some((level.at, *more)),
+            _ => None,
+        });
+    let (at, more) = open.min_by_key(|(_, more)| *more)?;
+    Some(format!(
+        "to decide {} takes about {}{}",
+        amount(answer.load, at),
+        counted(more),
+        time(answer, at, more)
+    ))
+}
+
+/// `, some 12 minutes`: how long so many requests take about the highest load that holds.
+fn lasting(answer: &Answer, found: &Found, requests: u64) -> String {
+    let at = found.estimate.or(found.passed).or(found.failed);
+    at.map_or(String::new(), |at| time(answer, at, requests))
+}
+
+/// `, some 12 minutes`: how long so many requests take at a load; nothing where no rate is known there.
+fn time(answer: &Answer, at: f64, requests: u64) -> String {
+    let seen = || {
+        let levels = answer
+            .levels
+            .iter()
+            .filter(|level| !level.little.is_empty());
+        let nearest = levels.min_by(|a, b| (a.at - at).abs().total_cmp(&(b.at - at).abs()))?;
+        nearest.little.first().map(|little| little.per_s)
+    };
+    let per_s = match answer.load {
+        Load::Rate => Some(at),
+        Load::Concurrency | Load::Sessions => seen(),
+    };
+    match per_s.filter(|per_s| *per_s > 0.0) {
+        None => String::new(),
+        Some(per_s) => {
+            let seconds = requests as f64 / per_s;
+            let (number, unit) = match seconds {
+                seconds if seconds < 90.0 => (seconds, "seconds"),
+                seconds if seconds < 5400.0 => (seconds / 60.0, "minutes"),
+                seconds => (seconds / 3600.0, "hours"),
+            };
+            format!(", some {} {unit} at this load", number.round().max(2.0))
+        }
+    }
+}
+
+/// `about` so many more requests, with two digits.
+fn counted(requests: u64) -> String {
+    let unit = 10_u64.pow(requests.max(1).ilog10().saturating_sub(1));
+    format!("{} more requests", requests.div_ceil(unit) * unit)
 }
 
 fn row(level: &Level, decided: &Decided) -> String {

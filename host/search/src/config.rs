@@ -54,11 +54,9 @@ pub struct Config {
     pub factor: f64,
     /// How far the lowest failed load may be above the highest passed one, as a share of it.
     pub width: f64,
-    /// The probability that a decision is wrong, over all loads and looks of one tier: once for passes, once for
-    /// failures.
+    /// The probability that an interval misses the highest load that holds: half of it that the lower end lies above that
+    /// load, and half that the upper end lies below it.
     pub alpha: f64,
-    /// How often the requests of one load are looked at, at most.
-    pub looks: u32,
     /// How many loads are tried, at most, confirmations included.
     pub loads: u32,
     /// Requests of one load, at most; see also [`Config::requests_at`].
@@ -92,8 +90,7 @@ impl Config {
             factor: 2.0,
             width: 0.02,
             alpha: 0.05,
-            looks: 5,
-            loads: 20,
+            loads: 40,
             requests_each: 100_000,
             requests_in_all: None,
             requests_least: 100,
@@ -103,10 +100,10 @@ impl Config {
         }
     }
 
-    /// The probability of a wrong decision at one look: `alpha` divided over looks and loads, so that all of them
-    /// together keep it (Bonferroni), however they depend on each other.
+    /// The probability that a load passes that does not hold, by its own requests alone, or fails although it holds: what
+    /// one end of the interval may be wrong with, divided over all loads (Bonferroni), however they depend on each other.
     pub fn alpha_each(&self) -> f64 {
-        self.alpha / (f64::from(self.looks.max(1)) * f64::from(self.loads.max(1)))
+        self.alpha / 2.0 / f64::from(self.loads.max(1))
     }
 
     /// Requests of one load, at most: more than `requests_each` where so many are due before a run may end, so that a load
@@ -178,10 +175,6 @@ impl Config {
             ),
         );
         unless(
-            (1..=20).contains(&own.looks),
-            format!("`looks`: expected 1 to 20, found {}", own.looks),
-        );
-        unless(
             (1..=1000).contains(&own.loads),
             format!("`loads`: expected 1 to 1000, found {}", own.loads),
         );
@@ -222,7 +215,7 @@ mod tests {
     fn what_cannot_be_searched_is_told_at_once() {
         let good = Config::new(Load::Rate, tiers(["ttft.p99 < 1s"]).unwrap(), 4.0);
         assert_eq!(good.mistakes(), [""; 0]);
-        assert!((good.alpha_each() - 0.0005).abs() < 1e-12);
+        assert!((good.alpha_each() - 0.000_625).abs() < 1e-12);
         let json = serde_json::to_string(&good).unwrap();
         assert_eq!(serde_json::from_str::<Config>(&json).unwrap(), good);
         let bad = Config {
@@ -231,7 +224,6 @@ mod tests {
             start: 2.5,
             most: f64::NAN,
             factor: 1.0,
-            looks: 0,
             alpha: 0.5,
             requests_each: 0,
             ..good
@@ -242,7 +234,6 @@ mod tests {
             "`start`: expected a whole number of requests in flight, found 2.5",
             "`most`: expected a load above 0",
             "`factor`",
-            "`looks`",
             "`alpha`",
             "`requests-each`",
         ] {

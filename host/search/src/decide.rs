@@ -10,9 +10,10 @@
 //! will be, and a run that is shorter looks healthy throughout. How often the load itself changed shows in the number of
 //! requests in flight: a pass in an open loop takes runs that hold [`LOADS`] independent ones together.
 //!
-//! The bounds are one-sided, at the level that one look has ([`Config::alpha_each`](crate::Config::alpha_each)). That
+//! The bounds are one-sided, at the level that one load has ([`Config::alpha_each`](crate::Config::alpha_each)). That
 //! every objective has to pass makes a pass harder and not easier, so it needs no correction; that any objective can
-//! fail a tier does, so the level of failures is divided by their number. The design effect is itself estimated from
+//! fail a tier does, so the level of failures is divided by their number, and in an open loop the requests count for no more
+//! than the independent loads that the runs hold. The design effect is itself estimated from
 //! few batches, so it is widened as Student's quantile is.
 
 use result::stats::beta::binomial;
@@ -44,7 +45,7 @@ pub struct Pooled {
     /// Those of the bad ones that were answered, and whose metric is not known.
     pub unknown: u64,
     /// The design effects, each run's weighted by its requests: the variances of independent runs add up.
-    effects: [f64; 2],
+    effects: [f64; 3],
     /// Degrees of freedom of their estimate.
     freedom: f64,
 }
@@ -54,11 +55,11 @@ impl Pooled {
     pub fn add(&mut self, counted: &Counted) {
         let (before, own) = (self.requests as f64, counted.requests as f64);
         if own > 0.0 {
-            for (all, effect) in self
-                .effects
-                .iter_mut()
-                .zip([counted.effect, counted.tail_effect])
-            {
+            for (all, effect) in self.effects.iter_mut().zip([
+                counted.effect,
+                counted.tail_effect,
+                counted.near_effect,
+            ]) {
                 *all = (*all * before + effect * own) / (before + own);
             }
         }
@@ -68,16 +69,26 @@ impl Pooled {
         self.freedom += f64::from(counted.batches.saturating_sub(1));
     }
 
-    /// The design effect at a level: the larger of the two, widened because it is an estimate.
+    /// The design effect at a level, widened because it is an estimate: that of the misses or that of the run's highest
+    /// tenth, whichever is larger; where no request is bad, that of the requests that came near the limit.
     pub fn effect(&self, level: f64) -> f64 {
-        let [own, tail] = self.effects;
         let quantile = |freedom| student::quantile(2.0 * level, freedom);
         let wider = quantile(self.freedom.max(1.0)) / quantile(f64::INFINITY);
-        own.max(tail).max(1.0) * wider * wider
+        let seen = match self.bad {
+            0 => self.effects[2].max(1.0),
+            _ => self.typical(),
+        };
+        seen * wider * wider
+    }
+
+    /// The design effect as it was seen: that of the misses or that of the run's highest tenth, whichever is larger.
+    pub fn typical(&self) -> f64 {
+        let [own, tail, _] = self.effects;
+        own.max(tail).max(1.0)
     }
 }
 
-/// Decides on a tier from what the runs at one load show of its objectives, at the level of one look. `grown` is the
+/// Decides on a tier from what the runs at one load show of its objectives, at the level of one load. `grown` is the
 /// backlog of a run in which it grew, and `loads` the number of independent loads in an open loop.
 pub fn decide(
     limits: &[(Limit, Pooled)],
@@ -91,11 +102,17 @@ pub fn decide(
         .map(|(limit, pooled)| {
             let effect = pooled.effect(level);
             let worth = pooled.requests as f64 / effect;
+            // Misses that come in clusters as long as the load takes to change are worth no more than it.
+            let steady = worth.min(loads.unwrap_or(f64::INFINITY));
             let known = pooled.bad.saturating_sub(pooled.unknown);
             let (low, high) = match pooled.requests {
                 0 => (0.0, 1.0),
                 _ => (
-                    lower(known as f64 / effect, worth, of_failures),
+                    lower(
+                        known as f64 / pooled.requests as f64 * steady,
+                        steady,
+                        of_failures,
+                    ),
                     upper(pooled.bad as f64 / effect, worth, level),
                 ),
             };
@@ -226,6 +243,7 @@ mod tests {
             unknown: 0,
             effect,
             tail_effect: 1.0,
+            near_effect: effect,
             batches: 320,
         }
     }

@@ -41,8 +41,8 @@ pub enum Failure {
     Growth(Backlog),
     /// The run was stopped because the backlog grew.
     Stopped(Alarm),
-    /// It held once, and a second set of runs at the same load showed that it does not.
-    Contradicted,
+    /// It lies above the interval that all runs together give.
+    Above,
 }
 
 /// Why it is too early to say, or why it cannot be said.
@@ -57,6 +57,8 @@ pub enum Doubt {
     FewLoads(f64),
     /// The share of bad requests is too close to what is allowed.
     Close,
+    /// The load lies within the interval that all runs together give.
+    Within,
     /// The metric is not known of some answered requests, and it depends on those.
     Unknown,
     /// The runs were not valid, twice in a row.
@@ -67,8 +69,10 @@ pub enum Doubt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// It holds.
+    /// It holds: its own requests show it.
     Pass,
+    /// It holds: it lies below the interval that all runs together give.
+    Below,
     /// It does not hold.
     Fail {
         /// Why not.
@@ -87,7 +91,7 @@ pub enum Decision {
 impl Decision {
     /// Whether it is a pass.
     pub fn is_pass(&self) -> bool {
-        *self == Decision::Pass
+        matches!(self, Decision::Pass | Decision::Below)
     }
 
     /// Whether it is a failure.
@@ -122,6 +126,11 @@ impl fmt::Display for Decided {
                 own.limit, own.bad, own.requests
             )
         };
+        let missed = |own: &Stated| {
+            let share = own.bad as f64 / own.requests.max(1) as f64;
+            let (share, allowed) = (percent(share), percent(own.allowed));
+            format!("{} ({share}; {allowed} may be)", seen(own))
+        };
         match &self.decision {
             Decision::Pass => {
                 let each = self.limits.iter().map(|own| {
@@ -129,6 +138,10 @@ impl fmt::Display for Decided {
                     format!("{}, so at most {high} are; {allowed} may be", seen(own))
                 });
                 write!(f, "passed: {}", each.collect::<Vec<_>>().join("; "))
+            }
+            Decision::Below => {
+                let each = self.limits.iter().map(missed).collect::<Vec<_>>();
+                write!(f, "passed by all runs together: {}", each.join("; "))
             }
             Decision::Fail { why } => match why {
                 Failure::Misses(place) => {
@@ -155,8 +168,9 @@ impl fmt::Display for Decided {
                     alarm.fourth_quarter,
                     alarm.chance
                 ),
-                Failure::Contradicted => {
-                    f.write_str("failed: it passed, and further runs at the same load failed")
+                Failure::Above => {
+                    let each = self.limits.iter().map(missed).collect::<Vec<_>>();
+                    write!(f, "failed by all runs together: {}", each.join("; "))
                 }
             },
             Decision::Undecided { why, more } => {
@@ -169,6 +183,10 @@ impl fmt::Display for Decided {
                     })
                     .collect();
                 let because = match why {
+                    Doubt::Within => {
+                        let each = self.limits.iter().map(missed).collect::<Vec<_>>();
+                        return write!(f, "undecided, within the interval: {}", each.join("; "));
+                    }
                     Doubt::NoRun => return f.write_str("undecided: no run counts yet"),
                     Doubt::Invalid(why) => {
                         return write!(f, "undecided: its runs are not valid: {why}");

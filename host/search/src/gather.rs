@@ -4,7 +4,10 @@
 //! by the design effect: the variance of the numbers of bad requests in batches of consecutive requests, divided by
 //! the binomial one. Batches are made longer until neighbours are hardly correlated, and what correlation is left
 //! widens the variance further. Where few requests are bad, few of their clusters are seen; the same is measured of
-//! "its metric is above the run's own 90th percentile", and [`decide`](crate::decide) takes the larger of the two.
+//! "its metric is above the run's own 90th percentile", and where any request is bad, the larger of the two counts. Where
+//! none is, the clusters that matter are those of requests that came near the limit: above that percentile and beyond
+//! half of the limit. At a load far below the highest there are none, and each request counts as one
+//! ([`decide`](crate::decide)).
 
 use model::exchange::{Class, Phase};
 use model::units::Nanos;
@@ -43,6 +46,8 @@ pub struct Counted {
     pub effect: f64,
     /// The design effect of being above the run's 90th percentile; at least 1.
     pub tail_effect: f64,
+    /// The design effect of being above that percentile and beyond half of the limit; at least 1, and 1 if no request is.
+    pub near_effect: f64,
     /// Batches that the design effects rest on.
     pub batches: u32,
 }
@@ -173,7 +178,10 @@ impl Gather {
                 order.iter().map(row).collect()
             })
             .collect();
-        let tails: Vec<(f64, u32)> = columns.iter().map(|column| tail_effect(column)).collect();
+        let highest: Vec<f64> = columns.iter().map(|column| highest_tenth(column)).collect();
+        let tails: Vec<(f64, u32)> = (columns.iter().zip(&highest))
+            .map(|(column, from)| effect_above(column, *from))
+            .collect();
         let count = |limit: &Limit| {
             let of = |reader: &Reader| reader.metric == limit.metric;
             let column = self.readers.iter().position(of).unwrap_or_default();
@@ -183,12 +191,15 @@ impl Gather {
                 .map(|value| *value < 0.0 || !limit.keeps(*value))
                 .collect();
             let (effect, batches) = design_effect(&bad);
+            let from = highest.get(column).copied().unwrap_or(f64::INFINITY);
+            let (near_effect, _) = effect_above(values, from.max(limit.milliseconds / 2.0));
             Counted {
                 requests: values.len() as u64,
                 bad: bad.iter().filter(|bad| **bad).count() as u64,
                 unknown: values.iter().filter(|value| **value < 0.0).count() as u64,
                 effect,
                 tail_effect,
+                near_effect,
                 batches: batches.min(tail_batches),
             }
         };
@@ -213,15 +224,21 @@ fn coded(seen: Option<Seen>) -> f64 {
     }
 }
 
-/// The design effect of being above the 90th percentile, and the batches it rests on.
-fn tail_effect(values: &[f64]) -> (f64, u32) {
+/// The value above which the highest tenth lies; infinite without values.
+fn highest_tenth(values: &[f64]) -> f64 {
     if values.is_empty() {
-        return (1.0, 0);
+        return f64::INFINITY;
     }
     let mut ranked = values.to_vec();
     let place = ranked.len() * 9 / 10;
-    let (_, limit, _) = ranked.select_nth_unstable_by(place, f64::total_cmp);
-    let limit = *limit;
+    *ranked.select_nth_unstable_by(place, f64::total_cmp).1
+}
+
+/// The design effect of being above a value, and the batches it rests on.
+fn effect_above(values: &[f64], limit: f64) -> (f64, u32) {
+    if values.is_empty() {
+        return (1.0, 0);
+    }
     let above: Vec<bool> = values.iter().map(|value| *value > limit).collect();
     design_effect(&above)
 }

@@ -13,6 +13,7 @@ use model::units::Nanos;
 use result::summary::Backlog;
 use simulator::{Case, Engine, Lengths, Parameters, Random, open, poisson};
 
+use search::answer::Ended;
 use search::gather::{Gather, Measured};
 use search::slo::{Seen, Tier, tiers};
 use search::watch::{Alarm, Progress, Watch};
@@ -135,11 +136,13 @@ pub fn drive(search: &mut Search, mut run: impl FnMut(&Probe) -> Outcome) -> Ans
 /// Searches for the highest rate at which one request in a hundred takes longer than so many seconds, of a server that
 /// takes one second on average, by chance. The time in such a system is exponential: at a rate r, longer than t with
 /// the probability exp(-(1 - r) t). So the truth is 1 - ln(100) / t. Gives the truth and what was found.
-pub fn searched(seconds: f64, seed: u64, requests_each: u64) -> (f64, Answer) {
+pub fn searched(seconds: f64, seed: u64, width: f64) -> (f64, Answer) {
     let limits = tiers([format!("e2e.p99 <= {seconds}s").as_str()]).unwrap();
     let config = Config {
         seed,
-        requests_each,
+        width,
+        requests_each: 1_000_000,
+        confirm: false,
         ..Config::new(Load::Rate, limits.clone(), 0.3)
     };
     let answer = drive(&mut Search::new(config).unwrap(), |probe| {
@@ -159,16 +162,20 @@ pub fn searched(seconds: f64, seed: u64, requests_each: u64) -> (f64, Answer) {
 pub struct Tally {
     /// How many there were.
     pub runs: u64,
-    /// The highest rate that passed is within 3 % of the truth.
-    pub passed_close: u64,
-    /// The estimate is.
-    pub estimate_close: u64,
     /// The interval holds the truth.
     pub held: u64,
+    /// Its lower end is above the truth: a load passed that does not hold.
+    pub too_high: u64,
+    /// It is as narrow as was asked for.
+    pub narrow: u64,
+    /// The estimate is within 3 % of the truth.
+    pub estimate_close: u64,
     /// Requests of all of them.
     pub requests: u64,
-    /// How far the highest rate that passed and the estimate were from the truth at worst, as a share.
-    pub worst: [f64; 2],
+    /// Runs of all of them.
+    pub probes: u64,
+    /// How far the estimate was from the truth at worst, as a share.
+    pub worst: f64,
 }
 
 /// Counts searches, given each truth and what was found.
@@ -176,25 +183,61 @@ pub fn tallied(searches: impl Iterator<Item = (f64, Answer)>) -> Tally {
     let mut tally = Tally::default();
     for (truth, answer) in searches {
         let found = &answer.tiers[0];
-        let off = [found.passed, found.estimate]
-            .map(|own| own.map_or(f64::INFINITY, |own| (own / truth - 1.0).abs()));
+        let off = (found.estimate).map_or(f64::INFINITY, |own| (own / truth - 1.0).abs());
+        let is_high = found.passed.is_some_and(|passed| passed > truth);
+        let is_low = found.failed.is_some_and(|failed| failed < truth);
         tally.runs += 1;
-        tally.passed_close += u64::from(off[0] <= 0.03);
-        tally.estimate_close += u64::from(off[1] <= 0.03);
-        tally.held += u64::from(
-            found.passed.is_some_and(|passed| passed <= truth)
-                && found.failed.is_some_and(|failed| failed >= truth),
-        );
+        tally.held += u64::from(!is_high && !is_low);
+        tally.too_high += u64::from(is_high);
+        tally.narrow += u64::from(found.ended == Ended::Narrow);
+        tally.estimate_close += u64::from(off <= 0.03);
         tally.requests += answer.requests;
-        tally.worst = [0, 1].map(|place| tally.worst[place].max(off[place]));
+        tally.probes += u64::from(answer.probes);
+        tally.worst = tally.worst.max(off);
     }
     tally
 }
 
 /// Searches of the queue by seed, at each of these limits in turn.
-pub fn searches(seconds: &[f64], runs: u64, requests_each: u64) -> Tally {
-    let draw = |seed: u64| searched(seconds[seed as usize % seconds.len()], seed, requests_each);
+pub fn searches(seconds: &[f64], runs: u64, width: f64) -> Tally {
+    let draw = |seed: u64| searched(seconds[seed as usize % seconds.len()], seed, width);
     tallied((0..runs).map(draw))
+}
+
+/// Searches of the usual engine under chats, by seed, with the truth: where three runs of so many requests together have
+/// as many late ones as allowed, found by halving.
+pub fn engine_searches(objective: &str, runs: u64, requests: usize) -> (f64, Tally) {
+    let limits = tiers([objective]).unwrap();
+    let late = |load: f64, step: u64| {
+        let runs = [0, 1, 2].map(|run| engine_run(load, requests, 90_000 + 10 * step + run));
+        let bad = runs.map(|run| measured(&limits, &run, true).tiers[0][0].bad);
+        bad.into_iter().sum::<u64>() as f64 / (3 * requests) as f64
+    };
+    let (mut low, mut high) = (0.7, 1.0);
+    for step in 0..10 {
+        let middle = f64::midpoint(low, high);
+        match late(middle, step) <= limits[0].limits[0].allowed() {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    let truth = f64::midpoint(low, high) * engine_capacity();
+    let found = (0..runs).map(|seed| {
+        let config = Config {
+            seed,
+            width: 0.05,
+            requests_each: 1_000_000,
+            confirm: false,
+            ..Config::new(Load::Rate, limits.clone(), 1.0)
+        };
+        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+            let share = probe.at / engine_capacity();
+            let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
+            Outcome::Measured(measured(&limits, &run, true))
+        });
+        (truth, answer)
+    });
+    (truth, tallied(found))
 }
 
 /// The alarm that a run raises whose requests are due and end at these seconds, looked at so many times.

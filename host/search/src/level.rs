@@ -1,19 +1,17 @@
 //! One load of a search: its runs, pooled, and what they show of each tier.
 //!
-//! **A look is a run, and runs are pooled.** When a load is not decided, the next look is a further run at the same
-//! load, with a fresh seed, as long as all runs there before it together or longer. Its counts are added to theirs. The
-//! level of each look is that of the whole search divided by the number of looks and loads, so the looks may depend on
-//! each other as they do; that the runs are independent makes their variances add up, and that they grow makes the
-//! beginnings, in which a queue is not yet what it will be, a share that shrinks.
+//! **Runs at one load are pooled.** Each has a fresh seed, and its counts are added to those before it. A load is decided
+//! by its own requests where it is far from the highest that holds ([`decide`](crate::decide)); close to that, all loads
+//! together say more ([`curve`](crate::curve)). On which side of the crossing a load seems to lie says where to go next.
 
 use result::summary::Backlog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::Seen;
 use crate::bounds::fewest;
 use crate::config::{Config, Load};
-use crate::decide::{Pooled, decide};
+use crate::curve::{Point, STEADY};
+use crate::decide::{LOADS, Pooled, decide};
 use crate::decision::{Decided, Decision, Doubt, Failure};
 use crate::gather::Little;
 use crate::machine::{Outcome, Probe};
@@ -23,8 +21,8 @@ use crate::watch::Alarm;
 /// Runs in a row that are not valid, after which a load is given up.
 const INVALID: u32 = 2;
 
-/// By how much the number of requests that would decide may be above what a load may have, because it is an estimate.
-const HOPE: u64 = 2;
+/// Requests of the first run at a load, at least: fewer hardly show whether the backlog grows.
+const FIRST: u64 = 400;
 
 /// One load, or the confirmation of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +36,7 @@ pub struct Level {
     pub probes: Vec<u32>,
     /// Requests that were due in its valid runs, those of a stopped one included.
     pub requests: u64,
-    /// How often it was looked at: its runs that count.
+    /// Its runs that count.
     pub looks: u32,
     /// What is decided of each tier.
     pub tiers: Vec<Decided>,
@@ -62,15 +60,17 @@ pub struct Level {
     pooled: Vec<Vec<Pooled>>,
 }
 
-/// What is known of a tier at a load.
+/// On which side of the highest load that holds a load seems to lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Pass,
-    Fail,
-    /// Another run may decide.
+pub(crate) enum Side {
+    /// Below it, or at it.
+    Below,
+    /// Above it.
+    Above,
+    /// It takes another run to say.
     Open,
-    /// No further run is made.
-    Undecided,
+    /// It cannot be said, and no further run is made.
+    Unknown,
 }
 
 impl Level {
@@ -153,18 +153,7 @@ impl Level {
                 *before = now;
             }
         }
-        self.closed |=
-            self.looks >= config.looks || self.requests * 5 / 4 >= config.requests_at(self.at);
-        self.closed |= self.requests >= config.requests_at(self.at) / 2 && self.is_hopeless(config);
-    }
-
-    /// Whether no tier that is undecided here can be expected to be decided with the requests that a load may have.
-    fn is_hopeless(&self, config: &Config) -> bool {
-        let most = HOPE * config.requests_at(self.at);
-        self.tiers.iter().all(|own| match &own.decision {
-            Decision::Undecided { more, .. } => more.is_none_or(|more| self.requests + more > most),
-            Decision::Pass | Decision::Fail { .. } => true,
-        })
+        self.closed |= self.requests * 5 / 4 >= config.requests_at(self.at);
     }
 
     fn decide(&self, config: &Config) -> Vec<Decided> {
@@ -191,65 +180,90 @@ impl Level {
         self.invalid_in_a_row >= INVALID
     }
 
-    pub(crate) fn standing(&self, tier: usize) -> Standing {
-        match &self.tiers[tier].decision {
-            Decision::Pass => Standing::Pass,
-            Decision::Fail { .. } => Standing::Fail,
-            Decision::Undecided { .. } if self.closed => Standing::Undecided,
-            Decision::Undecided { .. } => Standing::Open,
+    /// On which side a tier's highest load seems to lie: by what is decided here, or by the shares that were seen.
+    pub(crate) fn side(&self, config: &Config, tier: usize) -> Side {
+        let own = &self.tiers[tier];
+        let share = |bad: u64, requests: u64| bad as f64 / requests.max(1) as f64;
+        let is_above = (own.limits.iter())
+            .any(|own| share(own.bad.saturating_sub(own.unknown), own.requests) > own.allowed);
+        let is_unclear = (own.limits.iter()).any(|own| share(own.bad, own.requests) > own.allowed);
+        let is_short = config.load == Load::Rate && self.loads < STEADY;
+        match &own.decision {
+            Decision::Pass | Decision::Below => Side::Below,
+            Decision::Fail { .. } => Side::Above,
+            Decision::Undecided { .. } if self.requests == 0 => match self.closed {
+                true => Side::Unknown,
+                false => Side::Open,
+            },
+            Decision::Undecided { .. } if is_above => Side::Above,
+            Decision::Undecided { .. } if is_unclear => Side::Unknown,
+            Decision::Undecided { .. } if is_short && !self.closed => Side::Open,
+            Decision::Undecided { .. } => Side::Below,
         }
     }
 
-    /// Which attempt at the next look comes now, from 1.
+    /// Whether the backlog grew, so that there is no steady state.
+    pub(crate) fn grew(&self) -> bool {
+        self.grown.is_some() || self.stopped.is_some()
+    }
+
+    /// Requests for each independent load; absent where the backlog grew.
+    pub(crate) fn pace(&self) -> Option<f64> {
+        (self.requests > 0 && !self.grew()).then_some(self.pace)
+    }
+
+    /// Number of the attempt at the next run, from 1.
     pub(crate) fn attempt(&self) -> u32 {
         self.invalid_in_a_row + 1
     }
 
-    /// The largest design effect of its objectives; absent where the backlog grew, because there is no steady state to
-    /// have one.
-    pub(crate) fn effect(&self, level: f64) -> Option<f64> {
-        let is_steady = self.requests > 0 && self.grown.is_none() && self.stopped.is_none();
-        let effects = self
-            .pooled
-            .iter()
-            .flatten()
-            .map(|pooled| pooled.effect(level));
-        is_steady.then(|| effects.fold(1.0, f64::max))
-    }
-
-    /// What was seen of an objective; absent where the backlog grew.
-    pub(crate) fn seen(&self, tier: usize, limit: usize) -> Option<Seen> {
-        let own = &self.tiers.get(tier)?.limits.get(limit)?;
+    /// What was seen of an objective; absent where the backlog grew, and where the metric is not known of all answers.
+    pub(crate) fn point(&self, config: &Config, tier: usize, limit: usize) -> Option<Point> {
         let pooled = self.pooled.get(tier)?.get(limit)?;
-        let is_steady = pooled.requests > 0 && self.grown.is_none() && self.stopped.is_none();
-        is_steady.then(|| Seen {
+        let counts = pooled.requests > 0 && pooled.unknown == 0 && !self.grew();
+        counts.then(|| Point {
             at: self.at,
-            bad: pooled.bad as f64 / own.effect,
-            requests: pooled.requests as f64 / own.effect,
+            requests: pooled.requests as f64,
+            bad: pooled.bad as f64,
+            effect: pooled.typical(),
+            loads: match config.load {
+                Load::Rate => self.loads,
+                Load::Concurrency | Load::Sessions => f64::INFINITY,
+            },
         })
     }
 
-    /// How many requests the next look takes, for a tier that is open here.
+    /// Whether an objective is shown to hold here, by the requests of this load alone.
+    pub(crate) fn shows(&self, config: &Config, tier: usize, limit: usize) -> bool {
+        let has_built_up = config.load != Load::Rate || self.loads >= LOADS;
+        let own = self.tiers.get(tier).and_then(|own| own.limits.get(limit));
+        has_built_up && !self.grew() && own.is_some_and(|own| own.high <= own.allowed)
+    }
+
+    /// How many requests the next run takes where the ones so far are too few for a steady state, or to decide.
     pub(crate) fn next_requests(&self, config: &Config, tier: usize) -> u64 {
-        let more = match &self.tiers[tier].decision {
-            Decision::Undecided { more, .. } => *more,
-            _ => None,
+        let steady = (1.5 * STEADY * self.pace) as u64;
+        let decides = match &self.tiers[tier].decision {
+            Decision::Undecided {
+                more: Some(more), ..
+            } => self.requests.saturating_add(more + more / 5),
+            _ => 0,
         };
-        // Somewhat more than would do, because the share and the design effect are estimates.
-        let wanted = more.map_or(u64::MAX, |more| {
-            self.requests.saturating_add(more + more / 5)
-        });
+        let wanted = match self.side(config, tier) {
+            Side::Open => steady,
+            _ => decides,
+        };
         let total = wanted
             .clamp(
                 self.requests.saturating_mul(2),
                 self.requests.saturating_mul(4),
             )
             .min(config.requests_at(self.at));
-        (total - self.requests).max(config.requests_least_at(self.at))
+        (total.saturating_sub(self.requests)).max(config.requests_least_at(self.at))
     }
 }
 
-/// How many requests the first look at a load takes, where requests are worth one in `effect`.
+/// How many requests the first run at a load takes, where requests are worth one in `effect`.
 pub(crate) fn first_requests(config: &Config, at: f64, effect: f64) -> u64 {
     let level = config.alpha_each();
     let limits = config.tiers.iter().flat_map(|tier| &tier.limits);
@@ -258,6 +272,6 @@ pub(crate) fn first_requests(config: &Config, at: f64, effect: f64) -> u64 {
         .fold(1.0, f64::max);
     // A few bad requests are to be expected even where a tier holds.
     let wanted = (1.2 * clean * effect).min(config.requests_at(at) as f64 / 4.0);
-    let wanted = wanted.max(clean).ceil() as u64;
+    let wanted = (wanted.max(clean).ceil() as u64).max(FIRST);
     (wanted.max(config.requests_least_at(at)).max(1)).min(config.requests_at(at))
 }

@@ -1,8 +1,8 @@
 //! Searches for the highest load that meets objectives, and sweeps over loads: which run to make next, and what the
 //! runs that were made show.
 //!
-//! This crate owns the objectives of a search ([`slo`]), what one run shows of them ([`gather`]), the sequential test
-//! at one load ([`decide`]), the detector that stops an over-saturated run ([`watch`]), the search itself
+//! This crate owns the objectives of a search ([`slo`]), what one run shows of them ([`gather`]), the test at one load
+//! ([`decide`]), the regression over all loads ([`curve`]), the detector that stops an over-saturated run ([`watch`]), the search itself
 //! ([`Search`]), lists of loads with their curve, knee and Pareto front ([`sweep`]), and the rules of published
 //! benchmarks ([`preset`]). It is pure: values in, values out, and every value can be written to a journal. It leaves
 //! making the runs, clocks, files and pages to others, and the definitions of metrics and the statistics of a single
@@ -22,6 +22,7 @@ extern crate self as search;
 pub mod answer;
 pub mod bounds;
 pub mod config;
+pub mod curve;
 pub mod decide;
 pub mod decision;
 pub mod gather;

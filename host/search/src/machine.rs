@@ -1,9 +1,10 @@
 //! The search: which probe comes next, given what those before it showed.
 //!
-//! The load is raised or lowered by a factor until one passes and one fails, and then halved on a logarithmic scale
-//! until the interval is narrow enough; the highest that passed is tried again with runs of its own. Where a load in
-//! between cannot be decided, the search goes on below it and above it, so that the interval is no wider than what is
-//! undecided. Tiers are searched for one after another, and each uses all runs that were made before.
+//! The load is raised or lowered by a factor until one seems to hold and one does not, and halved on a logarithmic scale
+//! until they are close. From there on loads are placed about the crossing as it is estimated so far, below or above it,
+//! wherever the interval reaches further, and each run is longer than the one before, until the interval is as narrow as
+//! was asked for. Its lower end is tried with a run of its own. Tiers are searched for one after another, and each uses all
+//! runs that were made before.
 //!
 //! A search is its configuration and what was reported, in order: everything else follows from these. So it is written
 //! to a journal as these, and one that was interrupted goes on where it was.
@@ -22,6 +23,7 @@ use crate::watch::Alarm;
 
 mod bracket;
 mod found;
+mod interval;
 
 use bracket::Goal;
 
@@ -48,9 +50,9 @@ pub struct Probe {
     pub requests: u64,
     /// The run's seed, which no other run of the search has.
     pub seed: u64,
-    /// Which look at this load it is, from 1. Its counts are added to those of the looks before.
+    /// The number of this run at this load, from 1. Its counts are added to those of the runs before.
     pub look: u32,
-    /// Which attempt at this look, from 1: a run that is not valid is made once more.
+    /// The number of the attempt at it, from 1: a run that is not valid is made once more.
     pub attempt: u32,
     /// What it is for.
     pub purpose: Purpose,
@@ -63,8 +65,8 @@ pub enum Purpose {
     /// To find a load that passes and one that fails.
     Bracket,
     /// To narrow the interval between them.
-    Bisect,
-    /// To confirm the highest load that passed.
+    Narrow,
+    /// To try the lower end of the interval once more.
     Confirm,
 }
 
@@ -186,7 +188,11 @@ impl Search {
     /// What to do next. It stays the same until something is reported.
     pub fn next(&self) -> Step {
         let first = (0..self.config.tiers.len()).find_map(|tier| match self.goal(tier) {
-            Goal::Run { at, purpose } => self.probe(tier, at, purpose),
+            Goal::Run {
+                at,
+                purpose,
+                requests,
+            } => self.probe(tier, at, purpose, requests),
             _ => None,
         });
         match first {
@@ -264,21 +270,26 @@ impl Search {
 
     /// The run that a tier needs; `None` if it takes a new load and there may be no more of them, or more requests than
     /// the search has left.
-    fn probe(&self, tier: usize, at: f64, purpose: Purpose) -> Option<Probe> {
+    fn probe(
+        &self,
+        tier: usize,
+        at: f64,
+        purpose: Purpose,
+        requests: Option<u64>,
+    ) -> Option<Probe> {
         let known = self
             .place(at, purpose == Purpose::Confirm)
             .map(|place| &self.levels[place]);
-        let requests = match known {
-            Some(level) if level.requests > 0 => level.next_requests(&self.config, tier),
-            _ if purpose == Purpose::Confirm => {
-                // As many as showed that it holds.
-                let shown = self
-                    .place(at, false)
-                    .map_or(0, |place| self.levels[place].requests);
-                shown.max(first_requests(&self.config, at, 1.0))
-            }
-            _ => first_requests(&self.config, at, self.effect_near(at)),
+        let wanted = match (requests, known) {
+            (Some(requests), _) => requests.max(self.config.requests_least_at(at)),
+            (None, Some(level)) if level.requests > 0 => level.next_requests(&self.config, tier),
+            (None, _) => first_requests(&self.config, at, 1.0),
         };
+        let left = self
+            .config
+            .requests_at(at)
+            .saturating_sub(known.map_or(0, |level| level.requests));
+        let requests = wanted.min(left.max(self.config.requests_least_at(at)));
         if known.is_none() && self.levels.len() >= self.config.loads as usize {
             return None;
         }
@@ -294,18 +305,6 @@ impl Search {
             attempt: known.map_or(1, Level::attempt),
             purpose,
         })
-    }
-
-    /// The design effect at the nearest load of which one is known; 1 if there is none.
-    fn effect_near(&self, at: f64) -> f64 {
-        let level = self.config.alpha_each();
-        let known = self
-            .levels
-            .iter()
-            .filter_map(|own| Some((own.at, own.effect(level)?)));
-        known
-            .min_by(|a, b| (a.0 / at).ln().abs().total_cmp(&(b.0 / at).ln().abs()))
-            .map_or(1.0, |(_, effect)| effect)
     }
 }
 

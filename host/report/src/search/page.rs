@@ -40,7 +40,11 @@ pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Doc
             page.chart(shares(config, tier, [number, limit], &levels, ends));
         }
         if let Some(found) = found {
-            let lines = conclusion(config.load, found).into_iter();
+            let answer = searched.answer.as_ref();
+            let lines = answer
+                .map(|answer| conclusion(answer, found))
+                .unwrap_or_default()
+                .into_iter();
             page.list(lines.map(Text::plain).collect());
         }
     }
@@ -58,9 +62,9 @@ pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Doc
     page.heading(2, "Runs");
     page.table(runs(searched));
     page.say(&format!(
-        "Every decision is a test of the share of bad requests; all decisions together are wrong with a probability of at \
-         most {}. Undecided is never a pass.",
-        percent(config.alpha)
+        "The interval follows from the share of bad requests at all loads together. Its lower end is above the highest load \
+         that holds with a probability of {}, and its upper end below it with the same. Undecided is never a pass.",
+        percent(config.alpha / 2.0)
     ));
     page
 }
@@ -77,7 +81,7 @@ fn heading(tier: &Tier) -> String {
 /// Whether a tier holds at a load, in a word.
 fn word(decided: &Decided) -> (&'static str, Tone) {
     match decided.decision {
-        Decision::Pass => ("passed", Tone::Good),
+        Decision::Pass | Decision::Below => ("passed", Tone::Good),
         Decision::Fail { .. } => ("failed", Tone::Bad),
         Decision::Undecided { .. } => ("undecided", Tone::Plain),
     }
@@ -199,7 +203,7 @@ fn runs(searched: &Searched) -> Table {
             probe.requests.to_string(),
             match probe.purpose {
                 Purpose::Bracket => "the bounds",
-                Purpose::Bisect => "between the bounds",
+                Purpose::Narrow => "between the bounds",
                 Purpose::Confirm => "confirmation",
             }
             .to_owned(),

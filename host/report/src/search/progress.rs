@@ -1,20 +1,19 @@
 //! What is said while a search goes on: a line before each run and one after it.
 
-use super::amount;
-use search::level::Level;
-use search::{Config, Probe, Purpose};
+use super::{amount, short};
+use search::{Probe, Purpose, Search};
 
 /// A run that is about to begin.
 pub fn begins(probe: &Probe) -> String {
     let purpose = match probe.purpose {
         Purpose::Bracket => "for bounds",
-        Purpose::Bisect => "between the bounds",
+        Purpose::Narrow => "between the bounds",
         Purpose::Confirm => "to confirm",
     };
     let look = match (probe.look, probe.attempt) {
         (1, 1) => String::new(),
-        (look, 1) => format!(", look {look}"),
-        (look, attempt) => format!(", look {look}, attempt {attempt}"),
+        (look, 1) => format!(", run {look} at this load"),
+        (look, attempt) => format!(", run {look} at this load, attempt {attempt}"),
     };
     format!(
         "== run {}: {}, {} requests, {purpose}{look} ==",
@@ -24,11 +23,26 @@ pub fn begins(probe: &Probe) -> String {
     )
 }
 
-/// What is known of a load after a run.
-pub fn ended(config: &Config, level: &Level) -> String {
-    let tiers = config.tiers.iter().zip(&level.tiers);
-    let tiers: Vec<String> = tiers
-        .map(|(tier, decided)| format!("{}: {decided}", tier.name))
-        .collect();
-    format!("{}: {}", amount(config.load, level.at), tiers.join("; "))
+/// What is known after a run: of its load, and of each tier.
+pub fn ended(search: &Search, number: u32) -> Vec<String> {
+    let answer = search.answer();
+    let of_load = (answer.levels.iter())
+        .filter(|level| level.probes.contains(&number))
+        .map(|level| {
+            let tiers = answer.tiers.iter().zip(&level.tiers);
+            let tiers: Vec<String> = tiers
+                .map(|(found, decided)| format!("{}: {decided}", found.tier.name))
+                .collect();
+            format!("{}: {}", amount(answer.load, level.at), tiers.join("; "))
+        });
+    let of_tiers = answer.tiers.iter().filter_map(|found| {
+        let (passed, failed) = (found.passed?, found.failed?);
+        let width = 100.0 * (failed / passed - 1.0);
+        let (from, to) = (short(passed), amount(answer.load, failed));
+        Some(format!(
+            "{}: the highest load that holds is between {from} and {to} ({width:.1} %)",
+            found.tier.name
+        ))
+    });
+    of_load.chain(of_tiers).collect()
 }

@@ -30,6 +30,7 @@ fn made(probe: &Probe) -> Outcome {
         unknown: 0,
         effect: 1.0,
         tail_effect: 1.0,
+        near_effect: 1.0,
         batches: 160,
     };
     Outcome::Measured(Measured {

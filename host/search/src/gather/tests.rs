@@ -50,6 +50,28 @@ fn short_runs_and_events_that_never_come_show_little() {
     assert!(effect > 200.0 && batches == 20, "{effect} {batches}");
 }
 
+/// Waits that come and go in clusters of fifty, at a tenth of the limit: no request comes near it, so each counts as one.
+/// Where they come within half of it, the clusters count.
+#[test]
+fn clusters_far_from_the_limit_do_not_count() {
+    let tiers = tiers(["far: ttft.p99 < 1s", "near: ttft.p99 < 150ms"]).unwrap();
+    let mut random = Random::new(8);
+    let mut gather = Gather::new(&tiers);
+    let mut waits = 10.0;
+    for place in 0..8000_u64 {
+        if place % 50 == 0 {
+            waits = if random.uniform() < 0.08 { 100.0 } else { 10.0 };
+        }
+        let due = Nanos(place * 1_000_000);
+        gather.add_seen(due, Some(Nanos(due.0 + 1)), Some(&[Seen::Took(waits)]));
+    }
+    let shown = gather.finish(None);
+    let [far, near] = [shown.tiers[0][0], shown.tiers[1][0]];
+    assert_eq!((far.bad, far.near_effect), (0, 1.0));
+    assert!(near.bad == 0 && near.near_effect > 30.0, "{near:?}");
+    assert!(far.tail_effect > 30.0, "{far:?}");
+}
+
 #[test]
 fn requests_are_counted_for_each_objective_in_any_order() {
     let tiers = tiers([

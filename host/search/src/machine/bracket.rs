@@ -2,89 +2,97 @@
 
 use std::cmp::Ordering;
 
+use super::interval::Interval;
 use super::{Purpose, Search};
 use crate::answer::Ended;
 use crate::config::Config;
-use crate::level::{Level, Standing};
+use crate::curve::{NEAR, STEADY};
+use crate::decision::Decision;
+use crate::level::{Level, Side, first_requests};
+
+/// How far apart two loads on either side of the crossing may be before others are placed about the crossing.
+const COARSE: f64 = 1.3;
+/// How far from the crossing loads are placed, as a change of the logarithm of the odds of a miss, below and above it, and
+/// as a change of the logarithm of the load at most. Above it, requests are worth less.
+const AWAY: [(f64, f64); 2] = [(1.0, 0.1), (0.5, 0.05)];
+/// Requests of a run that is placed so, at most, before the whole search has taken more by far.
+const SHORT: u64 = 3000;
+/// The part of the search's requests so far that a run may add beyond that.
+const GROWTH: f64 = 0.3;
+/// Requests of a run that is as long as the load's own pace asks for, at most.
+const PACED: f64 = 12_000.0;
 
 /// What a tier needs next.
 pub(super) enum Goal {
-    /// A further run at a load.
-    Run { at: f64, purpose: Purpose },
+    /// A run at a load, with so many requests if that is known.
+    Run {
+        at: f64,
+        purpose: Purpose,
+        requests: Option<u64>,
+    },
     /// Nothing.
     Done(Ended),
 }
 
-/// Where the answer for a tier lies, as far as it is known.
+/// Where the answer for a tier seems to lie.
 pub(super) struct Bracket {
-    /// The highest load that passed below every one that failed.
-    pub passed: Option<f64>,
-    /// The lowest load that failed.
-    pub failed: Option<f64>,
-    /// Loads between the two at which no further run is made.
-    pub undecided: Vec<f64>,
-    /// Loads between the two at which a further run may decide.
+    /// The highest load that seems to lie below it, of those below every one that seems to lie above it.
+    pub below: Option<f64>,
+    /// The lowest load that seems to lie above it.
+    pub above: Option<f64>,
+    /// Loads between the two that could not be run.
+    pub unknown: Vec<f64>,
+    /// Loads between the two at which a further run says more.
     pub open: Vec<f64>,
 }
 
 impl Search {
-    /// How a tier stands at each load, where what confirms overrules what it was to confirm.
-    pub(super) fn standings(&self, tier: usize) -> Vec<(f64, Standing)> {
-        let tried = self.levels.iter().filter(|level| !level.confirms);
-        tried
-            .map(|level| {
-                let standing = level.standing(tier);
-                let again = self
-                    .place(level.at, true)
-                    .map(|place| self.levels[place].standing(tier));
-                match (standing, again) {
-                    (Standing::Pass, Some(Standing::Fail)) => (level.at, Standing::Fail),
-                    _ => (level.at, standing),
-                }
-            })
-            .collect()
-    }
-
-    /// The highest load that passed below every one that failed, the lowest that failed, and those between them that
-    /// cannot be decided.
+    /// On which side of the answer each load seems to lie.
     pub(super) fn bracket(&self, tier: usize) -> Bracket {
-        let standings = self.standings(tier);
-        let of = |wanted: Standing| {
-            let own = standings
-                .iter()
-                .filter(move |(_, standing)| *standing == wanted);
+        let sides: Vec<(f64, Side)> = (self.levels.iter())
+            .filter(|level| !level.confirms)
+            .map(|level| (level.at, level.side(&self.config, tier)))
+            .collect();
+        let of = |wanted: Side| {
+            let own = sides.iter().filter(move |(_, side)| *side == wanted);
             own.map(|(at, _)| *at)
         };
-        let failed = of(Standing::Fail).min_by(f64::total_cmp);
-        let below = |at: &f64| failed.is_none_or(|failed| *at < failed);
-        let passed = of(Standing::Pass).filter(below).max_by(f64::total_cmp);
-        let above = |at: &f64| passed.is_none_or(|passed| *at > passed);
-        let within = |wanted: Standing| {
-            let mut own: Vec<f64> = of(wanted).filter(below).filter(above).collect();
+        let above = of(Side::Above).min_by(f64::total_cmp);
+        let is_lower = |at: &f64| above.is_none_or(|above| *at < above);
+        let below = of(Side::Below).filter(is_lower).max_by(f64::total_cmp);
+        let is_higher = |at: &f64| below.is_none_or(|below| *at > below);
+        let within = |wanted: Side| {
+            let mut own: Vec<f64> = of(wanted).filter(is_lower).filter(is_higher).collect();
             own.sort_unstable_by(f64::total_cmp);
             own
         };
         Bracket {
-            passed,
-            failed,
-            undecided: within(Standing::Undecided),
-            open: within(Standing::Open),
+            below,
+            above,
+            unknown: within(Side::Unknown),
+            open: within(Side::Open),
         }
     }
 
     pub(super) fn goal(&self, tier: usize) -> Goal {
+        let interval = self.interval(tier);
+        if interval.is_narrow(&self.config) {
+            return self
+                .confirming(&interval)
+                .unwrap_or(Goal::Done(Ended::Narrow));
+        }
         let bracket = self.bracket(tier);
         let Bracket {
-            passed,
-            failed,
-            undecided,
+            below,
+            above,
+            unknown,
             open,
         } = &bracket;
-        let lower = (*passed, undecided.first().copied().or(*failed));
-        let upper = (undecided.last().copied().or(*passed), *failed);
-        // First a load that passes, then one that fails, then what lies between.
-        let gaps = match failed {
-            None if passed.is_some() => [upper, lower],
+        let lower = (*below, unknown.first().copied().or(*above));
+        let upper = (unknown.last().copied().or(*below), *above);
+        // First a load below, then one above, then what lies between.
+        let gaps = match above {
+            None if below.is_some() => [upper, lower],
             _ => [lower, upper],
         };
         for gap in gaps {
@@ -96,29 +104,173 @@ impl Search {
             if is_end {
                 continue;
             }
-            if let Some(at) = self.within(gap, open) {
-                let purpose = match (passed, failed) {
-                    (Some(_), Some(_)) => Purpose::Bisect,
+            let coarse = match unknown.is_empty() {
+                true => COARSE,
+                false => 1.0 + self.config.width,
+            };
+            if let Some(at) = self.within(gap, open, coarse) {
+                let purpose = match (below, above) {
+                    (Some(_), Some(_)) => Purpose::Narrow,
                     _ => Purpose::Bracket,
                 };
-                return Goal::Run { at, purpose };
+                return Goal::Run {
+                    at,
+                    purpose,
+                    requests: None,
+                };
             }
         }
-        if let (true, Some(at)) = (self.config.confirm, *passed) {
-            let again = self
-                .place(at, true)
-                .map(|place| self.levels[place].standing(tier));
-            if matches!(again, None | Some(Standing::Open)) {
-                let purpose = Purpose::Confirm;
-                return Goal::Run { at, purpose };
+        match (below, above) {
+            (Some(below), Some(above)) if unknown.is_empty() => {
+                if let Some(goal) = self.narrowing([*below, *above], &interval) {
+                    return goal;
+                }
+                self.confirming(&interval)
+                    .unwrap_or(Goal::Done(Ended::Undecided))
+            }
+            _ => {
+                if let Some(goal) = self.deciding(tier, *below) {
+                    return goal;
+                }
+                self.confirming(&interval)
+                    .unwrap_or(Goal::Done(match (below, above) {
+                        _ if !unknown.is_empty() => Ended::Undecided,
+                        (_, None) => Ended::Highest,
+                        _ => Ended::Lowest,
+                    }))
             }
         }
-        Goal::Done(match (passed, failed) {
-            _ if !undecided.is_empty() => Ended::Undecided,
-            (Some(_), Some(_)) => Ended::Narrow,
-            (_, None) => Ended::Highest,
-            (None, Some(_)) => Ended::Lowest,
+    }
+
+    /// A further run at a load that is to pass by its own requests, because no load is above it.
+    fn deciding(&self, tier: usize, at: Option<f64>) -> Option<Goal> {
+        let at = at?;
+        let level = &self.levels[self.place(at, false)?];
+        let is_open = matches!(
+            level.tiers[tier].decision,
+            Decision::Undecided { more: Some(_), .. }
+        );
+        (is_open && !level.closed).then_some(Goal::Run {
+            at,
+            purpose: Purpose::Bracket,
+            requests: None,
         })
+    }
+
+    /// A run of its own at the lower end of the interval, if there is to be one and it was not made.
+    fn confirming(&self, interval: &Interval) -> Option<Goal> {
+        let at = interval.low.filter(|_| self.config.confirm)?;
+        let made = self.place(at, true).map(|place| &self.levels[place]);
+        let is_made = made.is_some_and(|level| level.requests > 0 || level.closed);
+        let quarter = self.spent() / 4;
+        let effect = interval.effect_near(at);
+        let requests = first_requests(&self.config, at, effect);
+        (!is_made).then_some(Goal::Run {
+            at,
+            purpose: Purpose::Confirm,
+            requests: Some(requests.min(quarter.max(first_requests(&self.config, at, 1.0)))),
+        })
+    }
+
+    /// The next run about the crossing. `None` if there is no load left to try.
+    fn narrowing(&self, [below, above]: [f64; 2], interval: &Interval) -> Option<Goal> {
+        let width = self.config.width.ln_1p();
+        let middle = interval.guess.unwrap_or((below * above).sqrt());
+        let reach = [
+            interval
+                .low
+                .map_or(f64::INFINITY, |low| (middle / low).ln()),
+            interval
+                .high
+                .map_or(f64::INFINITY, |high| (high / middle).ln()),
+        ];
+        let is_even = reach[0] == reach[1]
+            || (reach[0] - reach[1]).abs() < 0.2 * (reach[0] + reach[1]).min(f64::MAX);
+        let is_above = match is_even {
+            true => self.reports.len() % 2 == 1,
+            false => reach[1] > reach[0],
+        };
+        let (odds, most) = AWAY[usize::from(is_above)];
+        let least = if is_above { 0.4 } else { 0.5 } * width;
+        let away = match interval.slope {
+            Some(slope) => (odds / slope).clamp(least.min(most), most),
+            None => 0.45 * width,
+        }
+        .min(f64::midpoint(reach[0], reach[1]).max(0.0));
+        let mut at = middle * if is_above { away } else { -away }.exp();
+        if is_above {
+            at = at.min((middle * interval.overload.unwrap_or(f64::INFINITY)).sqrt());
+        }
+        let at = self.free_near(
+            at.clamp(self.config.least, self.config.most),
+            [below, above],
+        )?;
+        Some(Goal::Run {
+            at,
+            purpose: Purpose::Narrow,
+            requests: Some(self.narrowing_requests(at, interval)),
+        })
+    }
+
+    /// A load in few digits at which another run may be made: the wanted one, or one beside it.
+    fn free_near(&self, at: f64, [below, above]: [f64; 2]) -> Option<f64> {
+        let may = |at: &f64| {
+            let level = self.place(*at, false).map(|place| &self.levels[place]);
+            level.is_none_or(|level| !level.closed)
+        };
+        match self.config.load.is_whole() {
+            true => {
+                let at = at.round();
+                let beside = [at, at + 1.0, at - 1.0, below, above];
+                let bounds = self.config.least..=self.config.most;
+                beside
+                    .into_iter()
+                    .filter(|at| bounds.contains(at))
+                    .find(may)
+            }
+            false => {
+                let rounded = self.round(at, (at / (1.0 + self.config.width), f64::INFINITY));
+                [rounded, at].into_iter().find(may)
+            }
+        }
+    }
+
+    /// Requests of the next run about the crossing: half of what the interval seems to need, as far as that can be known by
+    /// so few.
+    fn narrowing_requests(&self, at: f64, interval: &Interval) -> u64 {
+        let spent = self.spent();
+        let first = first_requests(&self.config, at, 1.0);
+        let last = self
+            .reports
+            .last()
+            .map_or(0, |report| report.probe.requests);
+        let most = ((2 * last).min(SHORT))
+            .max((GROWTH * spent as f64) as u64)
+            .max(first);
+        let wanted = match interval.more(&self.config) {
+            // The last run is to be the last.
+            Some(more) if more <= most => more + more / 10,
+            Some(more) => (more / 2).min(most),
+            None => most,
+        };
+        let paced = (1.5 * STEADY * self.pace_near(at)).min(PACED) as u64;
+        wanted.max(first).max(paced)
+    }
+
+    /// Requests for each independent load, at the nearest load of which that is known.
+    fn pace_near(&self, at: f64) -> f64 {
+        let known =
+            (self.levels.iter()).filter_map(|own| Some((own.at, own.pace()?, own.requests)));
+        let distance = |own: f64| (own / at).ln().abs();
+        known
+            .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))
+            .map_or(1.0, |(_, pace, requests)| pace.min(requests as f64 / 4.0))
+    }
+
+    /// Requests at loads near one, the backlog of which did not grow.
+    pub(super) fn requests_near(&self, at: f64) -> u64 {
+        let near = (self.levels.iter()).filter(|own| (own.at / at).ln().abs() <= NEAR);
+        near.filter(|own| !own.grew()).map(|own| own.requests).sum()
     }
 
     /// Whether the first two loads in an order could not be run, as the two highest where this client is too slow for
@@ -131,28 +283,33 @@ impl Search {
 
     /// The load to try between two, of which either may be missing: one that is under way already, or a new one. `None`
     /// if they are close enough, or there is none that may be tried.
-    fn within(&self, (low, high): (Option<f64>, Option<f64>), open: &[f64]) -> Option<f64> {
+    fn within(
+        &self,
+        (low, high): (Option<f64>, Option<f64>),
+        open: &[f64],
+        coarse: f64,
+    ) -> Option<f64> {
         let Config {
             least,
             most,
             factor,
             ..
         } = self.config;
+        let inside =
+            |at: &f64| low.is_none_or(|low| *at > low) && high.is_none_or(|high| *at < high);
         let wanted = match (low, high) {
             (None, None) => self.config.start,
             (None, Some(high)) => self.round((high / factor).max(least), (0.0, high)),
             (Some(low), None) => self.round((low * factor).min(most), (low, f64::INFINITY)),
             (Some(low), Some(high)) => {
-                let is_narrow = high / low <= 1.0 + self.config.width
-                    || self.config.load.is_whole() && high - low <= 1.0;
-                if is_narrow {
-                    return None;
+                let is_close =
+                    high / low <= coarse || self.config.load.is_whole() && high - low <= 1.0;
+                if is_close {
+                    return open.iter().copied().find(inside);
                 }
                 self.round((low * high).sqrt(), (low, high))
             }
         };
-        let inside =
-            |at: &f64| low.is_none_or(|low| *at > low) && high.is_none_or(|high| *at < high);
         let under_way = open.iter().copied().filter(inside);
         let nearest =
             under_way.min_by(|a, b| (a / wanted).ln().abs().total_cmp(&(b / wanted).ln().abs()));

@@ -1,74 +1,71 @@
 //! What a search has found so far, as an answer.
 
 use super::Search;
-use super::bracket::{Bracket, Goal};
-use crate::answer::{Answer, Ended, Found, Violation, crossing};
-use crate::decision::{Decision, Failure};
-use crate::level::{Level, Standing};
+use super::bracket::Goal;
+use super::interval::Interval;
+use crate::answer::{Again, Answer, Ended, Found, Violation};
+use crate::decision::{Decision, Doubt, Failure};
+use crate::level::Level;
 
 impl Search {
     /// What is known so far, as an answer.
     pub fn answer(&self) -> Answer {
         let mut levels = self.levels.clone();
         levels.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.confirms.cmp(&b.confirms)));
-        let found = |tier: usize| self.found(tier);
-        let mut answer = Answer {
+        let mut tiers = Vec::new();
+        for tier in 0..self.config.tiers.len() {
+            let interval = self.interval(tier);
+            tiers.push(self.found(tier, &interval));
+            for level in levels.iter_mut().filter(|level| !level.confirms) {
+                self.mark(level, tier, &interval);
+            }
+        }
+        Answer {
             load: self.config.load,
-            tiers: (0..self.config.tiers.len()).map(found).collect(),
+            tiers,
             levels,
             probes: self.reports.len() as u32,
             requests: self.spent(),
-        };
-        self.mark_contradictions(&mut answer.levels);
-        answer
+        }
     }
 
-    fn found(&self, tier: usize) -> Found {
-        let Bracket {
-            passed,
-            failed,
-            undecided,
-            ..
-        } = self.bracket(tier);
-        let limits = self.config.tiers[tier].limits.iter().enumerate();
-        let crossings = limits.filter_map(|(place, limit)| {
-            let seen = self
-                .levels
-                .iter()
-                .filter_map(|level| level.seen(tier, place));
-            crossing(&seen.collect::<Vec<_>>(), limit.allowed())
-        });
-        let ends = passed.zip(failed);
-        let estimate = ends.and_then(|(passed, failed)| {
-            let first = crossings.min_by(f64::total_cmp)?;
-            Some(first.clamp(passed, failed))
-        });
-        let again = passed.and_then(|at| self.place(at, true));
-        let standings = self.standings(tier);
-        let highest = (standings.iter())
-            .filter(|(_, standing)| *standing == Standing::Pass)
-            .map(|(at, _)| *at)
-            .max_by(f64::total_cmp);
-        let mut violations: Vec<Violation> = (standings.iter())
-            .filter(|(_, standing)| *standing == Standing::Fail)
-            .filter_map(|(at, _)| {
-                let passed = highest.filter(|highest| highest > at)?;
+    fn found(&self, tier: usize, interval: &Interval) -> Found {
+        let bracket = self.bracket(tier);
+        let tried = || self.levels.iter().filter(|level| !level.confirms);
+        let passes = tried().filter(|level| level.tiers[tier].decision.is_pass());
+        let highest = passes.map(|level| level.at).max_by(f64::total_cmp);
+        let mut violations: Vec<Violation> = tried()
+            .filter(|level| level.tiers[tier].decision.is_fail())
+            .filter_map(|level| {
+                let passed = highest.filter(|highest| *highest > level.at)?;
                 Some(Violation {
-                    failed: *at,
+                    failed: level.at,
                     passed,
                 })
             })
             .collect();
         violations.sort_unstable_by(|a, b| a.failed.total_cmp(&b.failed));
+        let ends = interval.low.zip(interval.high);
         Found {
             tier: self.config.tiers[tier].clone(),
-            passed,
-            failed,
-            estimate,
-            confirmed: (self.config.confirm && passed.is_some()).then(|| {
-                again.is_some_and(|place| self.levels[place].standing(tier) == Standing::Pass)
+            passed: interval.low,
+            failed: interval.high,
+            estimate: ends.and(interval.guess),
+            curves: interval.curves.clone(),
+            more: match interval.is_narrow(&self.config) {
+                true => None,
+                false => interval.more(&self.config).filter(|more| *more > 0),
+            },
+            again: interval.low.filter(|_| self.config.confirm).map(|at| {
+                let level = self.place(at, true).map(|place| &self.levels[place]);
+                match level.filter(|level| level.requests > 0) {
+                    None => Again::NotMade,
+                    Some(level) if level.tiers[tier].decision.is_pass() => Again::Shown,
+                    Some(level) if self.is_above(level, tier) => Again::Doubtful,
+                    Some(_) => Again::Agrees,
+                }
             }),
-            undecided,
+            undecided: bracket.unknown,
             violations,
             ended: match self.goal(tier) {
                 Goal::Done(ended) => ended,
@@ -77,18 +74,27 @@ impl Search {
         }
     }
 
-    /// Says of each load that passed and was not confirmed that it failed.
-    fn mark_contradictions(&self, levels: &mut [Level]) {
-        for level in levels.iter_mut().filter(|level| !level.confirms) {
-            let Some(place) = self.place(level.at, true) else {
-                continue;
-            };
-            for (tier, own) in level.tiers.iter_mut().enumerate() {
-                if own.decision.is_pass() && self.levels[place].standing(tier) == Standing::Fail {
-                    let why = Failure::Contradicted;
-                    own.decision = Decision::Fail { why };
-                }
+    /// Says of a load that is not decided by its own requests on which side of the interval it lies.
+    fn mark(&self, level: &mut Level, tier: usize, interval: &Interval) {
+        let at = level.at;
+        let Some(own) = level.tiers.get_mut(tier) else {
+            return;
+        };
+        let is_close = matches!(
+            own.decision,
+            Decision::Undecided {
+                why: Doubt::Close | Doubt::TooFew | Doubt::FewLoads(_),
+                ..
             }
+        );
+        if is_close && interval.low.is_some_and(|low| at <= low) {
+            own.decision = Decision::Below;
+        } else if is_close && interval.high.is_some_and(|high| at >= high) {
+            let why = Failure::Above;
+            own.decision = Decision::Fail { why };
+        } else if is_close && interval.low.is_some() && interval.high.is_some() {
+            let why = Doubt::Within;
+            own.decision = Decision::Undecided { why, more: None };
         }
     }
 }

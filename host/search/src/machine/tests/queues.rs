@@ -1,29 +1,36 @@
 //! Searches of a queue, whose highest rate is known in closed form.
 
 use crate::decide::{Pooled, decide};
-use crate::laboratory::{engine_run, measured, searches};
+use crate::laboratory::{engine_run, engine_searches, measured, searches};
 use crate::slo::tiers;
 
 #[test]
 fn the_highest_rate_of_a_queue_is_found() {
-    let tally = searches(&[20.0, 40.0], 6, 150_000);
-    assert!(tally.held == 6 && tally.estimate_close >= 5, "{tally:?}");
+    let tally = searches(&[15.0, 30.0], 8, 0.1);
+    assert!(
+        tally.held >= 7 && tally.narrow >= 7 && tally.estimate_close >= 5,
+        "{tally:?}"
+    );
+    assert!(tally.requests < 8 * 150_000, "{tally:?}");
 }
 
-/// The highest rate is within 3 % of the truth in at least 95 of 100 searches, and the interval holds it: the estimate
-/// with 200,000 requests a load, some 400 times the largest design effect here, and the highest rate that passed with
-/// ten times as many.
+/// The interval holds the truth in 93 to 97 of 100 searches, and its lower end is above the truth in no more than half of
+/// the others, but for the chance of 200 draws (two deviations, 1.5 %). `cargo bench -p search` has the figures.
 #[test]
-#[ignore = "takes minutes; draws a hundred searches of each kind"]
-fn the_highest_rate_is_found_in_95_of_100_searches() {
-    let usual = searches(&[15.0, 30.0, 60.0], 100, 200_000);
-    assert!(usual.held >= 95 && usual.estimate_close >= 95, "{usual:?}");
-    // With so many, what is shown is as close as what is guessed.
-    let large = searches(&[15.0, 30.0, 60.0], 100, 2_000_000);
-    assert!(
-        large.held >= 95 && large.estimate_close >= 95 && large.passed_close >= 95,
-        "{large:?}"
-    );
+#[ignore = "takes minutes; draws two hundred searches"]
+fn the_interval_holds_the_highest_rate_as_often_as_it_says() {
+    let tally = searches(&[15.0, 30.0], 200, 0.05);
+    println!("{tally:?}");
+    assert!(tally.held >= 183 && tally.too_high <= 10, "{tally:?}");
+}
+
+/// The same of the simulated engine, whose queue takes long to build up.
+#[test]
+#[ignore = "takes minutes; draws forty searches and long runs for the truth"]
+fn the_interval_holds_the_highest_rate_of_an_engine() {
+    let (truth, tally) = engine_searches("e2e.p95 <= 5s", 40, 60_000);
+    println!("{truth} {tally:?}");
+    assert!(tally.held >= 35 && tally.too_high <= 4, "{truth} {tally:?}");
 }
 
 /// At 98 % of the engine's capacity one request in five takes longer than 5 s, once the queue has built up. Runs of

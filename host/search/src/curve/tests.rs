@@ -1,0 +1,153 @@
+//! Regressions of counts whose curve is known.
+
+use super::*;
+use simulator::Random;
+
+fn point(at: f64, bad: f64, requests: f64) -> Point {
+    Point {
+        at,
+        requests,
+        bad,
+        effect: 1.0,
+        loads: f64::INFINITY,
+    }
+}
+
+/// Odds of 1 to 99 at 3, which grow with a power of the load.
+fn share_at(at: f64, power: i32) -> f64 {
+    let odds = (at / 3.0).powi(power) / 99.0;
+    odds / (1.0 + odds)
+}
+
+fn exact(at: f64) -> Point {
+    point(at, 1e9 * share_at(at, 8), 1e9)
+}
+
+#[test]
+fn the_crossing_lies_between_the_neighbours() {
+    let all = [exact(3.6), exact(2.9), exact(1.0), exact(3.2)];
+    assert!((crossing(&all, 0.01).unwrap() - 3.0).abs() < 1e-6);
+    assert_eq!(crossing(&all[1..3], 0.01), None, "all are below");
+    assert_eq!(crossing(&[], 0.01), None);
+    // None are bad below, and all above.
+    let step = [point(2.0, 0.0, 500.0), point(4.0, 500.0, 500.0)];
+    let step = crossing(&step, 0.01).unwrap();
+    assert!((2.0..3.0).contains(&step), "{step}");
+}
+
+#[test]
+fn shares_that_fall_are_pooled() {
+    let all = [
+        point(1.0, 1.0, 1000.0),
+        point(2.0, 30.0, 1000.0),
+        point(2.1, 2.0, 9000.0),
+        point(4.0, 300.0, 1000.0),
+    ];
+    let found = crossing(&all, 0.01).unwrap();
+    assert!((2.1..3.0).contains(&found), "{found}");
+}
+
+#[test]
+fn a_curve_that_is_known_is_found() {
+    let all = [2.8, 2.9, 3.05, 3.1, 3.2].map(exact);
+    let curve = fit(&all, 2.9, 0.01, [0.025; 2]).unwrap();
+    assert!((curve.estimate - 3.0).abs() < 1e-4 && (curve.slope - 8.0).abs() < 1e-3);
+    let [low, high] = [curve.low.unwrap(), curve.high.unwrap()];
+    assert!(low < 3.0 && high > 3.0 && high / low < 1.001, "{curve:?}");
+    assert!((curve.scatter, curve.loads) == (1.0, 5), "{curve:?}");
+    let json = serde_json::to_string(&curve).unwrap();
+    assert_eq!(serde_json::from_str::<Curve>(&json).unwrap(), curve);
+}
+
+/// The interval's width by the delta method: close to the crossing, the logit's variance is that of the counts there,
+/// 1 / (n p (1 - p)), and the load's is that divided by the square of the slope.
+#[test]
+fn the_width_is_that_of_the_counts() {
+    let all: Vec<Point> = [2.9, 2.97, 3.03, 3.1]
+        .map(|at| point(at, 20_000.0 * share_at(at, 30), 20_000.0))
+        .to_vec();
+    let curve = fit(&all, 3.0, 0.01, [0.025; 2]).unwrap();
+    let half = (curve.high.unwrap() / curve.low.unwrap()).ln() / 2.0;
+    // Student's quantile of twelve degrees of freedom is 2.179.
+    let expected = 2.179 / 30.0 / (80_000.0_f64 * 0.01 * 0.99).sqrt();
+    assert!(
+        (0.95..1.15).contains(&(half / expected)),
+        "{half} {expected}"
+    );
+    // Requests that are worth a tenth.
+    let few: Vec<Point> = (all.iter())
+        .map(|own| Point {
+            effect: 10.0,
+            ..*own
+        })
+        .collect();
+    let wide = fit(&few, 3.0, 0.01, [0.025; 2]).unwrap();
+    let ratio = (wide.high.unwrap() / wide.low.unwrap()).ln() / 2.0 / half;
+    assert!((2.9..3.8).contains(&ratio), "{ratio}");
+}
+
+/// No request is bad up to 10, and half are from 10.5 on: no slope is too steep, and the interval is what lies between.
+#[test]
+fn a_jump_is_an_interval_too() {
+    let all = [
+        point(9.3, 0.0, 900.0),
+        point(9.5, 0.0, 900.0),
+        point(10.0, 0.0, 900.0),
+        point(10.5, 450.0, 900.0),
+        point(11.0, 450.0, 900.0),
+    ];
+    let curve = fit(&all, 10.2, 0.01, [0.025; 2]).unwrap();
+    let [low, high] = [curve.low.unwrap(), curve.high.unwrap()];
+    assert!(
+        (10.0..10.02).contains(&low) && (10.3..=10.5).contains(&high),
+        "{curve:?}"
+    );
+}
+
+#[test]
+fn too_few_loads_and_loads_on_one_side_give_no_curve() {
+    assert_eq!(
+        fit(&[2.9, 3.0, 3.1].map(exact), 3.0, 0.01, [0.025; 2]),
+        None
+    );
+    assert_eq!(
+        fit(&[2.6, 2.7, 2.8, 2.9].map(exact), 3.0, 0.01, [0.025; 2]),
+        None
+    );
+}
+
+/// Loads far away follow another curve, and take no part.
+#[test]
+fn loads_far_away_take_no_part() {
+    let mut all = [2.8, 2.9, 3.05, 3.1, 3.2].map(exact).to_vec();
+    all.push(point(1.0, 9e6, 1e9));
+    all.push(point(6.0, 4e8, 1e9));
+    let curve = fit(&all, 2.9, 0.01, [0.025; 2]).unwrap();
+    assert!(
+        (curve.estimate - 3.0).abs() < 1e-4 && curve.loads == 5,
+        "{curve:?}"
+    );
+}
+
+/// Of 400 draws at six loads, the interval holds the crossing in 92 to 98 of 100, and each end is wrong as often.
+#[test]
+fn intervals_hold_the_crossing_as_often_as_they_say() {
+    let mut random = Random::new(3);
+    let (mut low, mut high) = (0, 0);
+    for _ in 0..400 {
+        let all: Vec<Point> = [2.8, 2.9, 2.97, 3.03, 3.1, 3.2]
+            .map(|at| {
+                let share = share_at(at, 20);
+                let bad = (0..3000).filter(|_| random.uniform() < share).count();
+                point(at, bad as f64, 3000.0)
+            })
+            .to_vec();
+        let curve = fit(&all, 3.0, 0.01, [0.025; 2]).unwrap();
+        low += u32::from(curve.low.is_some_and(|low| low > 3.0));
+        high += u32::from(curve.high.is_some_and(|high| high < 3.0));
+    }
+    assert!(
+        (2..=20).contains(&low) && (2..=20).contains(&high),
+        "{low} {high}"
+    );
+}

@@ -1,0 +1,200 @@
+//! The interval of a tier: which loads all runs together leave as the highest that holds.
+
+use super::Search;
+use crate::config::Config;
+use crate::curve::{Curve, NEAR, Point, crossing, effects, fit};
+use crate::decision::{Decision, Failure};
+use crate::level::{Level, Side};
+
+/// Digits in which the ends of an interval are given, rounded outwards.
+const DIGITS: i32 = 4;
+/// Shares of bad requests from which on a load is far above the crossing: so many times as much as is allowed, or half.
+const FAR: (f64, f64) = (4.0, 0.5);
+
+/// Where the highest load of a tier lies.
+pub(super) struct Interval {
+    /// The highest load that was shown to hold.
+    pub low: Option<f64>,
+    /// The lowest load that was shown not to.
+    pub high: Option<f64>,
+    /// Where the share of bad requests seems to be what is allowed.
+    pub guess: Option<f64>,
+    /// The slope of the objective that decides there.
+    pub slope: Option<f64>,
+    /// The lowest load above the guess that is overloaded.
+    pub overload: Option<f64>,
+    /// The regression of each objective.
+    pub curves: Vec<Option<Curve>>,
+    /// Requests that it follows from.
+    requests: u64,
+    /// What was seen of the objective that decides.
+    points: Vec<Point>,
+}
+
+impl Interval {
+    /// Whether it is as narrow as was asked for.
+    pub(super) fn is_narrow(&self, config: &Config) -> bool {
+        let (Some(low), Some(high)) = (self.low, self.high) else {
+            return false;
+        };
+        high / low <= 1.0 + config.width || config.load.is_whole() && high - low <= 1.0
+    }
+
+    /// How many further requests would make it so, by what was seen; absent if nothing says. The width falls with the root
+    /// of the requests.
+    pub(super) fn more(&self, config: &Config) -> Option<u64> {
+        let width = (self.high? / self.low?).ln();
+        let wanted = match config.load.is_whole() {
+            true => (1.0 / self.low?).max(config.width).ln_1p(),
+            false => config.width.ln_1p(),
+        };
+        let more = self.requests as f64 * ((width / wanted).powi(2) - 1.0);
+        (self.requests > 0).then_some((more.max(0.0)).ceil() as u64)
+    }
+
+    /// How many requests one independent one takes at the nearest load.
+    pub(super) fn effect_near(&self, at: f64) -> f64 {
+        let all = self.points.iter().zip(effects(&self.points));
+        let distance = |own: &Point| (own.at / at).ln().abs();
+        all.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))
+            .map_or(1.0, |(_, effect)| effect)
+    }
+}
+
+impl Search {
+    pub(super) fn interval(&self, tier: usize) -> Interval {
+        let config = &self.config;
+        let limits = &config.tiers[tier].limits;
+        let failed_alone = |level: &&Level| level.tiers[tier].decision.is_fail();
+        let lowest = |at: &mut dyn Iterator<Item = f64>| at.min_by(f64::total_cmp);
+        let failed = lowest(&mut self.levels.iter().filter(failed_alone).map(|own| own.at));
+        let is_lower = |at: f64| failed.is_none_or(|failed| at < failed);
+        let half = config.alpha / 2.0;
+        let seen = self.bracket(tier);
+        let (mut low, mut high) = (Some(f64::INFINITY), None::<f64>);
+        let (mut guess, mut slope, mut points, mut requests) = (None::<f64>, None, Vec::new(), 0);
+        let mut curves = Vec::new();
+        for (place, limit) in limits.iter().enumerate() {
+            // A run that confirms is one of its own, unless it showed the opposite.
+            let counts = |level: &&Level| !level.confirms || level.tiers[tier].decision.is_fail();
+            let own: Vec<Point> = (self.levels.iter().filter(counts))
+                .filter_map(|level| level.point(config, tier, place))
+                .collect();
+            let crossed = crossing(&own, limit.allowed());
+            let curve = crossed.and_then(|guess| {
+                let outside = [half, half / limits.len() as f64];
+                fit(&own, guess, limit.allowed(), outside)
+            });
+            let shown = (self.levels.iter())
+                .filter(|level| level.shows(config, tier, place) && is_lower(level.at))
+                .map(|level| level.at)
+                .max_by(f64::total_cmp);
+            let lower = curve.and_then(|curve| curve.low).or(shown);
+            low = low.zip(lower).map(|(a, b)| a.min(b));
+            if let Some(end) = curve.and_then(|curve| curve.high) {
+                high = Some(high.map_or(end, |high| high.min(end)));
+            }
+            let own_guess = curve.map(|curve| curve.estimate).or(crossed);
+            if let Some(own_guess) = own_guess.filter(|own| guess.is_none_or(|guess| *own < guess))
+            {
+                guess = Some(own_guess);
+                slope = curve.map(|curve| curve.slope);
+                requests = curve.map_or(0, |curve| curve.requests);
+            }
+            if own_guess.is_some() && own_guess == guess || points.is_empty() {
+                points = own;
+            }
+            curves.push(curve);
+        }
+        // A load whose backlog grew fails whatever the shares say; one that failed by its shares does where no curve says
+        // more of it.
+        let is_bound = |level: &&Level| match &level.tiers[tier].decision {
+            Decision::Fail {
+                why: Failure::Misses(place),
+            } => curves[*place].is_none_or(|curve| {
+                curve.high.is_none() || (level.at / curve.estimate).ln().abs() > NEAR
+            }),
+            decision => decision.is_fail(),
+        };
+        let bound = lowest(&mut self.levels.iter().filter(is_bound).map(|own| own.at));
+        high = high.into_iter().chain(bound).min_by(f64::total_cmp);
+        if let (Some(lower), Some(upper)) = (low, high)
+            && lower >= upper
+        {
+            let passed = (self.levels.iter())
+                .filter(|own| own.tiers[tier].decision.is_pass() && own.at < upper);
+            low = passed.map(|own| own.at).max_by(f64::total_cmp);
+        }
+        let low = low.filter(|low| low.is_finite());
+        let (low, high) = self.outwards(low, high);
+        let guess = guess
+            .or_else(|| Some((seen.below? * seen.above?).sqrt()))
+            .map(|guess| {
+                guess.clamp(
+                    low.unwrap_or(0.0),
+                    high.unwrap_or(f64::INFINITY).max(low.unwrap_or(0.0)),
+                )
+            });
+        let overload = guess.and_then(|guess| {
+            let is_far = |level: &&Level| {
+                let shares = |own: &crate::decision::Stated| {
+                    let most = (FAR.0 * own.allowed).min(FAR.1);
+                    own.bad as f64 > most * own.requests as f64
+                };
+                level.grew() || level.tiers[tier].limits.iter().any(shares)
+            };
+            let beyond = (self.levels.iter()).filter(|own| own.at > guess);
+            lowest(&mut beyond.filter(is_far).map(|own| own.at))
+        });
+        if requests == 0 {
+            requests = guess.map_or(0, |guess| self.requests_near(guess));
+        }
+        Interval {
+            low,
+            high,
+            guess,
+            slope,
+            overload,
+            curves,
+            requests,
+            points,
+        }
+    }
+
+    /// The ends in few digits, rounded outwards; whole numbers where only these make sense.
+    fn outwards(&self, low: Option<f64>, high: Option<f64>) -> (Option<f64>, Option<f64>) {
+        let unit = |at: f64| match self.config.load.is_whole() {
+            true => 1.0,
+            false => 10_f64.powi(at.log10().floor() as i32 + 1 - DIGITS),
+        };
+        // A load that was tried keeps all its digits.
+        let tried = |at: &f64| self.place(*at, false).is_some();
+        let down = |at: f64| match tried(&at) {
+            true => at,
+            false => decimal((at / unit(at)).floor(), unit(at)),
+        };
+        let up = |at: f64| match tried(&at) {
+            true => at,
+            false => decimal((at / unit(at)).ceil(), unit(at)),
+        };
+        let low = low.map(down).filter(|low| *low > 0.0);
+        let high = high.map(up);
+        match (low, high) {
+            (Some(low), Some(high)) if low >= high => (Some(low), Some(low + unit(low))),
+            ends => ends,
+        }
+    }
+
+    /// On which side of a tier's answer a level seems to lie.
+    pub(super) fn is_above(&self, level: &Level, tier: usize) -> bool {
+        level.side(&self.config, tier) == Side::Above
+    }
+}
+
+/// A whole number of units of ten, a hundred or a tenth, as it is written in decimals.
+fn decimal(units: f64, unit: f64) -> f64 {
+    match unit < 1.0 {
+        true => units / (1.0 / unit).round(),
+        false => units * unit,
+    }
+}
