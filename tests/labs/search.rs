@@ -48,7 +48,13 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
         run_patiently(&mut command).with_code(0).stdout
     };
     assert!(report("--format html") == page);
-    assert!(report("--format markdown").contains("## Runs"));
+    let markdown = report("--format markdown");
+    assert!(markdown.contains("## Runs"));
+    // Its title is that of all runs, not that of the first one's load.
+    let title = markdown.lines().find(|line| line.starts_with("# "));
+    let title = title.unwrap_or_default();
+    assert!(title.contains("random 16/11"), "{title}");
+    assert!(!title.contains("random 16/11, "), "{title}");
     let picture = report(&format!("--format svg --chart {chart}"));
     assert!(picture.starts_with("<svg"), "{picture}");
     let text = std::fs::read_to_string(kept.join(format!("{what}.json"))).unwrap();

@@ -51,6 +51,9 @@ pub struct Score {
     /// Answers that have no such score, by why; absent if all have.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
+    /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cut: u64,
     /// By the class of sample; empty if there are fewer than two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_class: Vec<ScoredGroup>,
@@ -228,6 +231,7 @@ struct Answer {
     /// The digest of its conversation's name.
     conversation: Option<u64>,
     has_reference: bool,
+    is_cut: bool,
 }
 
 #[derive(Default)]
@@ -267,6 +271,7 @@ impl<'a> Gather<'a> {
             index: exchange.index,
             conversation: conversation_digest(sample),
             has_reference: sample.reference.is_some(),
+            is_cut: exchange.is_cut(),
         });
         for (name, column) in &self.facts.scores {
             if let Some(value) = column.get(exchange.index) {
@@ -327,6 +332,7 @@ impl<'a> Gather<'a> {
                 confidence: judged.confidence,
                 by: judged.by,
                 unjudged: judged.unjudged,
+                cut: judged.cut,
                 by_class: groups(&classes),
                 by_turn: groups(&turns),
                 examples: examples.collect(),
@@ -371,6 +377,7 @@ struct Judged {
     confidence: Option<Bounds>,
     by: Option<By>,
     unjudged: Unjudged,
+    cut: u64,
 }
 
 impl Judged {
@@ -384,7 +391,7 @@ impl Judged {
         let mut unjudged = Unjudged::default();
         let mut places: HashMap<u64, usize> = HashMap::new();
         let mut clusters: Vec<Cluster> = Vec::new();
-        let mut count = 0;
+        let (mut count, mut cut) = (0, 0);
         for answer in answers {
             let Some(value) = column.get(answer.index) else {
                 let is_in = |list: &[u64]| list.binary_search(&answer.index).is_ok();
@@ -398,6 +405,7 @@ impl Judged {
                 continue;
             };
             count += 1;
+            cut += u64::from(answer.is_cut);
             let next = clusters.len();
             let place = match answer.conversation {
                 Some(conversation) => *places.entry(conversation).or_insert(next),
@@ -429,6 +437,7 @@ impl Judged {
             confidence: interval.map(|(interval, _)| interval.into()),
             by: interval.map(|(_, by)| by),
             unjudged,
+            cut,
         }
     }
 
