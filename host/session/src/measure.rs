@@ -385,6 +385,7 @@ impl Kept {
             crew,
             mut ended,
             mut cut_short,
+            is_unrecorded: _,
             unsent,
             fleet,
             client,
