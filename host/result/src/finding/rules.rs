@@ -248,7 +248,8 @@ pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
 pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
     let scores = summary.scores.iter();
     let of_cut = scores.filter(|(name, score)| score.cut > 0 && score_needs_the_end(name));
-    let (name, score) = of_cut.max_by_key(|(_, score)| score.cut)?;
+    // Of several with as many, the first: the others are parts of it, such as `NAME-unparsed`.
+    let (name, score) = of_cut.rev().max_by_key(|(_, score)| score.cut)?;
     let (cut, count) = (score.cut, score.count);
     let (why, advice) = match summary.run.ignore_eos {
         true => (

@@ -95,6 +95,18 @@ fn scores_of_answers_that_the_limit_ended() {
         after(scored("final-number-strict", 2)),
         found(Severity::Suspect)
     );
+    let words = |name: &'static str| {
+        let (mut facts, mut run) = sound();
+        scored(name, 7)(&mut facts, &mut run);
+        scored("final-number", 7)(&mut facts, &mut run);
+        let findings = Summary::of(&facts, &run).findings.into_iter();
+        let mut cut = findings.filter(|finding| finding.id == Id::AnswersCut);
+        cut.next().unwrap().seen
+    };
+    assert_eq!(
+        words("final-number-unparsed"),
+        "the limit of tokens ended 7 of the 100 answers with the score final-number"
+    );
     // Scores of the length, and those that count the cut themselves.
     for name in [
         "output-length",
