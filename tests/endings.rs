@@ -238,6 +238,27 @@ fn a_server_that_dies_leaves_failures_by_class() {
     assert_eq!(report(folder.path()).stdout, ended.stdout);
 }
 
+#[test]
+fn a_dataset_without_samples_leaves_an_error_and_no_result() {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
+    for dataset in ["sharegpt", "conversation", "custom", "trace"] {
+        let folder = TempDir::new().unwrap();
+        std::fs::write(folder.path().join("empty.json"), "[]").unwrap();
+        let mut command = runner();
+        command
+            .args(["run", "--backend", "vllm", "--dataset-name", dataset])
+            .args(["--dataset-path", "empty.json", "--num-prompts", "5"])
+            .args(["--base-url", &mock.url]);
+        let ended = run(command.current_dir(folder.path())).with_code(3);
+        assert_eq!(ended.stdout, "", "{dataset}");
+        assert!(
+            ended.stderr.contains("(`data` is empty.json)"),
+            "{ended:#?}"
+        );
+        assert_eq!(only_run(&folder.path().join(RUNS)), None, "{dataset}");
+    }
+}
+
 /// A file system of 64 KiB, as long as this lives.
 struct SmallDisk<'p>(&'p Path);
 

@@ -333,3 +333,54 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let not_measured = format!("not measured: {silent}");
     assert!(ended.stderr.contains(&not_measured), "{ended:#?}");
 }
+
+#[test]
+fn a_reference_cuts_no_answer_and_a_length_on_the_command_line_goes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = json!({"prompt": "What is 2 + 2?", "reference": "4", "len": 3});
+    std::fs::write(
+        folder.path().join("q.jsonl"),
+        format!("{row}\n{row}\n{row}\n"),
+    )
+    .unwrap();
+    let answer = "Let me think.\n#### 4";
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
+    let asked = |output_dir: &str, flags: &[&str]| {
+        let mut command = runner();
+        command
+            .args(words(
+                "run --backend vllm --dataset-name custom --dataset-path q.jsonl --num-prompts 3 --disable-ignore-eos",
+            ))
+            .args([
+                "--plugin",
+                "scorers/final-number.wasm",
+                "--base-url",
+                &mock.url,
+            ])
+            .args(["--output-dir", output_dir])
+            .args(flags);
+        run(command.current_dir(folder.path())).with_code(0);
+        let entries = std::fs::read_dir(folder.path().join(output_dir)).unwrap();
+        let made: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        let summary = summary(&made[0]);
+        let findings = summary["findings"].as_array().unwrap().iter();
+        let is_cut = findings
+            .filter(|finding| finding["id"] == "answers-cut")
+            .count();
+        (
+            summary["requests"]["total"].as_u64(),
+            summary["tokens"]["output-requested"].as_u64(),
+            summary["scores"]["final-number-strict"]["mean"].as_f64(),
+            is_cut,
+        )
+    };
+    let lengths = "dataset.config.columns.output-tokens=len";
+    // The reference is a token long, and the answer twenty.
+    let free = asked("free", &["--output-tokens", "60"]);
+    assert_eq!(free, (Some(3), Some(180), Some(1.0), 0));
+    let by_row = asked("by-row", &["--set", lengths]);
+    assert_eq!((by_row.1, by_row.3), (Some(9), 1), "{by_row:?}");
+    assert_ne!(by_row.2, Some(1.0));
+    let over = asked("over", &["--set", lengths, "--output-tokens", "60"]);
+    assert_eq!(over, free);
+}

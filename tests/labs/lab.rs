@@ -31,14 +31,14 @@ fn port() -> u16 {
 }
 
 /// A folder with a lab file and its scenario.
-struct Files {
+pub(super) struct Files {
     folder: TempDir,
     port: u16,
 }
 
 impl Files {
     /// With these lines at the top, and these options.
-    fn new(top: &str, options: &str) -> Self {
+    pub(super) fn new(top: &str, options: &str) -> Self {
         let (folder, port) = (TempDir::new().unwrap(), port());
         std::fs::write(folder.path().join("short.toml"), SCENARIO).unwrap();
         let lab = format!(
@@ -54,7 +54,7 @@ impl Files {
         Files { folder, port }
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -67,7 +67,7 @@ impl Files {
         command
     }
 
-    fn made(&self) -> Ended {
+    pub(super) fn made(&self) -> Ended {
         run_patiently(&mut self.command(&[]))
     }
 

@@ -7,11 +7,16 @@ use super::follows;
 use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
 
 /// Four slots, each taken for 15 ms: at most 267 requests a second.
-const ENGINE: [&str; 6] = ["--ttft", "5ms", "--itl", "1ms", "--max-concurrency", "4"];
+pub(super) const ENGINE: [&str; 6] = ["--ttft", "5ms", "--itl", "1ms", "--max-concurrency", "4"];
 const ASKED: &str =
     "--backend vllm --random-input-len 16 --random-output-len 11 --warmup-requests 1 --no-progress";
 
-fn command(what: &str, mock: &Mock, folder: &TempDir, flags: &str) -> std::process::Command {
+pub(super) fn command(
+    what: &str,
+    mock: &Mock,
+    folder: &TempDir,
+    flags: &str,
+) -> std::process::Command {
     let mut command = runner();
     command
         .arg(what)
@@ -27,7 +32,7 @@ fn json(ended: &Ended) -> Value {
 }
 
 /// The folder in which it was saved, as it says at its end.
-fn saved(ended: &Ended, what: &str, folder: &TempDir) -> std::path::PathBuf {
+pub(super) fn saved(ended: &Ended, what: &str, folder: &TempDir) -> std::path::PathBuf {
     let said = ended.stderr.lines().rev();
     let place = said
         .filter_map(|line| line.strip_prefix(&format!("{what}: ")))
@@ -48,7 +53,13 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
         run_patiently(&mut command).with_code(0).stdout
     };
     assert!(report("--format html") == page);
-    assert!(report("--format markdown").contains("## Runs"));
+    let markdown = report("--format markdown");
+    assert!(markdown.contains("## Runs"));
+    // Its title is that of all runs, not that of the first one's load.
+    let title = markdown.lines().find(|line| line.starts_with("# "));
+    let title = title.unwrap_or_default();
+    assert!(title.contains("random 16/11"), "{title}");
+    assert!(!title.contains("random 16/11, "), "{title}");
     let picture = report(&format!("--format svg --chart {chart}"));
     assert!(picture.starts_with("<svg"), "{picture}");
     let text = std::fs::read_to_string(kept.join(format!("{what}.json"))).unwrap();
@@ -58,7 +69,7 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
     );
 }
 
-const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 90% --run-for 1s --requests-each 1500 --loads 4 --no-confirm --json";
+pub(super) const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 90% --run-for 1s --requests-each 1500 --loads 4 --no-confirm --json";
 
 #[test]
 fn the_highest_rate_lies_below_what_the_engine_can_do() {
@@ -107,7 +118,7 @@ fn what_an_objective_is_is_said_where_it_is_wrong() {
     }
 }
 
-const SWEEP: &str = "--concurrencies 1..8x2 --num-prompts 40";
+pub(super) const SWEEP: &str = "--concurrencies 1..8x2 --num-prompts 40";
 
 #[test]
 fn a_sweep_measures_every_load_in_order() {

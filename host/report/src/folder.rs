@@ -213,6 +213,14 @@ impl RunFolder {
         }
     }
 
+    /// Removes what is left of a run that failed before the first record. What plugins said of it stays.
+    pub fn discard_unrecorded(&self) {
+        for name in [record::FILE, CLIENT, SERVER, DATASET] {
+            let _ = std::fs::remove_file(self.0.join(name));
+        }
+        self.discard_unbegun();
+    }
+
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.0

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::label::label;
 use crate::search::{amount, short, unit};
 use result::figure::Figure;
-use result::finding::Verdict;
+use result::finding::{Severity, Verdict};
 use result::summary::Summary;
 use search::Load;
 use search::sweep::{At, Curve, NoKnee, Place, Point, Run, curve};
@@ -61,6 +61,9 @@ pub struct SweptRun {
     pub folder: String,
     /// Its verdict.
     pub verdict: Verdict,
+    /// The findings that the verdict rests on, by their names; none of a valid run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// What it is judged by: the two figures of the curve. Absent is not measured.
     pub curve: [Option<f64>; 2],
     /// The figures of the table, by name; those that were not measured are left out.
@@ -91,8 +94,32 @@ impl SweptRun {
             repeat: run.repeat,
             folder: folder.to_owned(),
             verdict: summary.verdict,
+            doubts: doubts(summary),
             curve: curve.map(|figure| figure.read(summary)),
             figures: COLUMNS.iter().filter_map(|(name, _)| read(name)).collect(),
+        }
+    }
+}
+
+/// The findings that make a run no better than its verdict.
+fn doubts(summary: &Summary) -> Vec<String> {
+    let findings = summary.findings.iter();
+    let decisive = findings.filter(|finding| {
+        finding.severity != Severity::Note
+            && Verdict::of(std::slice::from_ref(finding)) == summary.verdict
+    });
+    decisive
+        .map(|finding| finding.id.name().to_owned())
+        .collect()
+}
+
+impl SweptRun {
+    /// Its verdict, with why where that is not valid: `suspect (send-lag)`.
+    fn verdict_words(&self) -> String {
+        let name = self.verdict.name();
+        match self.doubts.is_empty() {
+            true => name.to_owned(),
+            false => format!("{name} ({})", self.doubts.join(", ")),
         }
     }
 }
@@ -151,7 +178,7 @@ pub fn ended(load: Load, run: &SweptRun) -> String {
     format!(
         "{}: {}, {}",
         amount(load, run.at.number()),
-        run.verdict.name(),
+        run.verdict_words(),
         figures.collect::<Vec<_>>().join(", ")
     )
 }
@@ -178,7 +205,7 @@ pub fn text(sweep: &Sweep) -> String {
             let value = value.map_or_else(|| "-".to_owned(), |value| shown(name, *value));
             let _ = write!(text, " {value:>11}");
         }
-        let _ = writeln!(text, "  {}", run.verdict.name());
+        let _ = writeln!(text, "  {}", run.verdict_words());
     }
     let result = sweep.result();
     text.push('\n');

@@ -220,7 +220,12 @@ fn words_of_servers_and_plugins_cannot_break_the_block() {
 /// A file of a sweep or a search.
 fn saved(state: impl serde::Serialize) -> Value {
     let scenario = "0".repeat(64);
-    serde_json::to_value(crate::saved::Saved { scenario, state }).unwrap()
+    serde_json::to_value(crate::saved::Saved {
+        scenario,
+        title: Some("random 16/11".to_owned()),
+        state,
+    })
+    .unwrap()
 }
 
 #[test]
@@ -433,6 +438,33 @@ proptest! {
             let output = exchange.events.kind.iter().any(|kind| kind.is_output());
             prop_assert_eq!(ttft.is_empty(), !output);
             prop_assert_eq!(row[column("granted-ms")].is_empty(), exchange.granted.is_none());
+        }
+    }
+
+    /// The block that is printed by default fits a screen, whatever was measured, judged and found: more lines than that
+    /// are findings that put the run in doubt. Its lines are those of the whole block.
+    #[test]
+    fn the_default_block_fits_a_screen(run in any_run(), scores in 0..12_u32) {
+        let mut facts = facts();
+        for score in 0..scores {
+            let column = (0..40).map(|index| (index, f64::from(score))).collect();
+            facts.scores.insert(format!("score-{score}"), column);
+        }
+        let summary = Summary::of(&facts, &run);
+        let (short, whole) = (super::text::short(&summary), super::text::text(&summary));
+        let lines: Vec<&str> = short.lines().collect();
+        let is_full = lines.len() > 50;
+        prop_assert!(!is_full || !lines.iter().any(|line| line.starts_with("note ")), "{short}");
+        prop_assert!(lines.len() <= 50 + summary.findings.len(), "{short}");
+        for line in lines.iter().filter(|line| !line.starts_with('…')) {
+            prop_assert!(whole.lines().any(|own| own == *line), "no {line} in\n{whole}");
+        }
+        let verdict = format!("{:<40} {}", "Verdict:", summary.verdict.name());
+        prop_assert!(lines.contains(&&*verdict), "{short}");
+        for finding in &summary.findings {
+            let named = lines.iter().any(|line| line.contains(finding.id.name()));
+            let is_note = finding.severity == result::finding::Severity::Note;
+            prop_assert!(named || is_note, "{short}");
         }
     }
 

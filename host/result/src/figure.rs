@@ -17,6 +17,7 @@ use crate::summary::{Distribution, Summary, percentile_name};
 use model::nearest;
 
 pub use score::better as score_is_better;
+pub(crate) use score::needs_the_end as score_needs_the_end;
 pub(crate) use score::there_are as scores_there_are;
 pub use whole::{WHOLE, Whole};
 

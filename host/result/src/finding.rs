@@ -86,6 +86,8 @@ findings! {
     PluginErrors = "plugin-errors", rules::plugin_errors;
     /// A scorer gave no score.
     ScorerSilent = "scorer-silent", rules::scorer_silent;
+    /// Scorers judged answers that the limit of tokens had ended.
+    AnswersCut = "answers-cut", rules::answers_cut;
     /// Calls to a plugin ran longer than allowed.
     PluginOverruns = "plugin-overruns", vitals::plugin_overruns;
     /// Requests left later than they were due.
@@ -136,6 +138,8 @@ findings! {
     WarmByAccident = "warm-by-accident", cache::warm_by_accident;
     /// The server's share of cached prompt tokens is not that of a cache without limits.
     CacheDiffers = "cache-differs", cache::differs;
+    /// The server did not report what it found in its prefix cache, although that was asked for.
+    CacheNotReported = "cache-not-reported", cache::not_reported;
     /// The server put requests back that it had begun.
     Preempted = "preempted", server::preempted;
     /// Heat or the power supply kept a device's clock down.

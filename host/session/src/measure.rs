@@ -82,6 +82,8 @@ pub struct Kept {
     crew: Crew,
     ended: Result<(), RunError>,
     cut_short: bool,
+    /// Whether its file of records is whole, and has none.
+    is_unrecorded: bool,
     unsent: u64,
     fleet: Option<Fleet>,
     client: Option<Client>,
@@ -309,6 +311,7 @@ impl Loaded {
             run,
             folder,
             cut_short: status.interrupted || status.error.is_some(),
+            is_unrecorded: status.records.is_some_and(|written| written.count == 0),
             unsent: status.unsent,
             crew,
             ended,
@@ -347,6 +350,11 @@ impl Kept {
             (Ok(()), Err(why)) if why.is_before_measurement() => {
                 return Err(NotMeasured::Ended(why));
             }
+            // Its records are a file without any.
+            (Ok(()), Err(why)) if self.is_unrecorded && !matches!(why, RunError::Panicked(_)) => {
+                self.folder.discard_unrecorded();
+                return Err(unbegun(why, &self.run.plan));
+            }
             (Ok(()), ended) => ended,
             // It ended before anything was recorded: the reason matters more than the empty result.
             (Err(_), Err(why)) => {
@@ -377,6 +385,7 @@ impl Kept {
             crew,
             mut ended,
             mut cut_short,
+            is_unrecorded: _,
             unsent,
             fleet,
             client,

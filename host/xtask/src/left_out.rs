@@ -28,14 +28,9 @@ pub struct Lack {
 /// # Errors
 /// If `RUNNER_LEAVE_OUT` is set and does not name this.
 pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), String> {
-    let Lack { key, what, remedy } = lack;
-    if let Ok(allowed) = std::env::var("RUNNER_LEAVE_OUT")
-        && !allowed.split(',').any(|name| name.trim() == *key)
-    {
-        return Err(format!(
-            "{who} needs {what}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT"
-        ));
-    }
+    let allowed = std::env::var("RUNNER_LEAVE_OUT").ok();
+    may_leave_out(allowed.as_deref(), lack, who)?;
+    let Lack { what, remedy, .. } = lack;
     eprintln!("{who} is left out, because this machine lacks {what}: {remedy}");
     if let Some(list) = list {
         let list = std::fs::OpenOptions::new()
@@ -48,6 +43,18 @@ pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), Stri
             .map_err(|cause| format!("{who}: noting what was left out: {cause}"))?;
     }
     Ok(())
+}
+
+/// Whether what needs this may be left out where only these names may be, if that is said.
+fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), String> {
+    let Lack { key, what, remedy } = lack;
+    let is_allowed = |names: &str| names.split(',').any(|name| name.trim() == *key);
+    match allowed.is_none_or(is_allowed) {
+        true => Ok(()),
+        false => Err(format!(
+            "{who} needs {what}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT"
+        )),
+    }
 }
 
 /// The list in words, one paragraph for each thing that was missing; empty if nothing was.
@@ -83,7 +90,23 @@ pub fn summary(list: &Path) -> std::io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::summary;
+    use super::{Lack, may_leave_out, summary};
+
+    #[test]
+    fn where_names_are_given_nothing_else_is_left_out() {
+        let lack = Lack {
+            key: "slurm",
+            what: "Slurm",
+            remedy: "apt-get install slurm-wlm",
+        };
+        let told = |allowed| may_leave_out(allowed, &lack, "fleets::starters");
+        assert_eq!(told(None), Ok(()));
+        assert_eq!(told(Some("browser, slurm")), Ok(()));
+        let why = "fleets::starters needs Slurm: apt-get install slurm-wlm; or name `slurm` in RUNNER_LEAVE_OUT";
+        for allowed in ["advisories", "slurm-wlm", ""] {
+            assert_eq!(told(Some(allowed)), Err(why.to_owned()), "{allowed}");
+        }
+    }
 
     #[test]
     fn the_summary_names_each_lack_once_with_all_that_it_cost() {

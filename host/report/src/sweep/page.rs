@@ -295,7 +295,7 @@ fn runs(sweep: &Sweep) -> Table {
             Cell::from(value.map(|value| shown(name, *value)).unwrap_or_default())
         });
         let verdict = Cell {
-            text: run.verdict.name().to_owned(),
+            text: run.verdict_words(),
             tone: match run.verdict {
                 Verdict::Invalid => Tone::Bad,
                 _ => Tone::Plain,

@@ -26,6 +26,10 @@ pub(crate) fn swept() -> Sweep {
                     (2, 1) => Verdict::Invalid,
                     _ => Verdict::Valid,
                 },
+                doubts: match (repeat, place) {
+                    (2, 1) => vec!["failures".to_owned()],
+                    _ => Vec::new(),
+                },
                 curve: [Some(tokens), Some(latency)],
                 figures: BTreeMap::from([
                     ("throughput.output-tokens-per-s".to_owned(), tokens),
@@ -73,6 +77,50 @@ fn the_verdicts_of_runs_are_counted() {
     );
     assert!(text.contains("| 1 valid, 1 suspect |"), "{text}");
     assert!(text.contains("| 1 suspect, 1 invalid |"), "{text}");
+}
+
+#[test]
+fn a_verdict_in_doubt_says_why() {
+    let run = swept().runs[8].clone();
+    assert_eq!(run.verdict, Verdict::Invalid);
+    let line = ended(Load::Concurrency, &run);
+    assert!(line.contains(": invalid (failures), "), "{line}");
+    let table = text(&swept());
+    assert!(table.contains("  invalid (failures)\n"), "{table}");
+
+    use crate::exchanges::{facts, reply};
+    use model::exchange::Kind::{End, Text};
+    use model::exchange::{Class, Outcome};
+    let answer = |index| reply(index, 1000, &[(1050, Text, None, 3), (1060, End, None, 0)]);
+    let mut all: Vec<_> = (0..10).map(answer).collect();
+    let at = search::sweep::Run {
+        number: 1,
+        at: At::Load(10.0),
+        repeat: 1,
+        seed: 1,
+    };
+    let figure: Figure = "e2e.p99".parse().unwrap();
+    let of = |all: &[_]| {
+        let summary = Summary::of(&facts(), all);
+        let findings = summary.findings.len();
+        let run = SweptRun::of(&at, "run", &summary, [&figure, &figure]);
+        (run.verdict, run.doubts, findings)
+    };
+    let (verdict, doubts, _) = of(&all);
+    assert_eq!((verdict, doubts), (Verdict::Valid, vec![]));
+    for exchange in &mut all[1..9] {
+        exchange.outcome = Outcome::Incomplete {
+            class: Class::Truncated,
+            reason: None,
+            message: "cut off".to_owned(),
+        };
+    }
+    let (verdict, doubts, findings) = of(&all);
+    assert_eq!(
+        (verdict, doubts),
+        (Verdict::Invalid, vec!["failures".to_owned()])
+    );
+    assert!(findings > 1, "others do not decide it");
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub fn short(summary: &Summary) -> String {
         drawn(|block| {
             devices::headline(block, summary);
             devices::cost(block, summary);
+            super::cache(block, summary);
         }),
         &mut room,
     );

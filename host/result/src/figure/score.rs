@@ -9,15 +9,26 @@ pub(super) const PREFIX: &str = "score.";
 /// Which way a score is better: the higher, as right answers are counted. Those that count faults are better the lower they
 /// are: `NAME-unparsed`, and the single checks of `sanity`. A ratio of lengths is neither.
 pub fn better(name: &str) -> Better {
-    // A second score of that name, given later: `sanity-empty.2`.
-    let first = name
-        .rsplit_once('.')
-        .filter(|(_, number)| number.parse::<u32>().is_ok());
-    match first.map_or(name, |(first, _)| first) {
+    match first_of(name) {
         "output-length-ratio" => Better::Neither,
         fault if fault.ends_with("-unparsed") || fault.starts_with("sanity-") => Better::Lower,
         _ => Better::Higher,
     }
+}
+
+/// The name without the number of a second score of that name, given later: `sanity-empty` of `sanity-empty.2`.
+fn first_of(name: &str) -> &str {
+    let numbered = name
+        .rsplit_once('.')
+        .filter(|(_, number)| number.parse::<u32>().is_ok());
+    numbered.map_or(name, |(first, _)| first)
+}
+
+/// Whether a score is of what an answer says, which an answer without its end no longer says in full. Lengths are not, and
+/// the checks of `sanity` have one for the cut itself.
+pub(crate) fn needs_the_end(name: &str) -> bool {
+    let name = first_of(name);
+    !(name == "sane" || name.starts_with("sanity-") || name.starts_with("output-length"))
 }
 
 /// The value of a score in a summary; absent if no scorer gave it.
@@ -85,6 +96,20 @@ mod tests {
             ("output-length-ratio", Better::Neither),
         ] {
             assert_eq!(better(name), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn lengths_and_sanity_need_no_end_of_an_answer() {
+        for (name, needs) in [
+            ("final-number-strict", true),
+            ("exact-match.2", true),
+            ("output-length", false),
+            ("output-length-ratio.3", false),
+            ("sane", false),
+            ("sanity-cut", false),
+        ] {
+            assert_eq!(needs_the_end(name), needs, "{name}");
         }
     }
 

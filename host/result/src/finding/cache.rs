@@ -53,6 +53,17 @@ pub(super) fn warm_by_accident(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn not_reported(summary: &Summary) -> Option<Finding> {
+    let cache = summary.cache.as_ref()?;
+    (cache.reported.is_none() && cache.requests > 0).then(|| Finding {
+        id: Id::CacheNotReported,
+        severity: Severity::Note,
+        seen: "the server reported for no request how many of its prompt tokens were in the prefix cache".into(),
+        why: "what the run repeats is known, but not what of it the server found".into(),
+        advice: "start the server so that it reports cached tokens (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report); the counters of the whole server come with --server-metrics".into(),
+    })
+}
+
 pub(super) fn differs(summary: &Summary) -> Option<Finding> {
     let (cache, reported, reusable, found) = told(summary)?;
     let is_apart = (reusable - found).abs() > APART && !(cache.is_bounded && found > reusable);

@@ -4,7 +4,7 @@
 //! metrics, and `course` those on how figures changed over the run.
 
 use super::{Finding, Id, Severity};
-use crate::figure::Statistic;
+use crate::figure::{Statistic, score_needs_the_end};
 use crate::metric;
 use crate::summary::{Comparison, LEAST_LOADS, Summary};
 use model::exchange::Class;
@@ -255,6 +255,36 @@ pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
+    let scores = summary.scores.iter();
+    let of_cut = scores.filter(|(name, score)| score.cut > 0 && score_needs_the_end(name));
+    // Of several with as many, the first: the others are parts of it, such as `NAME-unparsed`.
+    let (name, score) = of_cut.rev().max_by_key(|(_, score)| score.cut)?;
+    let (cut, count) = (score.cut, score.count);
+    let (why, advice) = match summary.run.ignore_eos {
+        true => (
+            "the server was told to ignore the end of the text, so an answer goes on after its end until the limit, and the score is of both",
+            "let answers end by themselves (--disable-ignore-eos), with a limit that the longest one needs (--output-tokens)",
+        ),
+        false => (
+            "an answer without its end is judged by its beginning, so the score says what the limit left of it and not what the model answers",
+            "raise the limit (--output-tokens, or the lengths in the dataset's configuration)",
+        ),
+    };
+    Some(Finding {
+        id: Id::AnswersCut,
+        severity: match cut as f64 > ACCIDENT * count as f64 {
+            true => Severity::Suspect,
+            false => Severity::Note,
+        },
+        seen: format!(
+            "the limit of tokens ended {cut} of the {count} answers with the score {name}"
+        ),
+        why: why.into(),
+        advice: advice.into(),
+    })
+}
+
 pub(super) fn insecure(summary: &Summary) -> Option<Finding> {
     summary.run.insecure.then(|| Finding {
         id: Id::Insecure,
@@ -417,7 +447,7 @@ pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
         id: Id::FewLoads,
         severity: Severity::Note,
         seen: format!(
-            "the {} requests are worth {loads:.1} independent ones: the number in flight {} through the whole run",
+            "the {} requests are worth fewer than {LEAST_LOADS} independent ones: the number in flight {} through the whole run",
             summary.requests.sent,
             match summary.run.even_rate {
                 true => "wandered",

@@ -71,6 +71,60 @@ fn a_stopped_run_is_suspect() {
 }
 
 #[test]
+fn scores_of_answers_that_the_limit_ended() {
+    let scored = |name: &'static str, cut: usize| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            facts.run.ignore_eos = false;
+            let column = (0..100).map(|index| (index, 0.0)).collect();
+            facts.scores.insert(name.to_owned(), column);
+            for exchange in &mut run[..cut] {
+                exchange.finish = Some("length".into());
+            }
+            for exchange in &mut run[cut..] {
+                exchange.finish = Some("stop".into());
+            }
+        }
+    };
+    let found = |severity| vec![(Id::AnswersCut, severity)];
+    assert_eq!(after(scored("final-number-strict", 0)), []);
+    assert_eq!(
+        after(scored("final-number-strict", 1)),
+        found(Severity::Note)
+    );
+    assert_eq!(
+        after(scored("final-number-strict", 2)),
+        found(Severity::Suspect)
+    );
+    let words = |name: &'static str| {
+        let (mut facts, mut run) = sound();
+        scored(name, 7)(&mut facts, &mut run);
+        scored("final-number", 7)(&mut facts, &mut run);
+        let findings = Summary::of(&facts, &run).findings.into_iter();
+        let mut cut = findings.filter(|finding| finding.id == Id::AnswersCut);
+        cut.next().unwrap().seen
+    };
+    assert_eq!(
+        words("final-number-unparsed"),
+        "the limit of tokens ended 7 of the 100 answers with the score final-number"
+    );
+    // Scores of the length, and those that count the cut themselves.
+    for name in [
+        "output-length",
+        "output-length-ratio.2",
+        "sane",
+        "sanity-cut",
+    ] {
+        assert_eq!(after(scored(name, 100)), [], "{name}");
+    }
+    // Without a score, the limit is a length like any other.
+    let unscored = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        scored("any", 100)(facts, run);
+        facts.scores.clear();
+    };
+    assert_eq!(after(unscored), []);
+}
+
+#[test]
 fn certificates_that_nobody_checked_are_told() {
     let spoil = |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.insecure = true;
     assert_eq!(after(spoil), [(Id::Insecure, Severity::Note)]);

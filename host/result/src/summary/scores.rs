@@ -49,6 +49,9 @@ pub struct Score {
     /// Answers that have no such score, by why; absent if all have.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
+    /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cut: u64,
     /// By the class of sample; empty if there are fewer than two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_class: Vec<ScoredGroup>,
@@ -226,6 +229,7 @@ struct Answer {
     /// The digest of its conversation's name.
     conversation: Option<u64>,
     has_reference: bool,
+    is_cut: bool,
 }
 
 #[derive(Default)]
@@ -265,6 +269,7 @@ impl<'a> Gather<'a> {
             index: exchange.index,
             conversation: conversation_digest(sample),
             has_reference: sample.reference.is_some(),
+            is_cut: exchange.is_cut(),
         });
         for (name, column) in &self.facts.scores {
             if let Some(value) = column.get(exchange.index) {
@@ -325,6 +330,7 @@ impl<'a> Gather<'a> {
                 confidence: judged.confidence,
                 by: judged.by,
                 unjudged: judged.unjudged,
+                cut: judged.cut,
                 by_class: groups(&classes),
                 by_turn: groups(&turns),
                 examples: examples.collect(),
@@ -369,6 +375,7 @@ struct Judged {
     confidence: Option<Bounds>,
     by: Option<By>,
     unjudged: Unjudged,
+    cut: u64,
 }
 
 impl Judged {
@@ -382,7 +389,7 @@ impl Judged {
         let mut unjudged = Unjudged::default();
         let mut places: HashMap<u64, usize> = HashMap::new();
         let mut clusters: Vec<Cluster> = Vec::new();
-        let mut count = 0;
+        let (mut count, mut cut) = (0, 0);
         for answer in answers {
             let Some(value) = column.get(answer.index) else {
                 let is_in = |list: &[u64]| list.binary_search(&answer.index).is_ok();
@@ -396,6 +403,7 @@ impl Judged {
                 continue;
             };
             count += 1;
+            cut += u64::from(answer.is_cut);
             let next = clusters.len();
             let place = match answer.conversation {
                 Some(conversation) => *places.entry(conversation).or_insert(next),
@@ -423,6 +431,7 @@ impl Judged {
             confidence: interval.map(|(interval, _)| interval.into()),
             by: interval.map(|(_, by)| by),
             unjudged,
+            cut,
         }
     }
 

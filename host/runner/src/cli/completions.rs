@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
+use clap_complete::Shell;
 
 use super::failure::Failure;
 use super::flags::{backends, datasets};
@@ -14,7 +15,7 @@ use crate::guide::pages::PAGES;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Shell to print completions for
-    shell: clap_complete::Shell,
+    shell: Shell,
 }
 
 /// Runs the subcommand.
@@ -22,27 +23,55 @@ pub struct Args {
 /// # Errors
 /// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    write_stdout(&script(args.shell))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a shell needs.
+fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     let mut command = with_values(super::Cli::command());
-    clap_complete::generate(args.shell, &mut command, "runner", &mut script);
-    write_stdout(&String::from_utf8_lossy(&script))?;
-    Ok(ExitCode::SUCCESS)
+    clap_complete::generate(shell, &mut command, "runner", &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if shell == Shell::Zsh {
+        // It offers either names or files, and these are both.
+        for names in [scenarios(), shipped::labs().collect()] {
+            let names = names.join(" ");
+            script = script.replace(
+                &format!(":({names})'"),
+                &format!(":{{_files; compadd {names}}}'"),
+            );
+        }
+    }
+    script
+}
+
+/// The scenarios that ship, and the folders of several.
+fn scenarios() -> Vec<&'static str> {
+    let files = shipped::scenarios();
+    let folders = files.filter_map(|file| Some(file.rsplit_once('/')?.0));
+    let mut names: Vec<&str> = shipped::scenarios().chain(folders).collect();
+    names.retain(|name| name.contains('/'));
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// The command line with the names that shells offer as values: what ships, and the names that other tools have for it.
 /// The command line itself takes others too, such as plugins in files.
 fn with_values(command: Command) -> Command {
-    let is_guide = command.get_name() == "guide";
+    let of = command.get_name().to_owned();
     let named = |arg: Arg| {
-        let names: Vec<&'static str> = match (arg.get_id().as_str(), is_guide) {
+        let names: Vec<&'static str> = match (arg.get_id().as_str(), of.as_str()) {
             ("backend", _) => (shipped_in("backends/"))
                 .chain(backends::shipped_aliases().map(|alias| alias.name))
                 .collect(),
             ("dataset_name", _) => (shipped_in("datasets/"))
                 .chain(datasets::ALIASES.iter().map(|alias| alias.name))
                 .collect(),
-            ("page", true) => PAGES.iter().map(|page| page.name).collect(),
+            ("page", "guide") => PAGES.iter().map(|page| page.name).collect(),
             ("lab", _) => shipped::labs().collect(),
+            ("scenarios", _) | ("files", "check") if arg.is_positional() => scenarios(),
             _ => return arg,
         };
         arg.value_parser(PossibleValuesParser::new(names))
@@ -62,20 +91,30 @@ mod tests {
 
     #[test]
     fn shells_offer_names_of_what_ships() {
-        for shell in [clap_complete::Shell::Bash, clap_complete::Shell::Zsh] {
-            let mut script = Vec::new();
-            let mut command = with_values(super::super::Cli::command());
-            clap_complete::generate(shell, &mut command, "runner", &mut script);
-            let script = String::from_utf8(script).unwrap();
+        for shell in [Shell::Bash, Shell::Zsh] {
+            let script = script(shell);
             for name in [
                 "sglang-oai-chat",
                 "lmdeploy",
                 "prefix_repetition",
                 "shared-prefix",
                 "coming-from",
+                "scenarios/lmdeploy/long-input.toml",
+                "scenarios/gpustack scenarios/gpustack/generation-heavy.toml",
+                "scenarios/labs/gpustack.toml",
             ] {
                 assert!(script.contains(name), "{shell}: {name}");
             }
+        }
+    }
+
+    #[test]
+    fn zsh_offers_files_beside_the_names() {
+        let script = script(Shell::Zsh);
+        for of in ["'*::scenarios -- ", "'::lab -- "] {
+            let mut lines = script.lines().filter(|line| line.starts_with(of));
+            assert!(lines.all(|line| line.contains(":{_files; compadd scenarios/")));
+            assert!(script.contains(of));
         }
     }
 }

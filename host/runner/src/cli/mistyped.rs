@@ -1,6 +1,7 @@
-//! A command's name with a slip in it: what is no command is read as a scenario, and no scenario is called so.
+//! A command's name with a slip in it, or another tool's word: what is no command is read as a scenario, and no scenario is
+//! called so.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -20,8 +21,28 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("ls", "report"),
 ];
 
-/// The error of a first word that is probably a command with a slip, or another tool's word for one.
-pub(super) fn command(first: &OsStr) -> Option<Failure> {
+/// Words that begin a command line of another tool, where one of the flags or words follows, and what to do with the line.
+const LINES: [(&str, &[&str], &str); 3] = [
+    (
+        "bench",
+        &["serve"],
+        "`bench serve` are words of vllm: leave them out, and the rest of the line works here",
+    ),
+    (
+        "benchmark",
+        &["run", "--target", "--profile", "--rate-type", "--data"],
+        "`benchmark` is guidellm's: leave it out; each of its flags that is not known here says what to write instead, and `runner guide coming-from` has them all",
+    ),
+    (
+        "profile",
+        &["-m", "--model", "-u", "--url", "--endpoint-type"],
+        "`profile` is AIPerf's: leave it out and write short flags in full (--model, --url); each flag that is not known here says what to write instead",
+    ),
+];
+
+/// The error of a line whose first word is probably a command with a slip, or another tool's word for one.
+pub(super) fn command(line: &[OsString]) -> Option<Failure> {
+    let (first, rest) = line.split_first()?;
     let word = first.to_str()?;
     let is_word =
         !word.starts_with('-') && word.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
@@ -35,14 +56,61 @@ pub(super) fn command(first: &OsStr) -> Option<Failure> {
     if names.contains(&word) || word == "help" || shipped::scenarios().any(is_scenario) {
         return None;
     }
-    let elsewhere = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word);
-    let meant = elsewhere
-        .map(|(_, own)| *own)
-        .or_else(|| nearest(word, names))?;
-    Some(Failure::new(
-        Exit::CommandLine,
-        format!(
-            "there is no command and no scenario `{word}`; did you mean `runner {meant}`? `runner --help` lists the commands"
-        ),
-    ))
+    let wrong = |words: String| Failure::new(Exit::CommandLine, words);
+    if let Some(instead) = of_another_tool(word, rest) {
+        return Some(wrong(format!(
+            "there is no command and no scenario `{word}`: {instead}"
+        )));
+    }
+    let theirs = ELSEWHERE.iter().map(|(theirs, _)| *theirs);
+    let near = nearest(word, names.iter().copied().chain(theirs))?;
+    let elsewhere = ELSEWHERE.iter().find(|(theirs, _)| *theirs == near);
+    let meant = elsewhere.map_or(near, |(_, own)| own);
+    Some(wrong(format!(
+        "there is no command and no scenario `{word}`; did you mean `runner {meant}`? `runner --help` lists the commands"
+    )))
+}
+
+/// What to do with a line of another tool, if it is one.
+fn of_another_tool(first: &str, rest: &[OsString]) -> Option<&'static str> {
+    let is = |word: &OsStr, known: &&str| {
+        let word = word.to_string_lossy();
+        word.split('=').next() == Some(known)
+    };
+    let (.., instead) = LINES.iter().find(|(begins, known, _)| {
+        *begins == first
+            && rest
+                .iter()
+                .any(|word| known.iter().any(|known| is(word, known)))
+    })?;
+    Some(instead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(line: &str) -> Option<String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        command(&words).map(|failure| failure.words())
+    }
+
+    #[test]
+    fn slips_and_words_of_other_tools_are_told_from_scenarios() {
+        for (line, part) in [
+            ("comapre a b", "did you mean `runner compare`?"),
+            ("mesure", "did you mean `runner run`?"),
+            ("bench chat.toml", "did you mean `runner run`?"),
+            ("bench serve --model m", "`bench serve` are words of vllm"),
+            ("benchmark --target http://localhost:8000", "guidellm's"),
+            ("benchmark run --profile=kind=sweep", "guidellm's"),
+            ("profile -m m --url localhost:8000", "AIPerf's"),
+        ] {
+            let told = told(line).unwrap_or_default();
+            assert!(told.contains(part), "{line}: {told}");
+        }
+        for line in ["compare a b", "scenarios", "lmdeploy", "help"] {
+            assert_eq!(told(line), None, "{line}");
+        }
+    }
 }

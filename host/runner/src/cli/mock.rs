@@ -70,11 +70,12 @@ pub struct Args {
         help_heading = "Speed"
     )]
     itl: Option<Span>,
-    /// How much ttft and itl vary from request to request, as a share, such as 0.1 [default: not at all]
+    /// How much ttft and itl vary from request to request, as a share, such as 0.1 or 10% [default: not at all]
     #[arg(
         long,
         value_name = "SHARE",
         env = "RUNNER_MOCK_SPREAD",
+        value_parser = model::share::parse,
         help_heading = "Speed"
     )]
     spread: Option<f64>,

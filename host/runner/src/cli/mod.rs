@@ -115,12 +115,12 @@ impl Cli {
     /// and exits if that is asked for or needed.
     pub fn read() -> Self {
         let words = flags::familiar::spread(std::env::args_os());
-        let first = words.get(1).cloned().unwrap_or_default();
+        let line: Vec<OsString> = words.iter().skip(1).cloned().collect();
         let read = Cli::of(words);
         // What is no command is a scenario, so a slip of a command's name is only found where no scenario is called so.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
-            && let Some(failure) = mistyped::command(&first)
+            && let Some(failure) = mistyped::command(&line)
         {
             failure.report();
             std::process::exit(i32::from(failure.number()));

@@ -119,6 +119,8 @@ pub(super) struct Saved {
     folder: PathBuf,
     what: &'static str,
     scenario: String,
+    /// What it is of, but for the load.
+    title: String,
 }
 
 impl Saved {
@@ -127,6 +129,7 @@ impl Saved {
             folder: folder.to_owned(),
             what,
             scenario: digest(source),
+            title: source.title_but_for_load(),
         }
     }
 
@@ -195,6 +198,7 @@ impl Saved {
     pub(super) fn write<T: Serialize>(&self, state: &T) -> Result<(), Failure> {
         let file = File {
             scenario: self.scenario.clone(),
+            title: Some(self.title.clone()),
             state,
         };
         replace(&self.file(), json(&file)?.as_bytes())
@@ -209,8 +213,8 @@ impl Saved {
         runs: impl IntoIterator<Item = &'r str>,
         page: impl Fn(&str, Option<&Workload>) -> Document,
     ) -> Result<(), Failure> {
-        let workload = workload(&self.folder, runs);
-        let text = html(&page(&named(&self.folder), workload.as_ref()))?;
+        let workload = titled(&self.folder, runs, &self.title);
+        let text = html(&page(&self.title, workload.as_ref()))?;
         replace(
             &self.folder.join(format!("{}.html", self.what)),
             text.as_bytes(),
@@ -218,10 +222,23 @@ impl Saved {
     }
 }
 
-/// What the page of a folder is called: the folder's name.
+/// What the page of a folder is called that does not say it: the folder's name.
 fn named(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or(folder.as_os_str());
     name.to_string_lossy().into_owned()
+}
+
+/// What was run, under the title of all runs.
+fn titled<'r>(
+    folder: &Path,
+    runs: impl IntoIterator<Item = &'r str>,
+    title: &str,
+) -> Option<Workload> {
+    let first = workload(folder, runs)?;
+    Some(Workload {
+        name: title.to_owned(),
+        ..first
+    })
 }
 
 /// What was run, by the first of these runs in a folder that can be read. A page without it still has its figures.
@@ -247,19 +264,22 @@ pub(super) fn html(page: &Document) -> Result<String, Failure> {
 /// # Errors
 /// If its file cannot be read.
 pub(super) fn page(folder: &Path) -> Result<Option<Document>, Failure> {
-    let name = named(folder);
-    if let Some(sweep) = state::<Sweep>(&folder.join("sweep.json"))? {
-        let workload = workload(folder, sweep.folders());
-        return Ok(Some(report::sweep::page(&sweep, &name, workload.as_ref())));
+    if let Some(sweep) = file::<Sweep>(&folder.join("sweep.json"))? {
+        let title = sweep.title.unwrap_or_else(|| named(folder));
+        let sweep = sweep.state;
+        let workload = titled(folder, sweep.folders(), &title);
+        return Ok(Some(report::sweep::page(&sweep, &title, workload.as_ref())));
     }
-    let searched = state::<Searched>(&folder.join("search.json"))?;
+    let searched = file::<Searched>(&folder.join("search.json"))?;
     Ok(searched.map(|searched| {
-        let workload = workload(folder, searched.folders());
-        report::search::page(&searched, &name, workload.as_ref())
+        let title = searched.title.unwrap_or_else(|| named(folder));
+        let searched = searched.state;
+        let workload = titled(folder, searched.folders(), &title);
+        report::search::page(&searched, &title, workload.as_ref())
     }))
 }
 
-fn state<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+fn file<T: DeserializeOwned>(path: &Path) -> Result<Option<File<T>>, Failure> {
     let wrong = |cause: String| {
         Failure::new(
             Exit::Input,
@@ -274,8 +294,8 @@ fn state<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
         }
         Err(cause) => return Err(wrong(cause.to_string())),
     };
-    let file: File<T> = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
-    Ok(Some(file.state))
+    let file = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    Ok(Some(file))
 }
 
 /// Writes a file completely or not at all.

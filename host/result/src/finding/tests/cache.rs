@@ -46,6 +46,28 @@ fn a_cache_that_finds_what_repeats_is_no_finding() {
 }
 
 #[test]
+fn a_server_that_says_nothing_of_its_cache_is_named() {
+    let told = |requests, cached: Option<u32>| {
+        let mut cache = Cache {
+            page: 16,
+            ..Cache::default()
+        };
+        (0..requests).for_each(|_| cache.add(1000, 480, cached.map(|cached| (1000, cached))));
+        let facts = RunFacts {
+            cache: Some(cache),
+            ..facts()
+        };
+        let findings = of(&Summary::of(&facts, &[reply(0, 1000, &[])])).into_iter();
+        findings
+            .filter(|finding| finding.id == Id::CacheNotReported)
+            .count()
+    };
+    assert_eq!(told(10, None), 1);
+    assert_eq!(told(10, Some(0)), 0, "nothing found is an answer");
+    assert_eq!(told(0, None), 0, "nothing was asked");
+}
+
+#[test]
 fn what_a_run_repeats_is_no_warm_cache_whoever_counts_it() {
     let told = |reusable| {
         let mut cache = Cache {
