@@ -526,10 +526,15 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
     let read = |name: &str| -> Value {
         serde_json::from_str(&std::fs::read_to_string(only.join(name)).unwrap()).unwrap()
     };
-    assert_eq!(read("plan.json")["request"]["ignored"], serde_json::json!(keys));
+    assert_eq!(
+        read("plan.json")["request"]["ignored"],
+        serde_json::json!(keys)
+    );
     let findings = read("summary.json")["findings"].clone();
     let found = findings.as_array().unwrap().iter();
-    let found: Vec<&Value> = found.filter(|found| found["id"] == "options-ignored").collect();
+    let found: Vec<&Value> = found
+        .filter(|found| found["id"] == "options-ignored")
+        .collect();
     assert_eq!(found.len(), 1, "{findings:#}");
     let seen = found[0]["seen"].as_str().unwrap();
     assert!(named.iter().all(|key| seen.contains(key)), "{seen}");
@@ -540,14 +545,21 @@ fn options_that_a_backend_reads_are_not_called_ignored() {
     // 0 is what this backend would not write of its own accord, and 16 what the probe asks for anyway.
     let flags = "--temperature 0 --top-p 1 --top-k 3 --stop x --output-tokens 16 --min-output-tokens 16 --sampling-seed 0 \
         --lora-modules a --extra-body {\"a\":1}";
-    for backend in ["vllm", "vllm-chat", "sglang", "llamacpp"] {
+    for backend in ["vllm", "vllm-chat", "sglang", "llamacpp", "tgi"] {
         let mut plan = runner();
         plan.args(["plan", "--backend", backend])
             .args(words(DEAF))
             .args(words(flags));
         let ended = run(&mut plan);
-        assert!(!ended.stderr.contains("ignores"), "{backend}: {}", ended.stderr);
-        assert!(ended.code == Some(0) || ended.stderr.contains("cannot express"), "{ended:?}");
+        assert!(
+            !ended.stderr.contains("ignores"),
+            "{backend}: {}",
+            ended.stderr
+        );
+        assert!(
+            ended.code == Some(0) || ended.stderr.contains("cannot express"),
+            "{ended:?}"
+        );
     }
 }
 
@@ -559,7 +571,9 @@ fn a_default_that_a_backend_ignores_is_not_stated() {
         .args(words(DEAF));
     let ended = run(&mut plan).with_code(0);
     assert!(
-        ended.stderr.contains("cannot express a temperature, so the server's own is used")
+        ended
+            .stderr
+            .contains("cannot express a temperature, so the server's own is used")
             && !ended.stderr.contains("ignores"),
         "{}",
         ended.stderr

@@ -183,7 +183,13 @@ impl Resolution<'_> {
         if refused {
             return kept;
         }
-        let ignored = (stated.iter()).filter(|option| ignores(&mut dialect, &full, option.take));
+        // One that is left out only beside another, such as a choice among tokens where the likeliest is taken, was read.
+        let ignored = stated.iter().filter(|option| {
+            let alone = plain.with(option.take, &full);
+            [&full, &alone]
+                .into_iter()
+                .all(|asked| ignores(&mut dialect, asked, option.take))
+        });
         kept.ignored = ignored.map(|option| option.key.to_owned()).collect();
         if !kept.ignored.is_empty() {
             self.remarks.push(format!(
