@@ -473,8 +473,8 @@ fn a_long_trace_is_read_in_little_memory() {
     assert_eq!(plan["requests"], ROWS, "{plan:#}");
 }
 
-/// A backend that reads nothing but the sample's id.
-const DEAF: &str = "--dataset-name random --num-prompts 3 --random-input-len 4 --random-output-len 4 --model m \
+/// A small workload, for a backend that reads nothing but the sample's id among others.
+const FEW: &str = "--dataset-name random --num-prompts 3 --random-input-len 4 --random-output-len 4 --model m \
     --warmup-requests 0";
 
 #[test]
@@ -500,7 +500,7 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
     ];
     let mut plan = runner();
     plan.args(["plan", "--plugin", backend])
-        .args(words(DEAF))
+        .args(words(FEW))
         .args(flags);
     let named = keys.map(|key| format!("`{key}`"));
     let [others @ .., last] = &named;
@@ -516,7 +516,7 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
     let mut measure = runner();
     measure
         .args(["run", "--plugin", backend, "--base-url", &mock.url])
-        .args(words(DEAF))
+        .args(words(FEW))
         .args(flags)
         .args(["--allow-invalid", "--json"])
         .current_dir(folder.path());
@@ -542,23 +542,25 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
 
 #[test]
 fn options_that_a_backend_reads_are_not_called_ignored() {
-    // 0 is what this backend would not write of its own accord, and 16 what the probe asks for anyway.
-    let flags = "--temperature 0 --top-p 1 --top-k 3 --stop x --output-tokens 16 --min-output-tokens 16 --sampling-seed 0 \
-        --lora-modules a --extra-body {\"a\":1}";
-    for backend in ["vllm", "vllm-chat", "sglang", "llamacpp", "tgi"] {
+    // Values that backends write of their own accord too, or leave out beside a temperature of 0.
+    let flags = "--temperature 0 --top-p 1 --top-k 3 --stop x --output-tokens 16 --sampling-seed 0 --extra-body {\"a\":1}";
+    for (backend, more) in [
+        ("vllm", "--min-output-tokens 16 --lora-modules a"),
+        ("vllm-chat", "--min-output-tokens 16 --lora-modules a"),
+        ("sglang", "--min-output-tokens 16 --lora-modules a"),
+        ("llamacpp", "--lora-modules 0"),
+        ("tgi", ""),
+    ] {
         let mut plan = runner();
         plan.args(["plan", "--backend", backend])
-            .args(words(DEAF))
-            .args(words(flags));
-        let ended = run(&mut plan);
+            .args(words(FEW))
+            .args(words(flags))
+            .args(words(more));
+        let ended = run(&mut plan).with_code(0);
         assert!(
             !ended.stderr.contains("ignores"),
             "{backend}: {}",
             ended.stderr
-        );
-        assert!(
-            ended.code == Some(0) || ended.stderr.contains("cannot express"),
-            "{ended:?}"
         );
     }
 }
@@ -568,7 +570,7 @@ fn a_default_that_a_backend_ignores_is_not_stated() {
     let backend = components().join(OLDER_BACKEND);
     let mut plan = runner();
     plan.args(["plan", "--plugin", backend.to_str().unwrap()])
-        .args(words(DEAF));
+        .args(words(FEW));
     let ended = run(&mut plan).with_code(0);
     assert!(
         ended
