@@ -99,6 +99,8 @@ fn grades_stand_beside_the_scores_of_the_run() {
         "--json",
     ];
     let ended = judged(at, &line).with_code(0);
+    let open = "the rubric `mine.txt` has no {nonce} in its marks";
+    assert!(ended.stderr.contains(open), "{}", ended.stderr);
     let found: Value = serde_json::from_str(&ended.stdout).unwrap();
     let schema = report::schema::schema("judgement").unwrap();
     let schema = Validator::new(&serde_json::from_str(&schema).unwrap()).unwrap();

@@ -7,6 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::transcript;
+use crate::hostile_guests::fixture::{OLDER_BACKEND, components};
 use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
 
 /// A workload whose every request stands alone.
@@ -470,4 +471,113 @@ fn a_long_trace_is_read_in_little_memory() {
     );
     let plan = planned(&flags);
     assert_eq!(plan["requests"], ROWS, "{plan:#}");
+}
+
+/// A small workload, for a backend that reads nothing but the sample's id among others.
+const FEW: &str = "--dataset-name random --num-prompts 3 --random-input-len 4 --random-output-len 4 --model m \
+    --warmup-requests 0";
+
+#[test]
+fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let backend = components().join(OLDER_BACKEND);
+    let backend = backend.to_str().unwrap();
+    let flags = [
+        "--temperature=0.7",
+        "--top-k=3",
+        "--stop=x",
+        "--min-output-tokens=2",
+        "--output-tokens=5",
+        "--extra-body={\"a\":1}",
+    ];
+    let keys = [
+        "request.temperature",
+        "request.top-k",
+        "request.min-output-tokens",
+        "request.stop",
+        "request.extra-body",
+        "request.output-tokens",
+    ];
+    let mut plan = runner();
+    plan.args(["plan", "--plugin", backend])
+        .args(words(FEW))
+        .args(flags);
+    let named = keys.map(|key| format!("`{key}`"));
+    let [others @ .., last] = &named;
+    let says = format!(
+        "warning: the backend `{backend}` ignores {} and {last}: its requests are the same with and without",
+        others.join(", ")
+    );
+    let ended = run(&mut plan).with_code(0);
+    assert!(ended.stderr.contains(&says), "{}", ended.stderr);
+
+    // Its requests have a path that no engine serves; what is said of the options does not need answers.
+    let mock = Mock::start(&[]);
+    let mut measure = runner();
+    measure
+        .args(["run", "--plugin", backend, "--base-url", &mock.url])
+        .args(words(FEW))
+        .args(flags)
+        .args(["--allow-invalid", "--json"])
+        .current_dir(folder.path());
+    let ended = run(&mut measure);
+    assert!(ended.stderr.contains(&says), "{}", ended.stderr);
+    let only = only_run(&folder.path().join("runs")).unwrap();
+    let read = |name: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(only.join(name)).unwrap()).unwrap()
+    };
+    assert_eq!(
+        read("plan.json")["request"]["ignored"],
+        serde_json::json!(keys)
+    );
+    let findings = read("summary.json")["findings"].clone();
+    let found = findings.as_array().unwrap().iter();
+    let found: Vec<&Value> = found
+        .filter(|found| found["id"] == "options-ignored")
+        .collect();
+    assert_eq!(found.len(), 1, "{findings:#}");
+    let seen = found[0]["seen"].as_str().unwrap();
+    assert!(named.iter().all(|key| seen.contains(key)), "{seen}");
+}
+
+#[test]
+fn options_that_a_backend_reads_are_not_called_ignored() {
+    // Values that backends write of their own accord too, or leave out beside a temperature of 0.
+    let flags = "--temperature 0 --top-p 1 --top-k 3 --stop x --output-tokens 16 --sampling-seed 0 --extra-body {\"a\":1}";
+    for (backend, more) in [
+        ("vllm", "--min-output-tokens 16 --lora-modules a"),
+        ("vllm-chat", "--min-output-tokens 16 --lora-modules a"),
+        ("sglang", "--min-output-tokens 16 --lora-modules a"),
+        ("llamacpp", "--lora-modules 0"),
+        ("tgi", ""),
+    ] {
+        let mut plan = runner();
+        plan.args(["plan", "--backend", backend])
+            .args(words(FEW))
+            .args(words(flags))
+            .args(words(more));
+        let ended = run(&mut plan).with_code(0);
+        assert!(
+            !ended.stderr.contains("ignores"),
+            "{backend}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn a_default_that_a_backend_ignores_is_not_stated() {
+    let backend = components().join(OLDER_BACKEND);
+    let mut plan = runner();
+    plan.args(["plan", "--plugin", backend.to_str().unwrap()])
+        .args(words(FEW));
+    let ended = run(&mut plan).with_code(0);
+    assert!(
+        ended
+            .stderr
+            .contains("cannot express a temperature, so the server's own is used")
+            && !ended.stderr.contains("ignores"),
+        "{}",
+        ended.stderr
+    );
 }

@@ -311,6 +311,8 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let ended = in_folder(folder.path(), &[&line[..], &flags].concat()).with_code(6);
     let silent = "`scorers/exact-match.wasm` judged no answer: 40 without a reference";
     assert!(ended.stdout.contains(silent), "{ended:#?}");
+    let others = format!("not measured: {silent}; the run has score.contains, score.contains.2");
+    assert!(ended.stderr.contains(&others), "{ended:#?}");
     let run = &runs(folder.path())[0];
     let summary = summary(run);
     assert_eq!(summary["scores"]["contains"]["mean"], 1.0, "{summary:#}");

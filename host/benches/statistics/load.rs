@@ -68,6 +68,7 @@ fn run() -> Run {
         sandbox: None,
         interrupted: false,
         recorded_histories: false,
+        ignored_options: Vec::new(),
         damage: None,
         cost: None,
     }

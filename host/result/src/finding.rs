@@ -72,6 +72,8 @@ findings! {
     DatasetAltered = "dataset-altered", input::dataset_altered;
     /// Histories that were to hold the server's answers hold answers on record.
     RecordedAnswers = "recorded-answers", input::recorded_answers;
+    /// The backend ignores options that the scenario states.
+    OptionsIgnored = "options-ignored", input::options_ignored;
     /// TLS certificates were not checked.
     Insecure = "insecure", rules::insecure;
     /// Requests were sent at a lower rate than planned.

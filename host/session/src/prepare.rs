@@ -22,7 +22,7 @@ pub(crate) mod draw;
 mod feed;
 mod front;
 pub(crate) mod gather;
-mod veil;
+pub(crate) mod veil;
 mod writer;
 
 pub use arrivals::{all, arrivals};

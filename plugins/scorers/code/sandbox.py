@@ -10,6 +10,7 @@ import builtins
 import collections
 import encodings
 import functools
+import gc
 import importlib
 import io
 import operator
@@ -62,25 +63,33 @@ class Sink(io.TextIOBase):
     readline = readlines = read
 
 
-def guard(names):
-    """For `sys.addaudithook`: no files, sockets and processes, no tracing of the tests, and no changes to the functions
-    and classes that a program did not define itself. `names` are the program's global variables."""
+def guard():
+    """For `sys.addaudithook`: no files, sockets and processes, no tracing of the tests, and no changes to the functions,
+    classes and modules that there were before the program."""
+    # What would let a program step over its tests, watch them, or find them in memory.
+    watching = ("sys.settrace", "sys.setprofile", "sys.monitoring.", "sys.addaudithook", "gc.get_")
+    outside = ("os.", "socket.", "subprocess.", "shutil.", "tempfile.", "urllib.", "ctypes.")
 
-    # The two are values of parameters, which nothing can change afterwards: variables could be found and set.
-    def refuse(event, arguments, names=names, known=frozenset(map(id, _classes()))):
+    # All that it uses are values of parameters, which nothing can change afterwards: variables could be found and set.
+    def refuse(
+        event,
+        arguments,
+        known=frozenset(map(id, [*_classes(), *_functions_and_modules()])),
+        barred=watching + outside,
+        identity=id,
+        error=PermissionError,
+    ):
         if event == "object.__setattr__":
-            changed = arguments[0]
-            # Only functions have global variables of their own; a module or class is its own, or was there before.
-            foreign = getattr(changed, "__globals__", names) is not names
-            if foreign or id(changed) in known or isinstance(changed, type(sys)):
-                raise PermissionError("a program that is tested cannot change functions, classes and modules of Python")
-        # What would let a program step over its tests, or find them in memory.
-        elif event.startswith(("sys.settrace", "sys.setprofile", "sys.monitoring.", "gc.get_")) or (
-            event == "open" or event.startswith(("os.", "socket.", "subprocess.", "shutil.", "tempfile.", "urllib.", "ctypes."))
-        ):
-            raise PermissionError(f"a program that is tested cannot use `{event}`")
+            if identity(arguments[0]) in known:
+                raise error("a program that is tested cannot change functions, classes and modules of Python")
+        elif event == "open" or event.startswith(barred):
+            raise error(f"a program that is tested cannot use `{event}`")
 
     return refuse
+
+
+def _functions_and_modules():
+    return [one for one in gc.get_objects() if isinstance(one, (type(guard), type(sys)))]
 
 
 def _classes():
@@ -141,76 +150,112 @@ class Tests:
                 node.id = OWN.format(node.id)
         self.code = compile(tree, "<tests>", "exec", dont_inherit=True)
 
-    def bind(self, names, brought):
-        """Gives the tests what Python brings, once the program has run and left `names`."""
-        tests_it = not self.others.intersection(names)
-        for name in self.own.intersection({*names, *brought}):
-            real = brought.get(name, sys.modules.get(name))
-            mine = names.get(name, real)
-            # `from datetime import datetime` is no other `datetime`.
-            imported = name in sys.modules and getattr(sys.modules[name], name, None) is mine
-            names[OWN.format(name)] = mine if tests_it or imported else real
-        # Also what the tests import is imported by Python's own function.
-        names["__builtins__"] = brought
+
+def _bind(names, brought, library, own, others):
+    """Gives the tests what Python brings, once the program has run and left `names`."""
+    tests_it = not others.intersection(names)
+    for name in own.intersection({*names, *brought}):
+        real = brought.get(name, library.get(name))
+        mine = names.get(name, real)
+        # `from datetime import datetime` is no other `datetime`.
+        imported = name in library and getattr(library[name], name, None) is mine
+        names[OWN.format(name)] = mine if tests_it or imported else real
+    # Also what the tests import is imported by Python's own function.
+    names["__builtins__"] = brought
 
 
-def _restore_classes(members):
+def _restore_classes(
+    members, held, copy=dict, variables=vars, put=type.__setattr__, drop=type.__delattr__, is_function=callable
+):
     """Puts back what a program changed in classes that it did not define."""
     for one, before in members:
-        now = dict(vars(one))
+        now = copy(variables(one))
+        held.append(now)
         for name, value in before.items():
             if now.get(name) is not value:
-                type.__setattr__(one, name, value)
+                put(one, name, value)
         for name in now.keys() - before.keys():
             # Python keeps some values in a class when they are first asked for.
-            if callable(now[name]):
-                type.__delattr__(one, name)
+            if is_function(now[name]):
+                drop(one, name)
 
 
-def _steps(program, tests, names):
+def _restore_spaces(spaces, held, copy=dict, clear=dict.clear, update=dict.update):
+    """Puts back the variables of modules. Like the above it uses none itself: those of this module are among them."""
+    for space, before in spaces:
+        # What a program put there must not be deleted now: that may call it.
+        held.append(copy(space))
+        clear(space)
+        update(space, before)
+
+
+# What a program left behind. It is never deleted, because that may call it.
+HELD = []
+
+
+def _put_back(tests, own):
+    """What restores Python's functions, the modules in memory, and the classes of those that the tests name and of this
+    scorer, whose modules are `own`."""
+    modules = [module for module in [*sys.modules.values(), *own] if isinstance(module, type(sys))]
+    spaces = [(space, dict(space)) for space in (vars(builtins), sys.modules, *map(vars, modules))]
+    judging = [*own, *map(sys.modules.get, tests.modules)]
+    found = {one for module in judging for one in vars(module).values() if isinstance(one, type)}
+    # A class that C defines cannot be changed.
+    changeable = {one for each in found for one in each.__mro__ if one.__flags__ & 1 << 9}
+    members = [(one, dict(vars(one))) for one in changeable]
+    return (
+        functools.partial(list.clear, gc.callbacks),
+        functools.partial(_restore_classes, members, HELD),
+        functools.partial(_restore_spaces, spaces, HELD),
+    )
+
+
+def _steps(program, tests, names, put_back):
     """What is called in turn: the program, what puts back that it may have replaced, and its tests.
 
     Each step holds a function with its arguments, chosen before the program runs, so it does not matter what the
     program makes of `exec`, of this module or of the variables of the functions that called it."""
     run = functools.partial(exec, compile(program, "<answer>", "exec", dont_inherit=True), names)
-    bind = functools.partial(tests.bind, names, dict(vars(builtins)))
-    return run, *_put_back(tests), bind, functools.partial(exec, tests.code, names)
+    library = {name: sys.modules[name] for name in tests.modules}
+    brought = dict(vars(builtins))
+    bind = functools.partial(_bind, names, brought, library, frozenset(tests.own), frozenset(tests.others))
+    # The garbage that the program left is not collected while the tests run, because that may call it.
+    return run, gc.freeze, *put_back, bind, functools.partial(exec, tests.code, names)
 
 
-def _put_back(tests):
-    """What restores Python's functions, the modules in memory, and the classes of those that the tests name."""
-    modules = [module for module in list(sys.modules.values()) if isinstance(module, type(sys))]
-    spaces = [vars(builtins), sys.modules, *map(vars, modules)]
-    found = {one for name in tests.modules for one in vars(sys.modules[name]).values() if isinstance(one, type)}
-    # A class that C defines cannot be changed.
-    changeable = {one for each in found for one in each.__mro__ if one.__flags__ & 1 << 9}
-    members = [(one, dict(vars(one))) for one in changeable]
-    restored = [functools.partial(dict.update, space, dict(space)) for space in spaces]
-    return *restored, functools.partial(_restore_classes, members)
+def _attempt(steps):
+    """Whether all steps run to their end. The only one of `steps` makes them."""
+    try:
+        # No variable holds them: a program finds and changes those of the functions that called it.
+        collections.deque(map(operator.call, steps.pop()()), maxlen=0)
+        return True
+    except:  # noqa: E722: whatever `BaseException` now means. `exit()` too: a program that ends itself has not passed.
+        return False
 
 
 def passes(program, tests):
     """Whether a program runs to its end, and its `Tests` after it.
 
     The two are compiled one by one, so that a program cannot swallow its tests in a text that it leaves open."""
-    names = {}
     stand_still()
     # Nothing can be loaded, and nothing may be found that is part of this scorer.
     sys.path[:], sys.meta_path[:], sys.path_hooks[:] = [], sys.meta_path[:2], []
+    own = []
     for name in ["scorer", "sandbox", "candidate", "runner_plugin", "wit_world", "componentize_py_types"]:
         for loaded in [module for module in sys.modules if module == name or module.startswith(f"{name}.")]:
-            del sys.modules[loaded]
+            own.append(sys.modules.pop(loaded))
     sys.stdin = sys.stdout = sys.stderr = Sink()
     warnings.simplefilter("ignore")
-    put_back = _put_back(tests)
-    sys.addaudithook(guard(names))
-    try:
-        # No variable holds the steps: a program finds and changes those of the functions that called it.
-        collections.deque(map(operator.call, _steps(program, tests, names)), maxlen=0)
-        passed = True
-    except:  # noqa: E722: whatever `BaseException` now means. `exit()` too: a program that ends itself has not passed.
-        passed = False
-    # What judges goes on with Python as it was.
-    for step in put_back:
-        step()
+    passed, *_ = map(operator.call, _all(program, tests, own))
     return passed
+
+
+def _all(program, tests, own):
+    """What is called in turn: the attempt, and what has this scorer go on with Python as it was, without a collection of
+    garbage that calls the program once more."""
+    names = {}
+    HELD.append(names)
+    put_back = _put_back(tests, own)
+    steps = functools.partial(_steps, program, tests, names, put_back)
+    sys.addaudithook(guard())
+    return functools.partial(_attempt, [steps]), gc.disable, *put_back

@@ -10,6 +10,10 @@ pub enum Setting {
     IgnoreEos,
     /// [`Settings::min_output_tokens`].
     MinOutputTokens,
+    /// [`Sampling::temperature`].
+    Temperature,
+    /// [`Sampling::top_p`].
+    TopP,
     /// [`Sampling::top_k`].
     TopK,
     /// [`Sampling::min_p`].
@@ -35,6 +39,8 @@ impl Setting {
         match self {
             Setting::IgnoreEos => settings.ignore_eos,
             Setting::MinOutputTokens => settings.min_output_tokens.is_some(),
+            Setting::Temperature => sampling.temperature.is_some(),
+            Setting::TopP => sampling.top_p.is_some(),
             Setting::TopK => sampling.top_k.is_some(),
             Setting::MinP => sampling.min_p.is_some(),
             Setting::FrequencyPenalty => sampling.frequency_penalty.is_some(),
@@ -51,6 +57,8 @@ impl Setting {
         match self {
             Setting::IgnoreEos => "ignore-eos",
             Setting::MinOutputTokens => "min-output-tokens",
+            Setting::Temperature => "temperature",
+            Setting::TopP => "top-p",
             Setting::TopK => "top-k",
             Setting::MinP => "min-p",
             Setting::FrequencyPenalty => "frequency-penalty",
@@ -67,6 +75,9 @@ impl Setting {
         let key = self.key();
         match self {
             Setting::IgnoreEos => format!("`{key}` (turn it off with --disable-ignore-eos)"),
+            Setting::Temperature => {
+                format!("`{key}` (--temperature; `--temperature server` leaves it to the server)")
+            }
             Setting::Adapter => format!("`{key}` (--lora-modules), or the dataset's adapter"),
             _ => format!("`{key}` (--{key})"),
         }
@@ -137,6 +148,16 @@ mod tests {
             said(&settings),
             "/x has no field for settings under [request]: `ignore-eos` (turn it off with --disable-ignore-eos), \
              `top-k` (--top-k), `stop` (--stop); leave them out, or use another backend"
+        );
+        settings.sampling.temperature = Some(0.0);
+        settings.sampling.top_p = Some(0.5);
+        let both = [Setting::Temperature, Setting::TopP];
+        let Err(Error::InvalidConfig(said)) = settings.refuse(&sample, "/x", &both) else {
+            panic!("it must be refused");
+        };
+        assert!(
+            said.contains("`temperature` (--temperature; ") && said.contains("`top-p` (--top-p)"),
+            "{said}"
         );
     }
 }

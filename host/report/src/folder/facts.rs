@@ -39,6 +39,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             sandbox: Some(plan.sandbox.clone()),
             interrupted,
             recorded_histories: plan.request.history == History::Recorded,
+            ignored_options: plan.request.ignored.clone(),
             damage: None,
             cost: plan.cost.clone(),
         },

@@ -63,12 +63,14 @@ pub(crate) fn there_are(summary: &Summary) -> String {
         .collect();
     let silent = summary.silent_scorers.iter().map(|scorer| scorer.words());
     let silent: Vec<String> = silent.collect();
-    if !names.is_empty() {
-        format!("not measured; the run has {}", names.join(", "))
-    } else if !silent.is_empty() {
-        format!("not measured: {}", silent.join("; "))
-    } else {
-        "not measured: no scorer judged the answers; name one under [[scorers]]".to_owned()
+    let (names, silent) = (names.join(", "), silent.join("; "));
+    match (names.is_empty(), silent.is_empty()) {
+        (false, true) => format!("not measured; the run has {names}"),
+        (false, false) => format!("not measured: {silent}; the run has {names}"),
+        (true, false) => format!("not measured: {silent}"),
+        (true, true) => {
+            "not measured: no scorer judged the answers; name one under [[scorers]]".to_owned()
+        }
     }
 }
 

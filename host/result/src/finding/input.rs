@@ -91,6 +91,25 @@ pub(super) fn recorded_answers(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn options_ignored(summary: &Summary) -> Option<Finding> {
+    let ignored = &summary.run.ignored_options;
+    if ignored.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = ignored.iter().map(|key| format!("`{key}`")).collect();
+    let backend = &summary.run.backend;
+    Some(Finding {
+        id: Id::OptionsIgnored,
+        severity: Severity::Suspect,
+        seen: format!(
+            "the backend `{backend}` ignores {}: its requests are the same with and without",
+            named.join(", ")
+        ),
+        why: "the server was not told, so the run measured its defaults in their place".into(),
+        advice: "leave them out, state them under `request.extra-body` in the server's own words, or use a backend that has them".into(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +149,19 @@ mod tests {
         let findings = Summary::of(facts, run).findings;
         let found = findings.into_iter().find(|finding| finding.id == id)?;
         Some((found.severity, found.seen, found.why))
+    }
+
+    #[test]
+    fn options_that_the_backend_ignores_are_reported() {
+        let mut facts = facts();
+        assert_eq!(found(&facts, &run(), Id::OptionsIgnored), None);
+        facts.run.ignored_options = ["request.top-k", "request.stop"].map(str::to_owned).into();
+        let (severity, seen, _) = found(&facts, &run(), Id::OptionsIgnored).unwrap();
+        assert_eq!(severity, Severity::Suspect);
+        assert!(
+            seen.contains("ignores `request.top-k`, `request.stop`"),
+            "{seen}"
+        );
     }
 
     #[test]

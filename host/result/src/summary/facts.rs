@@ -96,6 +96,9 @@ pub struct Run {
     /// Whether histories are to hold the answers on record, and not those of the server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded_histories: bool,
+    /// Options of requests that the scenario states and the backend ignores, by their keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_options: Vec<String>,
     /// What is wrong with its records, if they are not what it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,

@@ -37,6 +37,7 @@ pub(crate) fn facts() -> RunFacts {
         sandbox: None,
         interrupted: false,
         recorded_histories: false,
+        ignored_options: Vec::new(),
         damage: None,
         cost: None,
     })

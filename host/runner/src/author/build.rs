@@ -26,6 +26,9 @@ pub struct Built {
     /// Which compiler, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler: Option<&'static str>,
+    /// Whether it was built before, of the same sources.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
     /// Its path.
     pub path: PathBuf,
     /// Its size in bytes.
@@ -34,6 +37,25 @@ pub struct Built {
     pub sha256: String,
     /// What it imports.
     pub imports: BTreeSet<String>,
+}
+
+/// The component that was built of the same sources before, in a language whose compiler writes another one each time: it
+/// takes random numbers and the clock of the machine into the component, and no setting changes that.
+fn kept(project: &Project, path: &Path) -> Result<Option<Built>, AuthorError> {
+    let Sources::Files { language, .. } = &project.sources else {
+        return Ok(None);
+    };
+    let differs = matches!(language, Language::Python | Language::Javascript);
+    if !differs || !fresh::is_current(project) {
+        return Ok(None);
+    }
+    let component = std::fs::read(path).map_err(AuthorError::system("read", path))?;
+    let built = finish(project.name.clone(), &component, path.to_owned())?;
+    Ok(Some(Built {
+        language: Some(*language),
+        kept: true,
+        ..built
+    }))
 }
 
 /// Compiles a project, and turns the output into a component. `target` applies only to Rust.
@@ -47,6 +69,9 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
     }
     let absolute = std::path::absolute(&path).map_err(AuthorError::system("find", &path))?;
     editor::prepare(project, Some(shell))?;
+    if let Some(kept) = kept(project, &path)? {
+        return Ok(kept);
+    }
     let sources = fresh::sources(project);
     let mut compiler = None;
     let (language, made, tool) = match &project.sources {
@@ -123,6 +148,7 @@ fn finish(name: String, module: &[u8], path: PathBuf) -> Result<Built, AuthorErr
         name,
         language: None,
         compiler: None,
+        kept: false,
         path,
         size_bytes: component.len() as u64,
         sha256: hex(&Sha256::digest(&component)),

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::AuthorError;
 use super::project::Project;
+use super::template;
 use model::hex;
 
 /// Folders of a project that hold no sources: what was built, what was installed, and the cases.
@@ -25,6 +26,9 @@ struct Record {
     component: String,
     /// The SHA-256 of each source file, by its path below the project's folder.
     sources: BTreeMap<String, String>,
+    /// The SHA-256 of the contract that it was built against, where the project has none of its own.
+    #[serde(default)]
+    contract: String,
 }
 
 /// The digests of a project's sources, by path.
@@ -55,10 +59,22 @@ pub fn record(
     let record = Record {
         component: component.to_owned(),
         sources: before,
+        contract: contract(),
     };
     let path = place(project);
     let text = serde_json::to_string_pretty(&record).unwrap_or_default() + "\n";
     std::fs::write(&path, text).map_err(AuthorError::system("write", &path))
+}
+
+/// Returns whether a build recorded that the project's component was made of the sources and the contract that are there
+/// now.
+pub fn is_current(project: &Project) -> bool {
+    let Ok(bytes) = std::fs::read(project.component()) else {
+        return false;
+    };
+    recorded(project, &bytes).is_some_and(|record| {
+        record.contract == contract() && changed(&record.sources, &sources(project)).is_none()
+    })
 }
 
 /// How the sources differ from those that the project's component was built from, as a sentence's end; absent if they
@@ -66,9 +82,7 @@ pub fn record(
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();
     let bytes = std::fs::read(&component).ok()?;
-    let record = std::fs::read(place(project)).ok();
-    let record: Option<Record> = record.and_then(|text| serde_json::from_slice(&text).ok());
-    match record.filter(|record| record.component == hex(&Sha256::digest(&bytes))) {
+    match recorded(project, &bytes) {
         Some(record) => changed(&record.sources, &sources(project)),
         None => newer(project, &component),
     }
@@ -85,6 +99,24 @@ pub fn project_of(component: &Path) -> Option<Project> {
 /// What to do about it.
 pub fn remedy(project: &Project) -> String {
     format!("run `runner plugin build {}`", project.folder.display())
+}
+
+/// The record of a component with these bytes.
+fn recorded(project: &Project, component: &[u8]) -> Option<Record> {
+    let text = std::fs::read(place(project)).ok()?;
+    let record: Record = serde_json::from_slice(&text).ok()?;
+    (record.component == hex(&Sha256::digest(component))).then_some(record)
+}
+
+/// The digest of the contract that this runner gives to projects.
+fn contract() -> String {
+    let mut digest = Sha256::new();
+    for (name, text) in template::contract("") {
+        digest.update(name);
+        digest.update([0]);
+        digest.update(text);
+    }
+    hex(&digest.finalize())
 }
 
 fn place(project: &Project) -> PathBuf {
@@ -214,6 +246,20 @@ mod tests {
             }
             assert_eq!(stale(&project).as_deref(), Some(words));
         }
+    }
+
+    #[test]
+    fn only_what_was_built_of_these_sources_is_current() {
+        let (folder, project) = made();
+        assert!(is_current(&project));
+        std::fs::write(folder.path().join("plugin.c"), "int c;").unwrap();
+        assert!(!is_current(&project));
+        let (_folder, project) = made();
+        std::fs::write(project.component(), "of another tool").unwrap();
+        assert!(!is_current(&project));
+        // Times decide nothing here.
+        std::fs::remove_file(place(&project)).unwrap();
+        assert!(!is_current(&project));
     }
 
     #[test]

@@ -241,6 +241,11 @@ impl Rubric {
         self.pieces.contains(&Piece::Slot(Slot::Reference))
     }
 
+    /// Whether it has marks that no answer can close.
+    pub fn has_nonce(&self) -> bool {
+        self.pieces.contains(&Piece::Slot(Slot::Nonce))
+    }
+
     /// SHA-256 of its text, in hexadecimal.
     pub fn digest(&self) -> String {
         model::hex(&Sha256::digest(self.text.as_bytes()))
@@ -378,12 +383,13 @@ mod tests {
             rubric.fill(&texts, Scale::default()),
             "Why {answer}?|{question}|r|1-10|{\"a\": {}}|{answer}|{"
         );
-        assert!(rubric.needs_reference());
+        assert!(rubric.needs_reference() && !rubric.has_nonce());
     }
 
     #[test]
     fn an_answer_cannot_close_its_marks() {
         let rubrics = Rubrics::shipped(Kind::Single).unwrap();
+        assert!(rubrics.plain.has_nonce());
         let honest = Texts {
             question: "Why?",
             reference: None,

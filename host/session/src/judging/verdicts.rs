@@ -61,14 +61,15 @@ impl Verdicts {
         }
         // What the judge had not said yet may have been another verdict.
         let score = scores.and_then(|scores| scores.get(exchange.index));
-        match score.filter(|_| !exchange.is_cut()) {
+        let is_cut = is_cut(exchange);
+        match score.filter(|_| !is_cut) {
             Some(value) => {
                 requests.with_verdict += 1;
                 self.found.insert(asking, value);
             }
             None => {
                 requests.without_verdict += 1;
-                self.cut += u64::from(exchange.is_cut());
+                self.cut += u64::from(is_cut);
             }
         }
     }
@@ -105,19 +106,63 @@ impl Verdicts {
     }
 }
 
+/// Returns whether a reply ended at its limit of tokens: the server says so, or it gives no reason for the end and counts as
+/// many tokens as were asked for.
+fn is_cut(exchange: &Exchange) -> bool {
+    let counted = exchange
+        .usage
+        .as_ref()
+        .and_then(|usage| usage.output_tokens);
+    let limit = exchange.sample.output_tokens;
+    let is_full = (counted.zip(limit)).is_some_and(|(counted, limit)| counted >= limit);
+    exchange.is_cut() || (exchange.finish.is_none() && is_full)
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
 
     use super::*;
     use crate::exchanges::{failed, reply};
-    use model::exchange::Class;
     use model::exchange::Kind::{End, Text};
+    use model::exchange::{Class, Usage};
 
     fn answer(index: u64, asking: Asking) -> Exchange {
         let mut exchange = reply(index, 1000, &[(1050, Text, None, 3), (1060, End, None, 0)]);
         exchange.sample.id = asking.id();
         exchange
+    }
+
+    #[test]
+    fn a_reply_as_long_as_its_limit_is_cut_where_no_reason_is_given() {
+        let asking = Asking {
+            index: 0,
+            repeat: 0,
+            order: Order::Single,
+        };
+        for (finish, counted, with_verdict) in [
+            (None, Some(16), 0),
+            (None, Some(15), 1),
+            (None, None, 1),
+            (Some("stop"), Some(16), 1),
+        ] {
+            let mut exchange = answer(0, asking);
+            exchange.finish = finish.map(str::to_owned);
+            exchange.sample.output_tokens = Some(16);
+            exchange.usage = counted.map(|output_tokens| Usage {
+                output_tokens: Some(output_tokens),
+                ..Usage::default()
+            });
+            let scores: Column<f64> = [(0, 10.0)].into_iter().collect();
+            let read = std::iter::once(Ok::<_, Infallible>(exchange));
+            let Ok(verdicts) = Verdicts::of(1, Some(&scores), read);
+            let found = (verdicts.requests.with_verdict, verdicts.cut);
+            assert_eq!(
+                found,
+                (with_verdict, 1 - with_verdict),
+                "{finish:?} {counted:?}"
+            );
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The names that stand for values, and the values.
 #[derive(Default)]
-pub(super) struct Veil {
+pub(crate) struct Veil {
     values: Vec<(String, Value)>,
 }
 

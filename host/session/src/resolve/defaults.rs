@@ -199,6 +199,8 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
             after: after.value.0.into(),
         }),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
+        // Known once the backend was asked.
+        ignored: Vec::new(),
     }
 }
 

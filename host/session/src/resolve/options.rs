@@ -1,22 +1,116 @@
-//! Whether the backend can express the options of every request, asked before the first: an option that it refuses
-//! is a mistake of the command line or the scenario.
+//! Whether the backend can express the options of every request, and reads them, asked before the first request: an option
+//! that it refuses is a mistake of the command line or the scenario, and one that it ignores is said, because the run then
+//! measures something else than it states.
 
-use plugins::backend::{Backend, Dialect, Message, Part, Prompt, Role, Sample, Sampling, Settings};
+use plugins::PluginError;
+use plugins::backend::{
+    Backend, Candidates, Dialect, Message, Part, Prompt, Request, Role, Sample, Sampling, Settings,
+};
 use reader::Place;
+use reader::words::list;
 
 use super::Resolution;
 use super::defaults::request_options;
+use crate::prepare::veil::Veil;
 use scenario::plan::RequestOptions;
 
-/// An option that is set: its place, its key, and how it is set alone.
-type Set<'s> = (&'s Place, &'static str, Box<dyn Fn(&mut Settings) + 's>);
+/// What a request is written from.
+#[derive(Clone)]
+struct Asked {
+    sample: Sample,
+    settings: Settings,
+}
+
+/// An option that the scenario states.
+struct Stated<'s> {
+    place: &'s Place,
+    key: &'static str,
+    take: Take,
+}
+
+/// Gives the first the second's value of an option.
+type Take = fn(&mut Asked, &Asked);
+
+impl Asked {
+    fn written(&self, dialect: &mut Dialect) -> Result<Request, PluginError> {
+        dialect.encode(&self.sample, &self.settings, None)
+    }
+
+    /// The same with another's value of one option.
+    fn with(&self, option: Take, of: &Asked) -> Asked {
+        let mut changed = self.clone();
+        option(&mut changed, of);
+        changed
+    }
+
+    /// None of the options that a scenario may state.
+    fn bare(&self) -> Asked {
+        let mut bare = self.clone();
+        bare.sample.output_tokens = None;
+        bare.sample.adapter = None;
+        bare.settings = Settings {
+            model: self.settings.model.clone(),
+            streaming: !self.settings.streaming,
+            output_tokens: None,
+            min_output_tokens: None,
+            ignore_eos: false,
+            sampling: Sampling::default(),
+            extra_body: None,
+        };
+        bare
+    }
+
+    /// Another value of each option that is set. A backend may write of its own accord what the scenario states, but not
+    /// every other value.
+    fn otherwise(&self) -> Asked {
+        // In the range of every option: half of a large value, more than a small one.
+        let number = |value: Option<f64>| {
+            value.map(|value| match value > 0.5 {
+                true => value / 2.0,
+                false => value + 0.25,
+            })
+        };
+        let count = |value: Option<u32>| value.map(|value| if value > 1 { value - 1 } else { 2 });
+        let settings = &self.settings;
+        let sampling = &settings.sampling;
+        let stop = sampling.stop.iter().map(|text| format!("{text}."));
+        let mut other = self.bare();
+        other.sample.output_tokens = count(self.sample.output_tokens);
+        other.sample.adapter = (self.sample.adapter.as_ref()).map(|name| format!("{name}.other"));
+        other.settings.output_tokens = count(settings.output_tokens);
+        other.settings.min_output_tokens = count(settings.min_output_tokens);
+        other.settings.extra_body =
+            (settings.extra_body.as_ref()).map(|_| r#"{"runner":"other"}"#.to_owned());
+        other.settings.sampling = Sampling {
+            temperature: number(sampling.temperature),
+            top_p: number(sampling.top_p),
+            top_k: count(sampling.top_k),
+            min_p: number(sampling.min_p),
+            frequency_penalty: number(sampling.frequency_penalty),
+            presence_penalty: number(sampling.presence_penalty),
+            repetition_penalty: number(sampling.repetition_penalty),
+            seed: sampling.seed.map(|seed| seed ^ 1),
+            stop: stop.collect(),
+        };
+        other
+    }
+
+    /// Whether answers are text that the options of generation apply to.
+    fn generates(&self) -> bool {
+        !matches!(
+            self.sample.prompt,
+            Prompt::Embedding(_) | Prompt::Ranking(_)
+        )
+    }
+}
 
 impl Resolution<'_> {
-    /// Writes a request with each sampling option alone, next to one with none of them. A backend that writes no
-    /// request without options either, such as one for other prompts, is not judged.
+    /// Writes a request with each option alone, next to one with none of them, and one with all of them, next to those
+    /// that lack one. A backend that writes no request without options either is not judged.
     ///
     /// Gives the options of the run. Of those that are on by default, answers that go on past the end-of-sequence token
-    /// and the temperature, it leaves out what the engine has no word for and the scenario does not ask for.
+    /// and the temperature, it leaves out what the engine has no word for and the scenario does not ask for. It names
+    /// those that the scenario asks for and the backend does not read.
     pub(super) fn options(&mut self, backend: &Backend) -> RequestOptions {
         let scenario = &self.source.scenario;
         let (said, mut plan) = (&scenario.request, request_options(scenario));
@@ -26,46 +120,6 @@ impl Resolution<'_> {
             None => plan.temperature.take(),
         };
         let mut kept = plan.clone();
-        let mut set: Vec<Set<'_>> = Vec::new();
-        macro_rules! option {
-            ($key:ident, $name:literal, $($field:ident).+) => {
-                if let Some(said) = &said.$key {
-                    let value = plan.$key.clone();
-                    let alone = move |settings: &mut Settings| settings.$($field).+ = value.clone();
-                    set.push((&said.place, $name, Box::new(alone)));
-                }
-            };
-        }
-        option!(temperature, "request.temperature", sampling.temperature);
-        option!(top_p, "request.top-p", sampling.top_p);
-        option!(top_k, "request.top-k", sampling.top_k);
-        option!(min_p, "request.min-p", sampling.min_p);
-        option!(
-            frequency_penalty,
-            "request.frequency-penalty",
-            sampling.frequency_penalty
-        );
-        option!(
-            presence_penalty,
-            "request.presence-penalty",
-            sampling.presence_penalty
-        );
-        option!(
-            repetition_penalty,
-            "request.repetition-penalty",
-            sampling.repetition_penalty
-        );
-        option!(sampling_seed, "request.sampling-seed", sampling.seed);
-        option!(
-            min_output_tokens,
-            "request.min-output-tokens",
-            min_output_tokens
-        );
-        if let Some(said) = &said.stop {
-            let value = plan.stop.clone();
-            let alone = move |settings: &mut Settings| settings.sampling.stop = value.clone();
-            set.push((&said.place, "request.stop", Box::new(alone)));
-        }
         // One that cannot be opened is reported where it is needed.
         let Ok(mut dialect) = backend.open() else {
             return kept;
@@ -79,54 +133,191 @@ impl Resolution<'_> {
             sampling: Sampling::default(),
             extra_body: None,
         };
-        let mut sample = accepted(&mut dialect, &plain);
-        if plan.ignore_eos && sample.is_none() {
+        let mut asked = accepted(&mut dialect, &plain);
+        if plan.ignore_eos && asked.is_none() {
             plain.ignore_eos = false;
-            sample = accepted(&mut dialect, &plain);
-            if let (Some(said), Some(sample)) = (&said.ignore_eos, &sample) {
-                let forced = Settings {
-                    ignore_eos: true,
-                    ..plain.clone()
-                };
-                if let Err(error) = dialect.encode(sample, &forced, None) {
+            asked = accepted(&mut dialect, &plain);
+            if let (Some(said), Some(asked)) = (&said.ignore_eos, &asked) {
+                let mut forced = asked.clone();
+                forced.settings.ignore_eos = true;
+                if let Err(error) = forced.written(&mut dialect) {
                     let what = format!("the backend cannot express `request.ignore-eos`: {error}");
                     self.problem(&what, &said.place);
                 }
-            } else if sample.is_some() {
+            } else if asked.as_ref().is_some_and(Asked::generates) {
                 self.remarks.push(
                     "note: this engine cannot be made to ignore the end-of-sequence token, so answers end where the model ends them and may be shorter than asked for".to_owned(),
                 );
             }
         }
-        let Some(sample) = sample else {
+        let Some(plain) = asked else {
             return kept;
         };
-        kept.ignore_eos = plain.ignore_eos;
+        kept.ignore_eos = plain.settings.ignore_eos;
         if temperature.is_some() {
             let mut greedy = plain.clone();
-            greedy.sampling.temperature = temperature;
-            match dialect.encode(&sample, &greedy, None) {
-                Ok(_) => kept.temperature = temperature,
-                Err(_) => self.remarks.push(
+            greedy.settings.sampling.temperature = temperature;
+            let is_written = greedy.written(&mut dialect).is_ok();
+            let take: Take = |to, from| {
+                to.settings.sampling.temperature = from.settings.sampling.temperature;
+            };
+            if is_written && !ignores(&mut dialect, &greedy, take) {
+                kept.temperature = temperature;
+            } else if plain.generates() {
+                self.remarks.push(
                     "note: this backend cannot express a temperature, so the server's own is used"
                         .to_owned(),
-                ),
+                );
             }
         }
-        for (place, key, alone) in set {
-            let mut settings = plain.clone();
-            alone(&mut settings);
-            if let Err(error) = dialect.encode(&sample, &settings, None) {
-                let what = format!("the backend cannot express `{key}`: {error}");
-                self.problem(&what, place);
+        let full = all_of(&plain, &plan, kept.temperature);
+        let stated = stated(said, &plain, &plan);
+        let mut refused = false;
+        for option in &stated {
+            if let Err(error) = plain.with(option.take, &full).written(&mut dialect) {
+                let what = format!("the backend cannot express `{}`: {error}", option.key);
+                self.problem(&what, option.place);
+                refused = true;
             }
+        }
+        if refused {
+            return kept;
+        }
+        // One that is left out only beside another, such as a choice among tokens where the likeliest is taken, was read.
+        let ignored = stated.iter().filter(|option| {
+            let alone = plain.with(option.take, &full);
+            [&full, &alone]
+                .into_iter()
+                .all(|asked| ignores(&mut dialect, asked, option.take))
+        });
+        kept.ignored = ignored.map(|option| option.key.to_owned()).collect();
+        if !kept.ignored.is_empty() {
+            self.remarks.push(format!(
+                "warning: the backend `{}` ignores {}: its requests are the same with and without",
+                dialect.name(),
+                list(&kept.ignored)
+            ));
         }
         kept
     }
 }
 
-/// A sample that the backend writes a request for.
-fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Sample> {
+/// The options that the scenario states, apart from those that ask for what requests without options do too.
+fn stated<'s>(
+    said: &'s scenario::RequestOptions,
+    plain: &Asked,
+    plan: &RequestOptions,
+) -> Vec<Stated<'s>> {
+    let mut stated = Vec::new();
+    macro_rules! option {
+        ($said:expr, $key:literal, $($field:ident).+) => {
+            if let Some(said) = &$said {
+                stated.push(Stated {
+                    place: &said.place,
+                    key: concat!("request.", $key),
+                    take: |to, from| to.$($field).+ = from.$($field).+.clone(),
+                });
+            }
+        };
+    }
+    // `server` states no temperature, and an empty list no text.
+    let temperature = said.temperature.as_ref();
+    let temperature = temperature.filter(|_| plan.temperature.is_some());
+    let stop = said.stop.as_ref().filter(|_| !plan.stop.is_empty());
+    let adapters = said.adapters.as_ref();
+    let adapters = adapters.filter(|_| !plan.adapters.is_empty());
+    option!(temperature, "temperature", settings.sampling.temperature);
+    option!(said.top_p, "top-p", settings.sampling.top_p);
+    option!(said.top_k, "top-k", settings.sampling.top_k);
+    option!(said.min_p, "min-p", settings.sampling.min_p);
+    option!(
+        said.frequency_penalty,
+        "frequency-penalty",
+        settings.sampling.frequency_penalty
+    );
+    option!(
+        said.presence_penalty,
+        "presence-penalty",
+        settings.sampling.presence_penalty
+    );
+    option!(
+        said.repetition_penalty,
+        "repetition-penalty",
+        settings.sampling.repetition_penalty
+    );
+    option!(said.sampling_seed, "sampling-seed", settings.sampling.seed);
+    option!(
+        said.min_output_tokens,
+        "min-output-tokens",
+        settings.min_output_tokens
+    );
+    option!(stop, "stop", settings.sampling.stop);
+    option!(adapters, "adapters", sample.adapter);
+    let body = said.extra_body.iter().next().map(|entry| &entry.key);
+    option!(body, "extra-body", settings.extra_body);
+    if plain.generates() {
+        // Off is what requests without options have, too.
+        let exact = said.ignore_eos.as_ref();
+        let exact = exact.filter(|_| plain.settings.ignore_eos);
+        option!(exact, "ignore-eos", settings.ignore_eos);
+        option!(said.stream, "stream", settings.streaming);
+        if let Some(said) = &said.output_tokens {
+            stated.push(Stated {
+                place: &said.place,
+                key: "request.output-tokens",
+                take: |to, from| {
+                    to.settings.output_tokens = from.settings.output_tokens;
+                    to.sample.output_tokens = from.sample.output_tokens;
+                },
+            });
+        }
+    }
+    stated
+}
+
+/// A request with all options of the plan, but for the secret values in its body.
+fn all_of(plain: &Asked, plan: &RequestOptions, temperature: Option<f64>) -> Asked {
+    let mut full = plain.clone();
+    full.sample.adapter = plan.adapters.first().cloned();
+    let settings = &mut full.settings;
+    settings.min_output_tokens = plan.min_output_tokens;
+    settings.sampling = Sampling {
+        temperature: plan.temperature.or(temperature),
+        top_p: plan.top_p,
+        top_k: plan.top_k,
+        min_p: plan.min_p,
+        frequency_penalty: plan.frequency_penalty,
+        presence_penalty: plan.presence_penalty,
+        repetition_penalty: plan.repetition_penalty,
+        seed: plan.sampling_seed,
+        stop: plan.stop.clone(),
+    };
+    settings.extra_body = plan.extra_body.as_ref().map(ToString::to_string);
+    // What the veil would put back does not matter: nothing is sent.
+    Veil::over(&mut settings.extra_body);
+    full
+}
+
+/// Whether the backend writes the same request with an option, without it, and with another value of it. A backend that
+/// refuses one of them has read it.
+fn ignores(dialect: &mut Dialect, full: &Asked, option: Take) -> bool {
+    let Ok(with) = full.written(dialect) else {
+        return false;
+    };
+    [full.bare(), full.otherwise()].iter().all(|from| {
+        full.with(option, from)
+            .written(dialect)
+            .is_ok_and(|request| {
+                request.method == with.method
+                    && request.path == with.path
+                    && request.headers == with.headers
+                    && request.body == with.body
+            })
+    })
+}
+
+/// What a request is written from, for a prompt that the backend writes a request for.
+fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Asked> {
     let message = Message {
         role: Role::User,
         parts: vec![Part::Text("Hello".to_owned())],
@@ -136,23 +327,28 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Sample> {
         Prompt::Text("Hello".to_owned()),
         Prompt::Messages(vec![message]),
         Prompt::Tokens(vec![1]),
+        Prompt::Embedding(vec!["Hello".to_owned()]),
+        Prompt::Ranking(Candidates {
+            query: "Hello".to_owned(),
+            documents: vec!["Hello".to_owned()],
+        }),
     ];
-    let sample = |prompt| Sample {
-        id: "options".to_owned(),
-        prompt,
-        after: Vec::new(),
-        recorded_answer: None,
-        input_tokens: Some(1),
-        output_tokens: Some(16),
-        reference: None,
-        turn: None,
-        class: None,
-        arrival: None,
-        adapter: None,
-        parameters: None,
+    let asked = |prompt| Asked {
+        sample: Sample {
+            id: "options".to_owned(),
+            prompt,
+            after: Vec::new(),
+            recorded_answer: None,
+            input_tokens: Some(1),
+            output_tokens: settings.output_tokens,
+            reference: None,
+            turn: None,
+            class: None,
+            arrival: None,
+            adapter: None,
+            parameters: None,
+        },
+        settings: settings.clone(),
     };
-    prompts
-        .into_iter()
-        .map(sample)
-        .find(|sample| dialect.encode(sample, settings, None).is_ok())
+    (prompts.into_iter().map(asked)).find(|asked| asked.written(dialect).is_ok())
 }

@@ -47,6 +47,7 @@ fn facts(streamed: bool) -> RunFacts {
         sandbox: None,
         interrupted: false,
         recorded_histories: false,
+        ignored_options: Vec::new(),
         damage: None,
         cost: None,
     })

@@ -166,6 +166,11 @@ fn rubrics(args: &Args) -> Result<Rubrics, Failure> {
     })?;
     let name = path.display().to_string();
     let rubric = Rubric::parse(&name, &text, kind).map_err(|error| Faults::of(&error))?;
+    if !rubric.has_nonce() {
+        tell(format!(
+            "note: the rubric `{name}` has no {{nonce}} in its marks, so an answer may end them and pass for part of the rubric"
+        ));
+    }
     Ok(Rubrics {
         plain: rubric,
         with_reference: None,

@@ -15,6 +15,7 @@ use crate::cli::print::tell;
 ///
 /// The language is detected: a crate that builds a `cdylib` is Rust, every other project has a runner-plugin.toml.
 /// If a compiler is missing, the message says what to install. Compiler output goes to stderr.
+/// A component in Python or JavaScript whose sources have not changed is kept: its compiler would write another one.
 /// A core module that another tool built with bindings of the plugin interface is turned into a component.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -106,8 +107,14 @@ fn words(built: &Built) -> String {
             imports.join(", ")
         }
     };
+    let kept = match built.kept {
+        true => {
+            "  kept     its sources are those that it was built from; to build it anew, remove it\n"
+        }
+        false => "",
+    };
     format!(
-        "{}\n  size     {}\n  sha256   {}\n  imports  {imports}\n",
+        "{}\n{kept}  size     {}\n  sha256   {}\n  imports  {imports}\n",
         built.path.display(),
         facts::size(built.size_bytes),
         built.sha256,
