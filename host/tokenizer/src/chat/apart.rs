@@ -73,7 +73,7 @@ pub struct Chat {
 }
 
 enum Place {
-    Here(ChatTemplate),
+    Here(Box<ChatTemplate>),
     Apart(Mutex<Apart>),
 }
 
@@ -147,7 +147,7 @@ impl Chat {
         let place = self.place.get_or_init(|| {
             let sources = self.sources.as_ref().map_err(Clone::clone)?;
             Ok(match PROGRAM.get() {
-                None => Place::Here(ChatTemplate::of_sources(sources)?),
+                None => Place::Here(Box::new(ChatTemplate::of_sources(sources)?)),
                 Some(program) => Place::Apart(Mutex::new(Apart::start(program, sources)?)),
             })
         });
