@@ -156,7 +156,10 @@ fn healthy(runs: u64) -> Section {
             .into(),
         heads: heads(),
         rows,
-        why: "Of so few runs, a share of 1 % can come out as 2 % by chance.".into(),
+        why: "Of 200 runs, a share of 1 % can come out as 2 % by chance; of fewer, a single run is more than that. Throughput of \
+            users whose answers are all of one length does oscillate: they stay in lockstep. Where the KV cache is full, requests \
+            wait for room although the batch has some."
+            .into(),
     }
 }
 
@@ -263,7 +266,8 @@ fn slowing(runs: u64) -> Section {
         title: "Drift that is found".into(),
         about: "The share of runs with a finding when the engine slows down, evenly from the first request to the last or at \
             once in the middle. In closed loops of 32 users the target is that an engine which is 20 % slower at the end is \
-            found in 90 %. Open loops have none: there, the load makes figures come and go by more."
+            found in 90 %. Open loops have none: figures that come and go with the load hide a change of the engine, and a run that is \
+            slower may be too short for its answers."
             .into(),
         heads: heads(),
         rows,

@@ -229,7 +229,7 @@ pub struct Concurrency {
     /// in flight does not vary, as in a closed loop, and in runs of few requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub independent: Option<f64>,
-    /// How the number of unanswered requests grew while requests were due; for runs at one rate.
+    /// How the number of waiting requests grew while requests were due; for runs at one rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
 }
