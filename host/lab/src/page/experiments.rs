@@ -83,7 +83,7 @@ fn not_shown(page: &mut Document, report: &LabReport, study: &StudyReport) {
         table.row([
             row.label.clone(),
             row.gain.as_ref().map(gain_words).unwrap_or_default(),
-            to_show_words(row.to_show.as_ref(), stage.map_or("repeats", key_of)),
+            to_show_words(row.to_show.as_ref(), stage.map_or("repeats", key_of)).replace('`', ""),
         ]);
     }
     page.table(table);
@@ -97,7 +97,7 @@ fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
         not_shown.map(move |held| (row, held))
     });
     let mut lines = held
-        .map(|(row, held)| Text::strong(row.label.as_str()).then(format!(": {}", held_words(held))))
+        .map(|(row, held)| Text::marked(&format!("`{}`: {}", row.label, held_words(held))))
         .peekable();
     if lines.peek().is_none() {
         return;
