@@ -96,6 +96,9 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
         match found.ended {
             Ended::Narrow => "the interval is as narrow as asked for",
             Ended::Undecided => "loads in between could not be run, or used up the requests that a load may have (--requests-each)",
+            Ended::Highest if found.passed.is_none() => {
+                "no load up to the highest (--most) seems to miss the objectives, and none had requests enough to show it"
+            }
             Ended::Highest => "the highest load to be tried holds: raise --most",
             Ended::Lowest => {
                 "the lowest load to be tried was not shown to hold: lower --least, or relax the objectives"
@@ -182,7 +185,7 @@ fn time(answer: &Answer, at: f64, requests: u64) -> String {
     }
 }
 
-/// `about` so many more requests, with two digits.
+/// So many more requests, in two digits.
 fn counted(requests: u64) -> String {
     let unit = 10_u64.pow(requests.max(1).ilog10().saturating_sub(1));
     format!("{} more requests", requests.div_ceil(unit) * unit)

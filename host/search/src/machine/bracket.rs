@@ -184,8 +184,10 @@ impl Search {
                 .high
                 .map_or(f64::INFINITY, |high| (high / middle).ln()),
         ];
-        let is_even = reach[0] == reach[1]
-            || (reach[0] - reach[1]).abs() < 0.2 * (reach[0] + reach[1]).min(f64::MAX);
+        // Loads on one side alone give no curve, so both sides come in turn until it bounds both.
+        let is_even = reach.iter().any(|reach| reach.is_infinite())
+            || (reach[0] - reach[1]).abs() < 0.2 * (reach[0] + reach[1])
+            || interval.slope.is_none();
         let is_above = match is_even {
             true => self.reports.len() % 2 == 1,
             false => reach[1] > reach[0],
