@@ -85,24 +85,6 @@ pub fn svg(chart: &Chart, look: Look) -> String {
     drawing.finish(top, floor)
 }
 
-/// Whether a line from one point to another goes through a box, given by its left, top, right and bottom.
-fn crosses([from, to]: &[[f64; 2]; 2], [left, top, right, bottom]: [f64; 4]) -> bool {
-    // What of the line lies between each pair of sides, as shares of its length: Liang and Barsky's way to clip it.
-    let between = |at: usize, low: f64, high: f64| {
-        let length = to[at] - from[at];
-        if length == 0.0 {
-            let is_between = (low..=high).contains(&from[at]);
-            return is_between.then_some([0.0, 1.0]);
-        }
-        let shares = [(low - from[at]) / length, (high - from[at]) / length];
-        Some([shares[0].min(shares[1]), shares[0].max(shares[1])])
-    };
-    let sides = between(0, left, right).zip(between(1, top, bottom));
-    sides.is_some_and(|([x_from, x_to], [y_from, y_to])| {
-        x_from.max(y_from).max(0.0) <= x_to.min(y_to).min(1.0)
-    })
-}
-
 struct Drawing<'a> {
     chart: &'a Chart,
     look: Look,
@@ -283,21 +265,13 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The names of points, each beside its point where it lies on no point and no other name, and on no line if it can.
+    /// The names of points, each beside its point where it lies on no point and no other name.
     fn point_names(&mut self, panel: &Panel, y: &Scale, ceiling: f64, floor: f64) {
         let right = self.width - RIGHT;
         let mut named = Vec::new();
         // What is taken: left, top, right, bottom.
         let mut taken: Vec<[f64; 4]> = Vec::new();
-        let mut lines: Vec<[[f64; 2]; 2]> = Vec::new();
         for mark in &panel.marks {
-            if mark.shape == Shape::Line {
-                let ends = mark.points.iter();
-                let ends =
-                    ends.filter_map(|point| Some([self.x.place(point.x), y.place(point.y?)]));
-                let ends: Vec<[f64; 2]> = ends.collect();
-                lines.extend(ends.windows(2).map(|pair| [pair[0], pair[1]]));
-            }
             let is_large = matches!(mark.shape, Shape::Spots | Shape::Named);
             let cells = mark.column.iter().flat_map(|column| &column.cells);
             for (row, cell) in cells.enumerate().filter(|_| is_large) {
@@ -321,7 +295,7 @@ impl<'a> Drawing<'a> {
                 ("end", x - 7.0, y - 9.0),
                 ("end", x - 7.0, y + 17.0),
             ];
-            let free = |on_lines: bool, (anchor, x, y): (&'static str, f64, f64)| {
+            let free = places.into_iter().find_map(|(anchor, x, y)| {
                 let from = match anchor {
                     "start" => x,
                     "end" => x - length,
@@ -333,12 +307,9 @@ impl<'a> Drawing<'a> {
                 let is_free = !taken.iter().any(|other| {
                     own[0] < other[2] && other[0] < own[2] && own[1] < other[3] && other[1] < own[3]
                 });
-                let is_free = is_free && (on_lines || !lines.iter().any(|line| crosses(line, own)));
                 (is_within && is_free).then_some((anchor, x, y, own))
-            };
-            let beside = places.into_iter().find_map(|place| free(false, place));
-            let beside = beside.or_else(|| places.into_iter().find_map(|place| free(true, place)));
-            let Some((anchor, x, y, own)) = beside else {
+            });
+            let Some((anchor, x, y, own)) = free else {
                 continue;
             };
             taken.push(own);
