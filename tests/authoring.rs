@@ -208,7 +208,13 @@ fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Sho
     }
     let mut build = author(folder.path());
     build.env(language.variable, compiler);
-    run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+    let built = facts(build.args(["plugin", "build", "mine"]));
+    // The compiler would write another component. It is not called.
+    let mut again = author(folder.path());
+    again.env(language.variable, "/no/compiler");
+    let again = facts(again.args(["plugin", "build", "mine"]));
+    assert_eq!(again["kept"], true, "{again:#}");
+    assert_eq!(again["sha256"], built["sha256"]);
     run_patiently(author(folder.path()).args(["plugin", "test", "mine", "--bless"])).with_code(4);
     let ended = run_patiently(author(folder.path()).args(["plugin", "test", "mine", "--json"]));
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
