@@ -13,7 +13,7 @@ use crate::support::process::{Mock, run_patiently};
 
 /// Tables that scroll sideways, but for those that are folded away.
 const SCROLLED: &str = "[...document.querySelectorAll('.scroll')]
-    .filter((e) => e.getClientRects().length && e.scrollWidth > e.clientWidth + 1)
+    .filter((e) => !e.closest('details:not([open])') && e.scrollWidth > e.clientWidth + 1)
     .map((e) => e.textContent.slice(0, 60))";
 /// The width of the narrowest point that is drawn: those of a line are one path, of which the first is measured alone.
 const NARROWEST: &str = "Math.min(...[...document.querySelectorAll('.spot, .cross')]
