@@ -34,7 +34,7 @@ const SMOOTH: f64 = 0.04;
 /// By what factor design effects are multiplied: those from batches fall short where clusters are longer than batches, and
 /// a search ends when its interval is narrow, which it is more often where they fell short. Found by simulated searches
 /// (`host/benches/search`).
-const SHORT: f64 = 1.25;
+const SHORT: f64 = 1.8;
 /// Independent loads from which on the design effect of a run counts for its neighbours; a run that holds fewer counts as
 /// what its number of independent loads is worth.
 pub const STEADY: f64 = 6.0;

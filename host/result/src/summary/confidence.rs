@@ -156,7 +156,8 @@ impl Distribution {
             median: median.map(Bounds::from),
             p99: percentile(99.0).map(Bounds::from),
             p99_of_fill,
-            same_requests: expected.and_then(|expected| expected.same(metric.name, figures)),
+            same_requests: expected
+                .and_then(|expected| expected.same(metric.name, figures, blocks)),
         })
         .filter(|of| of.mean.is_some() || of.median.is_some() || of.p99.is_some() || p99_of_fill);
         self

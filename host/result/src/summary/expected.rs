@@ -241,8 +241,10 @@ impl Expected {
         Some((variance, per_second, chance))
     }
 
-    /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same requests.
-    fn same_halves(&self, name: &str, figures: &Figures) -> Option<[f64; 2]> {
+    /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same requests. Repeats differ by
+    /// no more than other requests would, so the blocks of this run bound them: where an engine is mostly idle, the time of
+    /// its steps shows little of its noise.
+    fn same_halves(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<[f64; 2]> {
         let (variance, per_second, chance) = self.same_variance(name)?;
         let quantile = certain(self.lived.steps.as_ref()?.freedom);
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
@@ -252,15 +254,29 @@ impl Expected {
         // As many samples as noise moves across the median, and no more than chance moves of samples that are all new.
         let crossing = (CROSSING * own / (count * density)).min(0.25 / (count * density * density));
         let shared = variance * (median / mean.max(1e-12)).powi(2);
-        Some([
+        let halves = [
             quantile * variance.sqrt(),
             quantile * (shared + crossing).sqrt(),
-        ])
+        ];
+        if self.lived.coming == Coming::AtOnce {
+            // The requests of a burst wait for each other, so its blocks differ by their places.
+            return Some(halves);
+        }
+        let most = [
+            interval::mean(blocks, figures, None),
+            interval::percentile(blocks, figures, 50.0, None),
+        ];
+        let bounded = |(half, most): (f64, Option<Interval>)| {
+            let most = most.map_or(f64::INFINITY, |own| (own.high - own.low) / 2e3);
+            half.min(most)
+        };
+        let [of_mean, of_median] = [0, 1].map(|place| bounded((halves[place], most[place])));
+        Some([of_mean, of_median])
     }
 
     /// Intervals of the mean and the median of a metric over repeats of the same requests.
-    pub(super) fn same(&self, name: &str, figures: &Figures) -> Option<Same> {
-        let halves = self.same_halves(name, figures)?;
+    pub(super) fn same(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<Same> {
+        let halves = self.same_halves(name, figures, blocks)?;
         let about = |figure: f64, half: f64| Bounds::from(Around::even(half * 1e3).about(figure));
         Some(Same {
             mean: Some(about(figures.mean(), halves[0])),
@@ -308,7 +324,7 @@ impl Expected {
     /// nothing of.
     pub(super) fn other(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<Both> {
         let steps = self.lived.steps.as_ref()?;
-        let [same_mean, same_median] = self.same_halves(name, figures)?;
+        let [same_mean, same_median] = self.same_halves(name, figures, blocks)?;
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
         let quantile = certain(FREEDOM);
         // Of a variance that mean and median have in common, and of one that only the median has.

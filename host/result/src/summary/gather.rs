@@ -132,19 +132,26 @@ impl<'a> Gather<'a> {
         if let Some(judged) = &mut self.judged {
             judged.add(reading);
         }
-        if let Some(lives) = &mut self.lives {
+        let mut lives = self.lives.as_mut();
+        if let Some(lives) = &mut lives {
             lives.add(reading);
         }
-        let load = &mut self.load;
-        if let Some(Ok(inside)) = &mut self.steady {
+        let mut inside = match &mut self.steady {
+            Some(Ok(inside)) => Some(inside),
+            _ => None,
+        };
+        if let Some(inside) = &mut inside {
             inside.add(reading);
-            reading.each_token_arrival(|at, tokens| {
-                load.add_tokens(at, tokens);
-                inside.add_tokens(at, tokens);
-            });
-        } else {
-            reading.each_token_arrival(|at, tokens| load.add_tokens(at, tokens));
         }
+        reading.each_token_arrival(|at, tokens| {
+            self.load.add_tokens(at, tokens);
+            if let Some(inside) = &mut inside {
+                inside.add_tokens(at, tokens);
+            }
+            if let Some(lives) = &mut lives {
+                lives.add_tokens(at, tokens);
+            }
+        });
     }
 
     fn count(&mut self, exchange: &Exchange) {

@@ -182,6 +182,10 @@ pub(super) struct Lives {
     took: Spread,
     /// Answers under way when the drain began.
     draining: u64,
+    /// The first token of the answer that was added last; later than any where it does not count.
+    first: Nanos,
+    /// The slice of the last tokens, with its beginning and its end: most tokens follow one of the same slice.
+    current: (Nanos, Nanos, usize),
 }
 
 /// The requests that were sent in a fine slice.
@@ -241,6 +245,8 @@ impl Lives {
             traits: Traits::default(),
             took: Spread::new(1e6),
             draining: 0,
+            first: origin,
+            current: (origin, origin, 0),
         })
     }
 
@@ -255,6 +261,8 @@ impl Lives {
     /// Adds an answer. Tokens that are not known are none, because figures that need them are absent.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Some([sent, first, end]) = reading.life() else {
+            // Its tokens count for nothing either.
+            self.first = Nanos(u64::MAX);
             return;
         };
         let prompt = reading.input_tokens.map_or(0, |count| count.tokens);
@@ -288,14 +296,24 @@ impl Lives {
             context(before),
             context(output),
         ]);
-        reading.each_token_arrival(|at, tokens| {
-            // The first token is the end of reading the prompt.
-            if at > first {
-                let held = &mut self.held[grid.at(at) / EACH];
-                held.tokens = held.tokens.saturating_add(tokens);
-                held.last = held.last.max(Some(at));
-            }
-        });
+        self.first = first;
+    }
+
+    /// Adds tokens that came at an instant, of the answer that was added last.
+    pub(super) fn add_tokens(&mut self, at: Nanos, tokens: u64) {
+        // The first token is the end of reading the prompt.
+        if at <= self.first {
+            return;
+        }
+        let (from, to, _) = self.current;
+        if at < from || at >= to {
+            let slice = self.grid.at(at) / EACH;
+            let begins = |slice: usize| self.grid.begins(slice * EACH);
+            self.current = (begins(slice), begins(slice + 1), slice);
+        }
+        let held = &mut self.held[self.current.2];
+        held.tokens = held.tokens.saturating_add(tokens);
+        held.last = held.last.max(Some(at));
     }
 
     /// Adds the prompt and the context of an answer to the slices in which it was under way.
