@@ -27,6 +27,8 @@ pub fn short(summary: &Summary) -> String {
     block.prose(&format!("{:=^50}", " Serving Benchmark Result "));
     load(&mut block, summary);
     latencies(&mut block, summary);
+    // A section without a line has no heading: what follows brings its own.
+    block.pending = None;
 
     let used = block.text.lines().count() + END;
     let doubts = findings(summary, |severity| severity != Severity::Note);

@@ -57,9 +57,10 @@ impl Grid {
         ((at.since(self.origin).0 / self.length) as usize).min(FINE - 1)
     }
 
-    /// The beginning of a slice.
+    /// The beginning of a slice. Damaged records may have instants at the end of all time.
     fn begins(self, slice: usize) -> Nanos {
-        Nanos(self.origin.0 + slice as u64 * self.length)
+        let into = (slice as u64).saturating_mul(self.length);
+        Nanos(self.origin.0.saturating_add(into))
     }
 }
 

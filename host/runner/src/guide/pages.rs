@@ -127,6 +127,11 @@ pub const PAGES: [Page; 26] = [
         "reference/statistics",
         "reference: how often intervals, findings and comparisons are right"
     ),
+    page!(
+        "lab-statistics",
+        "reference/lab-statistics",
+        "reference: how often labs find what is better, and only that"
+    ),
 ];
 
 /// The page of that name.

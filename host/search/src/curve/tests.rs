@@ -83,7 +83,8 @@ fn the_width_is_that_of_the_counts() {
         .collect();
     let wide = fit(&few, 3.0, 0.01, [0.025; 2]).unwrap();
     let ratio = (wide.high.unwrap() / wide.low.unwrap()).ln() / 2.0 / half;
-    assert!((2.9..3.8).contains(&ratio), "{ratio}");
+    let wanted = (10.0 * SHORT).sqrt();
+    assert!((0.9..1.15).contains(&(ratio / wanted)), "{ratio} {wanted}");
 }
 
 /// No request is bad up to 10, and half are from 10.5 on: no slope is too steep, and the interval is what lies between.
