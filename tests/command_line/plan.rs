@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::transcript;
-use crate::hostile_guests::fixture::{OLDER_BACKEND, components};
+use crate::hostile_guests::fixture::components;
 use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
 
 /// A workload whose every request stands alone.
@@ -53,6 +53,9 @@ fn digest(records: &[Value]) -> String {
     let bytes = hash.finalize();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// A backend that reads no setting at all.
+const DEAF: &str = "guests/unsteady-backend.wasm";
 
 #[test]
 fn counts_and_digest_are_those_of_the_run() {
@@ -480,7 +483,7 @@ const FEW: &str = "--dataset-name random --num-prompts 3 --random-input-len 4 --
 #[test]
 fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its_result() {
     let folder = tempfile::tempdir().unwrap();
-    let backend = components().join(OLDER_BACKEND);
+    let backend = components().join(DEAF);
     let backend = backend.to_str().unwrap();
     let flags = [
         "--temperature=0.7",
@@ -567,7 +570,7 @@ fn options_that_a_backend_reads_are_not_called_ignored() {
 
 #[test]
 fn a_default_that_a_backend_ignores_is_not_stated() {
-    let backend = components().join(OLDER_BACKEND);
+    let backend = components().join(DEAF);
     let mut plan = runner();
     plan.args(["plan", "--plugin", backend.to_str().unwrap()])
         .args(words(FEW));

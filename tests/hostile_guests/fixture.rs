@@ -19,7 +19,6 @@ use tokenizer::Tokenizer;
 
 /// The names that the hostile guests are asked for by.
 pub const BACKEND: &str = "guests/hostile-backend.wasm";
-pub const OLDER_BACKEND: &str = "guests/older-backend.wasm";
 pub const DATASET: &str = "guests/hostile-dataset.wasm";
 pub const SCORER: &str = "guests/hostile-scorer.wasm";
 /// The name of the scorer that asks WASI for things.
