@@ -24,7 +24,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 26] = [
+pub const PAGES: [Page; 27] = [
     page!(
         "start",
         "start",
