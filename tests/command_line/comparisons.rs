@@ -294,7 +294,7 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
     assert!(
         ended
             .stdout
-            .contains("that is assumed to be 2 % of a figure"),
+            .contains("that is assumed to be 2 % of the engine's pace"),
         "{ended:#?}"
     );
     let warning = "warning: --fail-if judges one run per side";
@@ -303,7 +303,7 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
     assert!(
         ended
             .stdout
-            .contains("that is assumed to be 1 % of a figure"),
+            .contains("that is assumed to be 1 % of the engine's pace"),
         "{ended:#?}"
     );
     assert!(!ended.stderr.contains(warning), "{ended:#?}");

@@ -75,7 +75,10 @@ fn another_version_says_who_should_update() {
     let folder = tempfile::tempdir().unwrap();
     for (version, advice) in [
         ("@0.9.0", "update the runner"),
-        ("@0.0.9", "ask its author for a build against 0.3.0"),
+        (
+            "@0.0.9",
+            "rebuild it with `runner plugin build`, or ask its author for a build against 0.3.0",
+        ),
     ] {
         let error = fails(load_bytes(
             folder.path(),
@@ -85,7 +88,7 @@ fn another_version_says_who_should_update() {
         assert_eq!(
             error.to_string(),
             format!(
-                "plugin `plugin.wasm` was built for runner:plugin {}, but this runner supports 0.1.0, 0.2.0 and 0.3.0; {advice}",
+                "plugin `plugin.wasm` was built for runner:plugin {}, but this runner supports 0.3.0; {advice}",
                 &version[1..]
             )
         );

@@ -198,7 +198,13 @@ async fn lateness_of_ours_is_told() {
     let summary = Summary::of(&on_time.facts, &late);
     let found = finding(&summary).expect("half a second is a finding");
     assert!(found.severity > Severity::Note, "{found:?}");
-    assert_eq!(summary.metric("ttft"), on_time.summary.metric("ttft"));
+    // What the engine did is the same; how sure that is hangs on when it did it.
+    let figures = |summary: &Summary| {
+        let mut ttft = summary.metric("ttft").unwrap().clone();
+        ttft.confidence = None;
+        ttft
+    };
+    assert_eq!(figures(&summary), figures(&on_time.summary));
 }
 
 /// (5) Load that could not be offered is recorded: whatever is due has a record, sent or not.

@@ -59,12 +59,13 @@ async fn the_steady_state_of_a_closed_loop() {
     } = **window;
     assert_eq!((from_s, to_s), (0.0, 12.8));
     assert_eq!((plateau, at_least), (4, 4));
-    assert_eq!((window.ended, window.sent), (160, 160));
+    // The first four met an engine that filled, so their latencies are not of its steady state.
+    assert_eq!((window.ended, window.sent), (160, 156));
     assert_close(Some(window.requests_per_s), 12.5);
     assert_close(window.output_tokens_per_s, 137.5);
     assert_close(Some(window.mean_in_flight), 4.0);
     assert_eq!(window.metrics["ttft"].mean, 120.0);
-    assert_eq!(window.metrics["itl"].count, 1600);
+    assert_eq!(window.metrics["itl"].count, 1560);
     assert_close(ran.summary.concurrency.mean_in_flight, 51.84 / 13.12);
 
     let short = base().run().await;

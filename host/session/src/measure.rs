@@ -10,6 +10,7 @@ use devices::Recording;
 use load::crew::{Crew, trip};
 use load::pace::Signal;
 use load::transport::Connect;
+use plugins::PluginError;
 use report::assessment::Assessment;
 use report::environment::Environment;
 use report::folder::{self, FolderError, RunFolder, Status};
@@ -82,8 +83,8 @@ pub struct Kept {
     crew: Crew,
     ended: Result<(), RunError>,
     cut_short: bool,
-    /// Whether its file of records is whole, and has none.
-    is_unrecorded: bool,
+    /// True if nothing is on record, and no request was ready either.
+    is_empty: bool,
     unsent: u64,
     fleet: Option<Fleet>,
     client: Option<Client>,
@@ -311,7 +312,8 @@ impl Loaded {
             run,
             folder,
             cut_short: status.interrupted || status.error.is_some(),
-            is_unrecorded: status.records.is_some_and(|written| written.count == 0),
+            is_empty: status.records.is_some_and(|written| written.count == 0)
+                && live.ready.load(Ordering::Relaxed) == 0,
             unsent: status.unsent,
             crew,
             ended,
@@ -350,8 +352,8 @@ impl Kept {
             (Ok(()), Err(why)) if why.is_before_measurement() => {
                 return Err(NotMeasured::Ended(why));
             }
-            // Its records are a file without any.
-            (Ok(()), Err(why)) if self.is_unrecorded && !matches!(why, RunError::Panicked(_)) => {
+            // The input holds no sample. What a plugin that fails leaves behind is kept.
+            (Ok(()), Err(why @ RunError::Plugin(PluginError::Input { .. }))) if self.is_empty => {
                 self.folder.discard_unrecorded();
                 return Err(unbegun(why, &self.run.plan));
             }
@@ -385,7 +387,7 @@ impl Kept {
             crew,
             mut ended,
             mut cut_short,
-            is_unrecorded: _,
+            is_empty: _,
             unsent,
             fleet,
             client,

@@ -107,7 +107,7 @@ impl<E> Begun<E> {
         Kept {
             cut_short: status.interrupted || status.error.is_some(),
             // Others recorded something, or tried to.
-            is_unrecorded: false,
+            is_empty: false,
             unsent: status.unsent,
             crew: control.crew,
             ended: made.ended,

@@ -20,7 +20,6 @@ fn the_highest_rate_of_a_queue_is_found() {
 #[ignore = "takes minutes; draws two hundred searches"]
 fn the_interval_holds_the_highest_rate_as_often_as_it_says() {
     let tally = searches(&[15.0, 30.0], 200, 0.05);
-    println!("{tally:?}");
     assert!(tally.held >= 183 && tally.too_high <= 10, "{tally:?}");
 }
 
@@ -29,7 +28,6 @@ fn the_interval_holds_the_highest_rate_as_often_as_it_says() {
 #[ignore = "takes minutes; draws forty searches and long runs for the truth"]
 fn the_interval_holds_the_highest_rate_of_an_engine() {
     let (truth, tally) = engine_searches("e2e.p95 <= 5s", 40, 60_000);
-    println!("{truth} {tally:?}");
     assert!(tally.held >= 35 && tally.too_high <= 4, "{truth} {tally:?}");
 }
 
