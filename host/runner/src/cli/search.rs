@@ -36,7 +36,7 @@ const MOST: u64 = 100_000_000;
 /// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss it; failed and unsent
 /// requests miss it. Times to the first token and to the end count from the due time (`ttft-from-due`), so that a client
 /// that is held back does not make the engine look fast. That the share is shown, and not only seen, is a matter of
-/// enough requests: an interval of 5 % takes from 100,000 to more than 1,000,000, one of 10 % about a quarter of that. The
+/// enough requests: an interval of 5 % takes from 400,000 to more than 1,000,000, one of 10 % about a quarter of that. The
 /// search's folder has a page with every load and its decision, `search.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
