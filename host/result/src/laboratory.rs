@@ -176,6 +176,27 @@ fn a_burst_is_one_load() {
     assert!(summary.metric(metric::TTFT).unwrap().confidence.is_some());
 }
 
+/// Where all answers of a burst have one length and come at once, nothing shows the engine's noise, and an interval of no
+/// width would be a lie.
+#[test]
+fn a_burst_that_shows_no_noise_has_no_interval() {
+    use crate::summary::fixture::reply;
+    use model::exchange::Kind::{End, Text};
+    let run: Vec<_> = (0..300)
+        .map(|index| {
+            let events = [
+                (1050, Text, None, 3),
+                (1070, Text, None, 3),
+                (1070, End, None, 0),
+            ];
+            reply(index, 1000, &events)
+        })
+        .collect();
+    let summary = Summary::of(&facts(), &run);
+    assert!(summary.throughput.requests_per_s.is_some());
+    assert_eq!(summary.throughput.confidence, None);
+}
+
 /// Of runs of one seed and another one for the engine, as repeats are, with other requests for every tenth.
 fn repeats(case: &Case) -> Vec<Vec<Summary>> {
     let facts = facts_of(case);

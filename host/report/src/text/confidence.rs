@@ -123,6 +123,13 @@ pub(super) fn short(block: &mut Block, summary: &Summary) {
         let start = of_start.then(|| beginning(summary, name));
         block.line(&format!("{label}, P99 (ms):"), start);
     }
+    let measured = |(name, _): &(&str, &str)| summary.metric(name).is_some();
+    if !has_any(summary)
+        && METRICS.iter().any(measured)
+        && let Some(words) = repeats(summary)
+    {
+        block.prose(&words);
+    }
 }
 
 /// Words in place of the interval of a P99 whose samples are of the time in which the engine filled.

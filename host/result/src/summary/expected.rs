@@ -517,6 +517,10 @@ impl Expected {
         let work = self.work();
         let mean_work = lived.mean(work).max(1e-12);
         let other = |counted: [f64; TRAITS]| {
+            // Where requests do not come by themselves, the engine's noise is a part that is never left out.
+            if same.is_none() && !self.is_timed() {
+                return 0.0;
+            }
             let mean = lived.mean(counted);
             let inputs = if self.is_timed() {
                 let own = if mean > 0.0 {
@@ -544,6 +548,8 @@ impl Expected {
         ];
         let about = |halves: [f64; 4]| {
             let mut bounds = figures.into_iter().zip(halves).map(|(figure, half)| {
+                // Where nothing varies and the noise of the engine is not known, a width of nothing would be a lie.
+                let figure = figure.filter(|_| half > 0.0);
                 figure.map(|figure| Bounds::from(Around::even(figure * half).about(figure)))
             });
             let mut next = || bounds.next().flatten();

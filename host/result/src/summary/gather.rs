@@ -295,7 +295,7 @@ impl<'a> Gather<'a> {
             let rate = self.load.sent.per_second();
             Expected::of(lived, ttft, self.surveyed.gap_cv, rate, duration, loads)
         });
-        throughput.confidence = expected.as_ref().map(|expected| {
+        let rates = expected.as_ref().map(|expected| {
             expected.rates([
                 throughput.requests_per_s,
                 throughput.input_tokens_per_s,
@@ -303,6 +303,8 @@ impl<'a> Gather<'a> {
                 throughput.total_tokens_per_s,
             ])
         });
+        throughput.confidence =
+            rates.filter(|rates| rates.other_requests != super::confidence::Rates::default());
         let metrics = figures.into_iter().map(|(metric, figures, blocks)| {
             let percentiles = &percentiles_of(metric, &run.percentiles);
             let mut distribution = Distribution {

@@ -71,7 +71,9 @@ impl Deref for Questions {
 
 impl Drop for Questions {
     fn drop(&mut self) {
-        self.0.take().map(Runtime::shutdown_background);
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
