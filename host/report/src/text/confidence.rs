@@ -98,28 +98,19 @@ fn again(block: &mut Block, summary: &Summary) {
     block.prose("Neither contains what makes a whole run faster or slower, such as a restart.");
 }
 
-/// The intervals of the means and of the throughput, a line each: over other requests and, in brackets, over these again.
+/// The intervals of the means and of the output throughput, in the lines that [`all`] has.
 pub(super) fn short(block: &mut Block, summary: &Summary) {
-    block.section("95% Confidence (These Requests Again)");
-    let line = |other: Option<Bounds>, same: Option<Bounds>| {
-        let same = same.map(|same| format!(" ({})", between(same)));
-        other.map(|other| between(other) + &same.unwrap_or_default())
-    };
-    if let Some(of) = summary.throughput.confidence {
-        let (other, same) = (of.other_requests, of.same_requests);
-        block.line(
-            "Output token throughput (tok/s):",
-            line(other.output_tokens_per_s, same.output_tokens_per_s),
-        );
-    }
+    let of = |name: &str| summary.metric(name)?.confidence;
+    let rates = summary.throughput.confidence;
+    block.section("95% Confidence: Other Requests");
+    block.line(
+        "Output token throughput (tok/s):",
+        rates.and_then(|of| of.other_requests.output_tokens_per_s.map(between)),
+    );
     for (name, label) in METRICS {
-        let of = summary.metric(name).and_then(|metric| metric.confidence);
-        let same = of.and_then(|of| of.same_requests?.mean);
-        block.line(
-            &format!("{label}, mean (ms):"),
-            line(of.and_then(|of| of.mean), same),
-        );
-        let of_start = of.is_some_and(|of| of.p99_of_fill);
+        let mean = of(name).and_then(|of| of.mean);
+        block.line(&format!("{label}, mean (ms):"), mean.map(between));
+        let of_start = of(name).is_some_and(|of| of.p99_of_fill);
         let start = of_start.then(|| beginning(summary, name));
         block.line(&format!("{label}, P99 (ms):"), start);
     }
@@ -129,6 +120,15 @@ pub(super) fn short(block: &mut Block, summary: &Summary) {
         && let Some(words) = repeats(summary)
     {
         block.prose(&words);
+    }
+    block.section("95% Confidence: These Requests Again");
+    block.line(
+        "Output token throughput (tok/s):",
+        rates.and_then(|of| of.same_requests.output_tokens_per_s.map(between)),
+    );
+    for (name, label) in METRICS {
+        let mean = of(name).and_then(|of| of.same_requests?.mean);
+        block.line(&format!("{label}, mean (ms):"), mean.map(between));
     }
 }
 
