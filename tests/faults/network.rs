@@ -135,9 +135,12 @@ fn the_kernels_own_emulation_gives_the_same() {
         ("delay 5ms loss 5%", milliseconds(5)),
         ("duplicate 5% delay 5ms", milliseconds(5)),
     ] {
+        let mut network = Command::new("unshare");
         let mut try_it = Command::new("unshare");
         try_it.args(["-n", "sh", "-c", &apart(emulation), "sh", "true"]);
-        if !lacking::can(&mut try_it, &lacking::NETWORKS) {
+        if !lacking::can(network.args(["-n", "true"]), &lacking::NETWORKS)
+            || !lacking::can(&mut try_it, &lacking::NETEM)
+        {
             return;
         }
         let place = TempDir::new().unwrap();

@@ -31,7 +31,8 @@ lacks! {
     JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask examples";
     CLANG: "clang", "clang for WebAssembly", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32";
     MOUNTS: "mounts", "the right to mount", "run the tests as root";
-    NETWORKS: "networks", "the right to make networks, or sch_netem in the kernel", "run the tests as root";
+    NETWORKS: "networks", "the right to make networks", "run the tests as root";
+    NETEM: "netem", "sch_netem in the kernel", "modprobe sch_netem, where the kernel has it as a module";
     CLOCKS: "clocks", "the right to make time namespaces", "run the tests as root, on Linux 5.6 or newer";
     GROUPS: "cgroups", "control groups that limit processes", "run the tests as root";
     FREEZER: "freezer", "the freezer of control groups, version 1", "run the tests as root, where it is mounted";

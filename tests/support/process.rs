@@ -34,34 +34,36 @@ pub fn runner_behind(shell: &str) -> Command {
     cleaned(command)
 }
 
-/// A program that signals end, though this process ignores them: behind `nohup`, or in the background of a script, where
-/// children would inherit that.
+/// A program that signals end, though this process was started to ignore them: behind `nohup`, or in the background of a
+/// script, where children would inherit that. A signal that is caught here is at its default in a child.
 fn heeding_signals(program: &str) -> Command {
-    use nix::sys::signal::Signal;
-    const NEEDED: [Signal; 4] = [
-        Signal::SIGHUP,
-        Signal::SIGINT,
-        Signal::SIGQUIT,
-        Signal::SIGTERM,
-    ];
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0);
-    if NEEDED
-        .iter()
-        .all(|signal| ignored & (1 << (*signal as u64 - 1)) == 0)
-    {
-        return Command::new(program);
-    }
-    // By its path, because tests change the PATH. It becomes the program, so the process keeps its number.
-    let mut command = Command::new("/usr/bin/env");
-    command
-        .arg("--default-signal=HUP,INT,QUIT,TERM")
-        .arg(program);
-    command
+    use tokio::signal::unix::{SignalKind, signal};
+    static CAUGHT: std::sync::Once = std::sync::Once::new();
+    CAUGHT.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:"))
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
+        let _entered = runtime.enter();
+        for kind in [
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+            SignalKind::quit(),
+            SignalKind::terminate(),
+        ] {
+            if ignored & (1 << (kind.as_raw_value() - 1)) != 0 {
+                // It stays caught when nobody listens any more.
+                drop(signal(kind).unwrap());
+            }
+        }
+    });
+    Command::new(program)
 }
 
 /// Sends a signal to a process, by the signal's name: `INT`, `TERM`, `KILL`.

@@ -83,7 +83,7 @@ pub struct Kept {
     crew: Crew,
     ended: Result<(), RunError>,
     cut_short: bool,
-    /// True if nothing is on record, and no request was ready either.
+    /// True if its file of records is whole, and has none.
     is_empty: bool,
     unsent: u64,
     fleet: Option<Fleet>,
@@ -312,8 +312,7 @@ impl Loaded {
             run,
             folder,
             cut_short: status.interrupted || status.error.is_some(),
-            is_empty: status.records.is_some_and(|written| written.count == 0)
-                && live.ready.load(Ordering::Relaxed) == 0,
+            is_empty: status.records.is_some_and(|written| written.count == 0),
             unsent: status.unsent,
             crew,
             ended,
@@ -353,7 +352,7 @@ impl Kept {
                 return Err(NotMeasured::Ended(why));
             }
             // The input holds no sample. What a plugin that fails leaves behind is kept.
-            (Ok(()), Err(why @ RunError::Plugin(PluginError::Input { .. }))) if self.is_empty => {
+            (Ok(()), Err(why @ RunError::NoSample(PluginError::Input { .. }))) if self.is_empty => {
                 self.folder.discard_unrecorded();
                 return Err(unbegun(why, &self.run.plan));
             }

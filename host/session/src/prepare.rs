@@ -193,11 +193,14 @@ impl Preparation {
                     };
                     stock.add(item.bytes()) && items.send(item).is_ok()
                 };
+                let mut has_samples = false;
                 for batch in &batches {
                     let batch = match batch {
                         Ok(batch) => batch,
-                        Err(error) => return failures.abort(error.into()),
+                        Err(error) if has_samples => return failures.abort(error.into()),
+                        Err(error) => return failures.abort(RunError::NoSample(error)),
                     };
+                    has_samples = true;
                     for sample in batch {
                         trip("prepare");
                         match gathering.add(sample) {

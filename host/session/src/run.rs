@@ -66,6 +66,9 @@ pub enum RunError {
     /// A plugin refused to begin, or failed too often.
     #[error(transparent)]
     Plugin(#[from] PluginError),
+    /// The dataset failed before it gave a sample.
+    #[error(transparent)]
+    NoSample(PluginError),
     /// A plugin failed too often.
     #[error("the run was stopped: {0}")]
     Aborted(String),

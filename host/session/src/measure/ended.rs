@@ -43,9 +43,12 @@ pub enum NotMeasured {
 
 /// Why a run ended before its first record.
 pub(super) fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
-    let RunError::Plugin(PluginError::Input { .. }) = &why else {
+    let (RunError::Plugin(error) | RunError::NoSample(error)) = &why else {
         return NotMeasured::Ended(why);
     };
+    if !matches!(error, PluginError::Input { .. }) {
+        return NotMeasured::Ended(why);
+    }
     let files = plan.dataset.files.iter();
     let files = files
         .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
