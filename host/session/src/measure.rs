@@ -10,7 +10,6 @@ use devices::Recording;
 use load::crew::{Crew, trip};
 use load::pace::Signal;
 use load::transport::Connect;
-use plugins::PluginError;
 use report::assessment::Assessment;
 use report::environment::Environment;
 use report::folder::{self, FolderError, RunFolder, Status};
@@ -352,7 +351,7 @@ impl Kept {
                 return Err(NotMeasured::Ended(why));
             }
             // The input holds no sample. What a plugin that fails leaves behind is kept.
-            (Ok(()), Err(why @ RunError::NoSample(PluginError::Input { .. }))) if self.is_empty => {
+            (Ok(()), Err(why)) if self.is_empty && ended::is_no_sample(&why) => {
                 self.folder.discard_unrecorded();
                 return Err(unbegun(why, &self.run.plan));
             }

@@ -198,7 +198,7 @@ impl Preparation {
                     let batch = match batch {
                         Ok(batch) => batch,
                         Err(error) if has_samples => return failures.abort(error.into()),
-                        Err(error) => return failures.abort(RunError::NoSample(error)),
+                        Err(error) => return failures.abort(RunError::NoSample(Box::new(error))),
                     };
                     has_samples = true;
                     for sample in batch {

@@ -68,7 +68,7 @@ pub enum RunError {
     Plugin(#[from] PluginError),
     /// The dataset failed before it gave a sample.
     #[error(transparent)]
-    NoSample(PluginError),
+    NoSample(Box<PluginError>),
     /// A plugin failed too often.
     #[error("the run was stopped: {0}")]
     Aborted(String),

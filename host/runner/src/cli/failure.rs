@@ -262,7 +262,8 @@ pub(super) fn with_flag(words: &str) -> String {
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
-            RunError::Plugin(error) | RunError::NoSample(error) => error.into(),
+            RunError::Plugin(error) => error.into(),
+            RunError::NoSample(error) => (*error).into(),
             RunError::Aborted(_) => Failure::new(Exit::Plugin, with_flag(&error.to_string())),
             RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {
                 Failure::new(Exit::Target, error.to_string())

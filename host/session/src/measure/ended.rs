@@ -41,12 +41,15 @@ pub enum NotMeasured {
     Folder(#[from] FolderError),
 }
 
+/// True if the dataset refused its input before it gave a sample.
+pub(super) fn is_no_sample(why: &RunError) -> bool {
+    matches!(why, RunError::NoSample(error) if matches!(**error, PluginError::Input { .. }))
+}
+
 /// Why a run ended before its first record.
 pub(super) fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
-    let (RunError::Plugin(error) | RunError::NoSample(error)) = &why else {
-        return NotMeasured::Ended(why);
-    };
-    if !matches!(error, PluginError::Input { .. }) {
+    let is_input = matches!(&why, RunError::Plugin(PluginError::Input { .. }));
+    if !is_input && !is_no_sample(&why) {
         return NotMeasured::Ended(why);
     }
     let files = plan.dataset.files.iter();
