@@ -82,7 +82,7 @@ struct Section {
     heads: &'static [&'static str],
     rows: Vec<Vec<String>>,
     misses: Vec<String>,
-    /// Why a cell may miss.
+    /// The reason for which a cell may miss.
     why: &'static str,
 }
 

@@ -28,11 +28,11 @@ pub struct Case {
     pub strategy: &'static str,
     /// The engine's options.
     pub options: &'static str,
-    /// How much better the fast mode is, as a share.
+    /// The gain of the fast mode, as a share.
     pub fast: f64,
     /// The standard deviation from start to start, as a share.
     pub starts: f64,
-    /// How many times as much the fast mode varies.
+    /// The noise of the fast mode, as a multiple of that of the others.
     pub unsteady: f64,
     /// The standard deviation of what a round does to all trials, as a share.
     pub rounds: f64,
@@ -156,7 +156,7 @@ impl Ended {
         Some(report.studies[0].drift?.probability)
     }
 
-    /// Whether it recommends another trial than the baseline.
+    /// True if it recommends another trial than the baseline.
     pub fn recommends(&self) -> bool {
         let kind = self.study.decision.as_ref().map(|decision| decision.kind);
         matches!(kind, Some(Kind::Better | Kind::BestOfRest))

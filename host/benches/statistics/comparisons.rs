@@ -316,7 +316,7 @@ fn slower(runs: u64) -> Section {
     }
 }
 
-/// How far the mean may be off, as a share of it.
+/// The largest error of the mean, as a share of it.
 const BOUND: f64 = 0.05;
 
 /// Repeats at most.

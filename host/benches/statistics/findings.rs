@@ -25,7 +25,7 @@ const COUNTED: [Id; 7] = [
 /// Of these, the ones that can be false: a rule decides them by chance. The others state what a run is like.
 const FALLIBLE: usize = 4;
 
-/// What a case's runs are expected to have.
+/// The target of a case.
 #[derive(Clone, Copy)]
 enum Target {
     /// At most one in a hundred has each of the findings that can be false.
@@ -37,7 +37,7 @@ enum Target {
 }
 
 impl Target {
-    /// Whether so many of the runs with a finding miss it.
+    /// True if so many of the runs miss the target of a finding.
     fn is_missed(self, place: usize, part: usize, of: usize) -> bool {
         match self {
             Target::Healthy => place < FALLIBLE && part * 100 > of,
