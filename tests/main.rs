@@ -17,6 +17,11 @@
 //! - `devices`: power and energy of devices over a run, on real processes.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 mod authoring;
 mod browser;
 mod command_line;

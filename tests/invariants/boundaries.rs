@@ -20,7 +20,6 @@ use session::sessions::Sessions;
 use session::sessions::memory::Memory;
 use wasmtime::component::Component;
 
-use super::crates::{sources, without_comments};
 use crate::support::trial::Trial;
 
 const SCENARIO: &str = r#"
@@ -198,30 +197,4 @@ fn open_exchange() -> Open {
         forces_length: false,
     });
     prepared.due(Nanos(500), None).open()
-}
-
-/// (2) Decoding could not do so either: it has no clock. (6) And what runs between due and sent calls no plugin,
-/// takes no lock and writes no line.
-#[test]
-fn what_waits_sends_and_reads_knows_no_plugin() {
-    let sources = sources();
-    for name in [
-        "load/drive.rs",
-        "load/transport.rs",
-        "load/pace.rs",
-        "model/frame.rs",
-    ] {
-        let code = without_comments(&sources[name]).replace("backlog", "");
-        for word in [
-            "plugin", "Mutex", "RwLock", "log::", "LogBook", "tracing", "std::fs",
-        ] {
-            assert!(!code.contains(word), "{name} has `{word}`");
-        }
-    }
-    for name in ["session/decode.rs", "session/decode/answer.rs"] {
-        let code = without_comments(&sources[name]);
-        for word in ["Clock", "Instant", "now()"] {
-            assert!(!code.contains(word), "{name} has `{word}`");
-        }
-    }
 }

@@ -11,6 +11,14 @@
 //! This crate owns these rules and the reading of what other tools publish. It leaves the definitions of metrics to
 //! `result`, and the output to the command line.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
+
 pub mod claim;
 mod concurrency;
 mod counts;

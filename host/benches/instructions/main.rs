@@ -7,6 +7,11 @@
 //! Counts are compared with `instructions.toml`, which holds those of each build by its name:
 //! another profile or architecture has other counts.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 mod workloads;
 
 use std::collections::BTreeMap;

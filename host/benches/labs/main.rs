@@ -4,6 +4,11 @@
 //! how often they find what is, and how far the gains are off that they state. The parts are `equal`, `better` and `drift`.
 //! With `--bless`, the tables of all parts are written to the guide.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 mod simulated;
 
 use std::process::ExitCode;

@@ -4,6 +4,11 @@
 //! Each figure is the best of many short rounds: whatever else the machine does can only add to it. All are
 //! taken through the host's own calls, so what the host does around the guest is part of them.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

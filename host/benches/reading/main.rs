@@ -4,6 +4,11 @@
 //! `cargo bench -p load --bench reading`. Variables: `ROUNDS` (5, of which medians are printed), `STREAMS` (1,024),
 //! `EVENTS` of each stream (512), and `PAUSE_MS`, the engine's pause between two events of a stream (none).
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 mod engine;
 mod reader;
 

@@ -4,6 +4,11 @@
 //! come to a truth that is known in closed form; `engine` the same of the engine of `simulator`, whose truth comes from
 //! long runs.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 #[path = "../../search/src/laboratory.rs"]
 mod laboratory;
 

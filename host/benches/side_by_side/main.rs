@@ -4,6 +4,11 @@
 //! The client under test and the bare reader are pinned to the first core, the mock engine to the
 //! second; only `cores` gives them more. Ratios hold on a noisy machine; seconds are this machine's.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 mod bare;
 mod cores;
 mod figures;

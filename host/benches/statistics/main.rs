@@ -6,6 +6,11 @@
 //!
 //! `cases` names engines and workloads, `load` draws the runs, the modules of the parts count, and `table` writes.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 mod again;
 mod cases;
 mod comparisons;

@@ -10,6 +10,13 @@
 //! 3. [`Recording::over`] makes figures of an interval, and [`per_tokens`] those for a million tokens.
 //!
 //! What is not measured is absent. It is never zero.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
 #![deny(unsafe_code)]
 
 pub mod dcgm;

@@ -8,6 +8,13 @@
 //! ([`rendezvous`]), and what starts the processes ([`manifest`]). With keys, disks and sockets: the run's secret
 //! ([`token`], [`identity`]), files by digest ([`files`]), records ([`records`]), and the connections that carry all of
 //! it ([`link`]), which is where to begin: [`link::Coordinator`] and [`link::Agent`].
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
 #![forbid(unsafe_code)]
 
 pub mod clock;

@@ -15,6 +15,13 @@
 //! }
 //! page::page(&findings::of(&lab, &scenarios, &results, None)).markdown()
 //! ```
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
 #![forbid(unsafe_code)]
 
 // Tests and the benchmark share the simulated labs, which name this crate from outside.

@@ -14,6 +14,10 @@
 //! script has instead, so delays do not add up.
 //! Tokio's timers fire on whole milliseconds; shorter inter-token times come in bursts.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a server of its own, with its own clock"
+)]
 // A number that somebody wrote must not change on its way.
 #![cfg_attr(
     not(test),

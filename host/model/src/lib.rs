@@ -4,6 +4,13 @@
 //! This crate owns these types and the pure functions over them. It leaves connecting, sending and reading to
 //! `load`, the definitions of metrics to `result`, and the format of a scenario to `scenario`. [`clock`] is the one
 //! place that reads the clock of a run.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
 #![forbid(unsafe_code)]
 
 pub mod about;
@@ -11,6 +18,7 @@ pub mod access;
 pub mod adapter;
 pub mod arrival;
 pub mod clean;
+#[allow(clippy::disallowed_methods, reason = "the one clock")]
 pub mod clock;
 pub mod connection;
 pub mod duration;
@@ -20,6 +28,10 @@ pub mod frame;
 mod hex;
 mod nearest;
 pub mod plugin;
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place that makes private files"
+)]
 pub mod private;
 pub mod random;
 pub mod redact;

@@ -7,6 +7,10 @@ mod backend;
 mod damage;
 mod dataset;
 mod dice;
+#[allow(
+    clippy::disallowed_methods,
+    reason = "writes cases, which their author shares"
+)]
 mod expect;
 mod files;
 pub mod find;

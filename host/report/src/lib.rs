@@ -5,6 +5,14 @@
 //! This crate owns these forms, the folder of a run and its records, and comparisons of runs. It leaves every figure
 //! to `result`.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
+
 pub mod agreed;
 pub mod assessment;
 pub mod chart;
@@ -15,6 +23,10 @@ pub mod compatible;
 pub mod csv;
 pub mod document;
 pub mod environment;
+#[allow(
+    clippy::disallowed_methods,
+    reason = "makes the folder above all runs, which people share"
+)]
 pub mod folder;
 pub mod html;
 pub mod json;
@@ -23,6 +35,7 @@ pub mod label;
 pub mod markdown;
 pub mod outlook;
 pub mod probe;
+#[allow(clippy::disallowed_methods, reason = "flushes by the wall")]
 pub mod record;
 pub mod repeat;
 pub mod repeats;

@@ -2,6 +2,13 @@
 //!
 //! This crate owns the definitions and the arithmetic. It is pure: records go in one by one, and a summary comes
 //! out. It knows no clock, no file, no plugin and no runtime. It leaves how results look to `report`.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
 #![forbid(unsafe_code)]
 
 // The tests of several crates share `summary/fixture.rs`, which names this crate from outside.

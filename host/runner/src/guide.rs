@@ -4,6 +4,7 @@
 //! This module only holds the pages; `cli` prints them. `tests/guide.rs` tests that their code works.
 
 pub mod pages;
+#[allow(clippy::disallowed_methods, reason = "writes pages of the guide")]
 pub mod reference;
 
 /// A page of the guide.

@@ -4,6 +4,15 @@
 //! prints. It leaves the run to `session`, and every figure to `result`.
 #![forbid(unsafe_code)]
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "writes projects, whose author shares them"
+)]
 pub mod author;
+#[allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "prints, draws by the wall, and writes the files that its user names"
+)]
 pub mod cli;
 pub mod guide;

@@ -5,6 +5,13 @@
 //! [`plan`]. It leaves making one to `session`: an absent value means that nothing was set. The configuration of
 //! plugins is carried in free form and compared with a plugin's own schema by [`check_config`].
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
 // A number that somebody wrote must not change on its way.
 #![cfg_attr(
     not(test),

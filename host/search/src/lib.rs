@@ -13,6 +13,13 @@
 //! which takes the backlog of the run's summary. Report it as measured, as stopped, or as invalid if its findings say
 //! so, write the [`Report`] to the journal, and ask again until there is an [`Answer`]. [`Search::resume`] takes the
 //! reports of a journal.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
 #![forbid(unsafe_code)]
 
 // The benchmark shares `laboratory.rs`, which names this crate from outside.

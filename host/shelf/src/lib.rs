@@ -8,6 +8,14 @@
 //!
 //! This crate owns the folder and the headers of its files. It leaves what the contents mean to those who put them there.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
+
 use std::fs::{self, FileTimes};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

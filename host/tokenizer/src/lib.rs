@@ -5,6 +5,14 @@
 //! This crate owns the path from text to tokens, and the one from a chat to its text by the template that comes with
 //! the tokenizer. It leaves to others which texts and chats are counted.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
+
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,10 @@
 //! What cargo alone cannot do: building the plugins as components, and the few commands that need them.
 //! `cargo xtask help` lists them; the work is in the modules.
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 #![forbid(unsafe_code)]
 
 mod component;
