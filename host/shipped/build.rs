@@ -1,8 +1,13 @@
 //! Embeds what ships inside the runner: the scenarios of the repository, the components that
 //! `cargo xtask plugins` has built, and what `runner plugin new` writes. Builds nothing itself, so checking
 //! and linting stay quick; without built components the runner has none inside, and says so when one is asked
-//! for.
+//! for. Components are compressed, as well as can be where the program is for release.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
 #[path = "build/kit.rs"]
 mod kit;
 
@@ -22,11 +27,20 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Statics, not constants: the bytes of a constant are in the program once for each use.
     let mut text = String::from(
-        "/// The components that ship, by name.\npub static PLUGINS: &[(&str, &[u8])] = &[\n",
+        "/// The components that ship, by name, and what unpacks them.\n\
+         pub static PLUGINS: &[(&str, fn() -> Vec<u8>)] = &[\n",
     );
+    let level = match env::var("PROFILE").as_deref() {
+        Ok("release") => 19,
+        _ => 1,
+    };
+    let packed = out.join("components");
     for kind in ["backends", "datasets", "scorers"] {
+        fs::create_dir_all(packed.join(kind))?;
         for (name, path) in files(&components.join(kind), kind, Some("wasm"))? {
-            writeln!(text, "    ({name:?}, include_bytes!({path:?})),")?;
+            let to = packed.join(&name).with_extension("wasm.zst");
+            fs::write(&to, zstd::encode_all(&fs::read(path)?[..], level)?)?;
+            writeln!(text, "    ({name:?}, || unpacked(include_bytes!({to:?}))),")?;
         }
     }
     let all = files(&root.join("scenarios"), "scenarios", Some("toml"))?;

@@ -160,7 +160,7 @@ fn guidellms_flags_are_in_the_guide_and_so_is_what_replaces_them() {
 
 #[test]
 fn every_backend_and_dataset_of_these_tools_is_known_or_refused() {
-    let ships = |name: String| shipped::plugin(&name).is_some();
+    let ships = |name: String| shipped::has_plugin(&name);
     for (tool, help, _) in TOOLS {
         for name in choices(help, "backend") {
             let known = backends::alias(name).is_some()

@@ -64,8 +64,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Components inside the program: names such as `backends/sglang.wasm`, and their bytes.
-pub type Shipped = &'static [(&'static str, &'static [u8])];
+/// Components inside the program: names such as `backends/sglang.wasm`, and what unpacks their bytes.
+pub type Shipped = &'static [(&'static str, fn() -> Vec<u8>)];
 
 /// Where plugins are searched for, in addition to the path as given.
 #[derive(Clone, Debug, Default)]
@@ -111,8 +111,8 @@ pub(super) fn bytes(
             }
         }
     }
-    if let Some((_, bytes)) = search.shipped.iter().find(|(own, _)| *own == name) {
-        return Ok(("shipped".to_owned(), bytes.to_vec()));
+    if let Some((_, unpack)) = search.shipped.iter().find(|(own, _)| *own == name) {
+        return Ok(("shipped".to_owned(), unpack()));
     }
     Err(not_found(name, search))
 }

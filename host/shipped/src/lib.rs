@@ -9,11 +9,19 @@ pub mod kit;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
+/// Whether a component of that name ships, such as `backends/sglang.wasm`.
+pub fn has_plugin(name: &str) -> bool {
+    PLUGINS.iter().any(|(known, _)| *known == name)
+}
+
 /// The component of that name, such as `backends/sglang.wasm`.
-pub fn plugin(name: &str) -> Option<&'static [u8]> {
-    PLUGINS
-        .iter()
-        .find_map(|(known, bytes)| (*known == name).then_some(*bytes))
+pub fn plugin(name: &str) -> Option<Vec<u8>> {
+    let (_, unpack) = PLUGINS.iter().find(|(known, _)| *known == name)?;
+    Some(unpack())
+}
+
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    zstd::decode_all(packed).expect("the build script compressed it")
 }
 
 /// The names of all shipped components.

@@ -281,7 +281,7 @@ impl Flags {
 
     /// Refuses names of plugins that other tools have and this program has nothing for, and slips of the others.
     fn names(&self) -> Result<(), Failure> {
-        let ships = |name: &String| shipped::plugin(name).is_some();
+        let ships = |name: &String| shipped::has_plugin(name);
         let backend = self.backend.as_deref().map(|name| {
             let aliases = backends::shipped_aliases().map(|alias| alias.name);
             let file = backends::file(name);

@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn names_are_no_plugins_and_occur_once() {
         for alias in &ALIASES {
-            assert!(shipped::plugin(&file(alias.name)).is_none(), "{alias:?}");
-            assert!(shipped::plugin(&file(alias.plugin)).is_some(), "{alias:?}");
+            assert!(!shipped::has_plugin(&file(alias.name)), "{alias:?}");
+            assert!(shipped::has_plugin(&file(alias.plugin)), "{alias:?}");
             let same = ALIASES.iter().filter(|other| other.name == alias.name);
             assert_eq!(same.count(), 1, "{alias:?}");
             assert!(REFUSED.iter().all(|(name, _)| *name != alias.name));

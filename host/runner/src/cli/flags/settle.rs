@@ -157,7 +157,7 @@ impl Settled {
     /// The dataset, if it ships with the program.
     fn shipped_dataset(&self) -> Option<String> {
         let named = self.named("datasets");
-        named.filter(|name| shipped::plugin(&datasets::file(name)).is_some())
+        named.filter(|name| shipped::has_plugin(&datasets::file(name)))
     }
 
     /// Whether a flag or the scenario may name a dataset; a file of any name may be one.

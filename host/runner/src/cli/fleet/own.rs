@@ -90,11 +90,7 @@ impl Own {
         for plugin in plugins(asked) {
             let is_sent = Path::new(plugin).starts_with(work);
             let is_own = plugins(own).any(|own| own == plugin);
-            if !is_sent
-                && !is_own
-                && shipped::plugin(plugin).is_none()
-                && Path::new(plugin).exists()
-            {
+            if !is_sent && !is_own && !shipped::has_plugin(plugin) && Path::new(plugin).exists() {
                 wrong.push(not_sent(plugin));
             }
         }
@@ -164,7 +160,7 @@ impl Own {
         let named = self.scenario.target.api_key_env.as_ref();
         let is_named = named.is_some_and(|said| said.value == variable);
         let backend = &resolved.draft.backend.digest;
-        let is_backend = |bytes: &[u8]| hex(&Sha256::digest(bytes)) == *backend;
+        let is_backend = |bytes: Vec<u8>| hex(&Sha256::digest(bytes)) == *backend;
         let mut own = plugins(&self.scenario).chain(self.plugins.iter().map(String::as_str));
         variable == USUAL
             || is_named
