@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::left_out::Lack;
 use crate::steps;
@@ -55,7 +55,6 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
     for folder in folders(root)? {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let language = language(&folder)?;
-        same_helpers(root, &folder, &language)?;
         let mut build = built_by(runner, &folder);
         let tool = match language.as_str() {
             "python" => python(&tools, &folder).map(|tool| build.env("COMPONENTIZE_PY", tool)),
@@ -152,52 +151,6 @@ fn language(folder: &Path) -> Result<String> {
     Ok(language
         .context("runner-plugin.toml has no `language`")?
         .to_owned())
-}
-
-/// Checks that the helpers of an example equal those of its template: a fix to one must be made in the other.
-fn same_helpers(root: &Path, example: &Path, language: &str) -> Result<()> {
-    let templates = root.join("plugins/template").join(language);
-    let helpers = |folder: &Path| -> Result<Vec<PathBuf>> {
-        let mut files = Vec::new();
-        for folder in [folder.to_owned(), folder.join("runner_plugin")] {
-            let Ok(entries) = fs::read_dir(&folder) else {
-                continue;
-            };
-            for entry in entries {
-                let path = entry?.path();
-                let is_helper = path
-                    .parent()
-                    .is_some_and(|parent| parent.ends_with("runner_plugin"))
-                    || path
-                        .file_name()
-                        .is_some_and(|name| name.to_string_lossy().starts_with("runner_"));
-                // Written by the build, for editors.
-                let is_written = path.to_string_lossy().ends_with(".d.ts");
-                if path.is_file() && is_helper && !is_written {
-                    files.push(path);
-                }
-            }
-        }
-        Ok(files)
-    };
-    for helper in helpers(example)? {
-        let name = helper.strip_prefix(example)?;
-        let origin = ["common", "backend", "dataset", "scorer"]
-            .map(|kind| templates.join(kind).join(name))
-            .into_iter()
-            .find(|path| path.is_file());
-        let Some(origin) = origin else {
-            bail!("{}: no template has such a helper", helper.display());
-        };
-        if fs::read(&helper)? != fs::read(&origin)? {
-            bail!(
-                "{} and {} differ; copy the correct one over the other",
-                helper.display(),
-                origin.display()
-            );
-        }
-    }
-    Ok(())
 }
 
 /// componentize-py in an environment of its own, at the version that the example asks for.

@@ -41,6 +41,33 @@ pub fn sources(project: &Project) -> BTreeMap<String, String> {
     digests.collect()
 }
 
+/// The folder that holds the sources for compilers that read nothing outside of it: the project's own, or where some of
+/// its files are links, a copy that has what they lead to.
+///
+/// # Errors
+/// If the copy cannot be made.
+pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
+    let files = files(&project.folder);
+    if !files
+        .iter()
+        .any(|file| project.folder.join(file).is_symlink())
+    {
+        return Ok(project.folder.clone());
+    }
+    let copy = project.work().join("sources");
+    if copy.exists() {
+        std::fs::remove_dir_all(&copy).map_err(AuthorError::system("empty", &copy))?;
+    }
+    for file in files {
+        let (from, to) = (project.folder.join(&file), copy.join(&file));
+        if let Some(folder) = to.parent() {
+            std::fs::create_dir_all(folder).map_err(AuthorError::system("create", folder))?;
+        }
+        std::fs::copy(&from, &to).map_err(AuthorError::system("copy", &from))?;
+    }
+    Ok(copy)
+}
+
 /// Records what a component was built from: the sources as they were before.
 ///
 /// # Errors
@@ -167,10 +194,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             let path = below.join(&*name);
-            // Links are not followed: they could lead in a circle.
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
+            // A link to a folder could lead in a circle; one to a file is a source like any other.
+            let is_file = kind.is_file() || kind.is_symlink() && entry.path().is_file();
             if name.starts_with('.') || name.ends_with('~') || found.len() >= MOST_FILES {
                 continue;
             }
@@ -178,7 +206,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
                 OTHER_FOLDERS.contains(&&*name) || entry.path().join("pyvenv.cfg").is_file();
             if kind.is_dir() && !is_other {
                 folders.push(path);
-            } else if kind.is_file() && !name.ends_with(".md") {
+            } else if is_file && !name.ends_with(".md") {
                 found.push(path);
             }
         }
@@ -260,6 +288,25 @@ mod tests {
         // Times decide nothing here.
         std::fs::remove_file(place(&project)).unwrap();
         assert!(!is_current(&project));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_link_leads_to_is_a_source() {
+        let (folder, project) = made();
+        assert_eq!(without_links(&project).unwrap(), project.folder);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let helper = elsewhere.path().join("helper.h");
+        std::fs::write(&helper, "int a;").unwrap();
+        std::os::unix::fs::symlink(&helper, folder.path().join("lib/helper.h")).unwrap();
+        let before = sources(&project);
+        assert!(before.contains_key("lib/helper.h"));
+        std::fs::write(&helper, "int b;").unwrap();
+        assert_ne!(sources(&project), before);
+        let copy = without_links(&project).unwrap();
+        let copied = std::fs::read_to_string(copy.join("lib/helper.h")).unwrap();
+        assert_eq!(copied, "int b;");
+        assert!(copy.join("plugin.c").is_file());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::AuthorError;
+use super::fresh;
 use super::project::Project;
 use super::tool::{self, Shell, Talk};
 use model::plugin::Kind;
@@ -38,6 +39,7 @@ pub fn compile(
         // Synchronous, because the runner calls plugins from separate threads. With WASI, which the sandbox provides
         // empty: stubs would trap, so exceptions would end a call without a word.
         .args(["--sync", "-o"])
-        .arg(component);
+        .arg(component)
+        .current_dir(fresh::without_links(project)?);
     tool::call(shell, TOOL, &mut command, Talk::OnFailure)
 }

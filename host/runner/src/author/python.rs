@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::AuthorError;
+use super::fresh;
 use super::project::Project;
 use super::tool::{self, Shell, Talk};
 use model::plugin::Kind;
@@ -30,7 +31,8 @@ pub fn compile(
         // all end a call without a word, and the random numbers would be those of the build.
         .args(["componentize", "-p", ".", "-o"])
         .arg(component)
-        .arg(module);
+        .arg(module)
+        .current_dir(fresh::without_links(project)?);
     tool::call(shell, TOOL, &mut command, Talk::Always)
 }
 
