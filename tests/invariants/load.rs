@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use load::crew::Crew;
 use load::pace::Signal;
+use load::thread_group::ThreadGroup;
 use load::transport::Dial;
 use mock::Engine;
 use model::arrival::{Due, Trace};
@@ -20,7 +20,9 @@ use result::summary::Summary;
 use scenario::plan::Slice;
 use session::assess::assess;
 use session::gate::{Gate, Stage};
-use session::run::{Control, Live, on_threads};
+use session::live::Live;
+use session::parts::Control;
+use session::run::on_threads;
 
 use crate::support::trial::{Ran, Trial};
 
@@ -89,7 +91,7 @@ fn threads_and_real_time_change_neither() {
     let temporary = tempfile::tempdir().unwrap();
     let signal = Signal::for_thread();
     let control = Control {
-        crew: Crew::new(&signal),
+        group: ThreadGroup::new(&signal),
         signal,
         live: Arc::new(Live::default()),
         gate: None,

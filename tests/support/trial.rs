@@ -16,8 +16,9 @@ use result::summary::{Distribution, RunFacts, Summary};
 use scenario::Scenario;
 use scenario::plan::{Plan, Slice};
 use session::gate::Gate;
+use session::live::Live;
 use session::live::Snapshot;
-use session::run::{Live, RunError};
+use session::parts::RunError;
 use session::{
     Checked, Ending, Measured, PausedClock, Record, Resolved, Source, Variables, resolve,
 };

@@ -7,8 +7,8 @@ use model::clock::Clock;
 use model::units::Nanos;
 use result::finding::Id;
 use result::summary::server::Figure;
+use session::parts::RunError;
 use session::preflight::{Asked, PreflightError, wait_ready};
-use session::run::RunError;
 
 use super::BASE;
 use crate::support::memory::Memory;

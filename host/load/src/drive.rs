@@ -27,9 +27,9 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinError, LocalSet};
 
 use crate::backlog::{Backlog, Held};
-use crate::crew::trip;
 use crate::pace::Signal;
 use crate::question::Question;
+use crate::thread_group::trip;
 use crate::transport::poller::Poller;
 use crate::transport::{Connect, Marks, Request};
 use lazy_timer::LazyTimer;

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::backlog::Backlog;
-use crate::crew::{Crew, Member, trip};
+use crate::thread_group::{GroupThread, ThreadGroup, trip};
 use model::clock::Clock;
 use model::units::Nanos;
 use result::summary::client::Client;
@@ -124,10 +124,10 @@ impl Vitals {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn watch(self: &Arc<Self>, crew: &Crew) -> io::Result<Watch> {
+    pub fn watch(self: &Arc<Self>, group: &ThreadGroup) -> io::Result<Watch> {
         let stopped = Arc::new(AtomicBool::new(false));
         let (vitals, until) = (Arc::clone(self), Arc::clone(&stopped));
-        let thread = crew.start("vitals", None, move || vitals.observe(&until))?;
+        let thread = group.start("vitals", None, move || vitals.observe(&until))?;
         Ok(Watch {
             stopped,
             thread: Some(thread),
@@ -190,7 +190,7 @@ impl Vitals {
 /// A watch under way. It ends when dropped.
 pub struct Watch {
     stopped: Arc<AtomicBool>,
-    thread: Option<Member<Client>>,
+    thread: Option<GroupThread<Client>>,
 }
 
 impl Watch {
@@ -256,8 +256,8 @@ mod tests {
         vitals.enlist_this("pace");
         vitals.enlist_queue(|| 3);
         vitals.enlist_queue(|| 2);
-        let crew = Crew::new(&crate::pace::Signal::for_thread());
-        let watch = vitals.watch(&crew).unwrap();
+        let group = ThreadGroup::new(&crate::pace::Signal::for_thread());
+        let watch = vitals.watch(&group).unwrap();
         let deadline = clock.now() + Nanos(50_000_000);
         while clock.now() < deadline {
             std::hint::spin_loop();

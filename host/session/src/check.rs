@@ -16,9 +16,9 @@ use plugins::scorer::Scorer;
 use scenario::plan::Plan;
 use tokenizer::Tokenizer;
 
+use crate::parts::Parts;
 use crate::preflight::{Asked, PreflightError, probe, wait_ready};
 use crate::resolve::{Resolved, Source};
-use crate::run::Parts;
 
 /// A run whose plan is complete, and whose targets have answered.
 pub struct Checked {

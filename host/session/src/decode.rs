@@ -14,7 +14,7 @@ pub mod threads;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use crate::run::RunError;
+use crate::parts::RunError;
 use answer::Answer;
 use inbox::{Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
@@ -124,7 +124,7 @@ impl Decoder {
     /// ended.
     pub fn work(&mut self, inbox: &Arc<Inbox>) -> Option<Box<Exchange>> {
         let sessions = &inbox.sessions;
-        load::crew::trip("decode");
+        load::thread_group::trip("decode");
         let mut exchange = None;
         match inbox.take() {
             Some(Found::Frames(batch)) => {

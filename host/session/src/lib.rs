@@ -13,12 +13,18 @@
 //! This crate owns the sequence of a run and everything that calls plugins on the way. It prints nothing: the
 //! command line, the tests and other programs call the same functions and watch [`live`]. It leaves the wire to
 //! `load`, the sandbox to `plugins`, what a result looks like to `report`, and exit codes to the command line.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
 #![forbid(unsafe_code)]
 
 pub mod assess;
 mod authenticate;
 pub mod check;
-mod cut;
 pub mod decode;
 pub mod draft;
 pub mod finished;
@@ -27,6 +33,7 @@ pub mod judging;
 pub mod live;
 pub mod measure;
 pub mod outlook;
+pub mod parts;
 pub mod preflight;
 pub mod prepare;
 pub mod probe;
@@ -36,9 +43,9 @@ pub mod reuse;
 pub mod run;
 pub mod sessions;
 pub mod telemetry;
+mod text_tokenizer;
 
 pub use check::{CheckError, Checked, Note};
-pub use cut::Cutter;
 pub use draft::Draft;
 pub use measure::{
     Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,
@@ -47,6 +54,7 @@ pub use measure::{
 pub use resolve::inputs::{Input, Role};
 pub use resolve::{Faults, Judges, Resolved, Shipped, Source, Variables, judges, resolve};
 pub use run::{PausedClock, Threads};
+pub use text_tokenizer::TextTokenizer;
 // The command line's panic hook asks this.
 pub use tokenizer::is_guarded;
 // The program is started again to render chat templates.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use devices::Recording;
-use load::crew::{Crew, trip};
 use load::pace::Signal;
+use load::thread_group::{ThreadGroup, trip};
 use load::transport::Connect;
 use report::assessment::Assessment;
 use report::environment::Environment;
@@ -21,9 +21,10 @@ use crate::assess::assess_read;
 use crate::check::Checked;
 use crate::gate::Gate;
 use crate::live::Live;
+use crate::parts::{Control, RunError};
 use crate::prepare::salt;
 use crate::reuse::SentPrompts;
-use crate::run::{Control, Execute, Executor, RunError, Threads};
+use crate::run::{Execute, Executor, Threads};
 use crate::telemetry::{self, Recorded};
 
 mod elsewhere;
@@ -71,7 +72,7 @@ pub struct Loaded {
     folder: RunFolder,
     started: String,
     live: Arc<Live>,
-    crew: Crew,
+    group: ThreadGroup,
     ended: Result<(), RunError>,
 }
 
@@ -79,7 +80,7 @@ pub struct Loaded {
 pub struct Kept {
     run: Checked,
     folder: RunFolder,
-    crew: Crew,
+    group: ThreadGroup,
     ended: Result<(), RunError>,
     cut_short: bool,
     /// True if its file of records is whole, and has none.
@@ -180,7 +181,7 @@ impl Checked {
         let live = Live::timed_by(&run.timings);
         live.telemetry.prepare(devices);
         let control = Control {
-            crew: Crew::new(&signal),
+            group: ThreadGroup::new(&signal),
             signal,
             live: Arc::new(live),
             gate: None,
@@ -212,8 +213,8 @@ impl<E> Begun<E> {
     }
 
     /// Starts the threads of the run, and those that look at it.
-    pub fn crew(&self) -> &Crew {
-        &self.control.crew
+    pub fn threads(&self) -> &ThreadGroup {
+        &self.control.group
     }
 
     /// What can be seen of the run while it goes on.
@@ -249,7 +250,7 @@ impl<E> Begun<E> {
             folder,
             started,
             live: control.live,
-            crew: control.crew,
+            group: control.group,
             ended,
         }
     }
@@ -270,7 +271,7 @@ impl Loaded {
             folder,
             started,
             live,
-            crew,
+            group,
             ended,
         } = self;
         let error = ended.as_ref().err();
@@ -313,7 +314,7 @@ impl Loaded {
             cut_short: status.interrupted || status.error.is_some(),
             is_empty: status.records.is_some_and(|written| written.count == 0),
             unsent: status.unsent,
-            crew,
+            group,
             ended,
             fleet: None,
             client,
@@ -382,7 +383,7 @@ impl Kept {
         let Kept {
             run,
             folder,
-            crew,
+            group,
             mut ended,
             mut cut_short,
             is_empty: _,
@@ -419,7 +420,7 @@ impl Kept {
             }
         };
         // A scorer may not return for as long as its limit is, which is up to the user.
-        let assessed = crew.until(given_up, "assess", work);
+        let assessed = group.until(given_up, "assess", work);
         abandoned.store(true, Ordering::Relaxed);
         let (assessed, unable) = match assessed {
             Ok(assessed) => (assessed.transpose()?.flatten(), None),
@@ -428,7 +429,7 @@ impl Kept {
         let (assessment, cache, survey) = match assessed {
             Some((assessment, cache, survey)) => (assessment, cache, Some(survey)),
             None => {
-                let panicked = crew.panicked().map(RunError::Panicked);
+                let panicked = group.panicked().map(RunError::Panicked);
                 let why = unable.or(panicked).unwrap_or(RunError::Unassessed);
                 let mut none = Assessment::default();
                 none.failed(why.to_string());

@@ -22,12 +22,12 @@ use tokenizer::Tokenizer;
 
 use crate::check::Checked;
 use crate::decode::FailureLimit;
+use crate::parts::{Parts, RunError};
 use crate::prepare::draw::{Drawing, spares};
 use crate::prepare::gather::{Gathering, Whole};
 use crate::prepare::{Asked, Item, Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::Resolved;
-use crate::run::{Parts, RunError};
 use crate::sessions::graph::{Graph, Policy};
 use crate::sessions::history::{Composed, Given};
 use made_up::MadeUp;

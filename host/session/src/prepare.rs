@@ -7,9 +7,9 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::authenticate::Outgoing;
 use crate::decode::FailureLimit;
-use crate::run::{Parts, RunError};
+use crate::parts::{Parts, RunError};
 use crate::sessions::Entry;
-use load::crew::{Crew, trip};
+use load::thread_group::{ThreadGroup, trip};
 use model::exchange::{Outcome, Phase, Prepared};
 use model::frame::Framing;
 use plugins::PluginError;
@@ -22,7 +22,7 @@ pub(crate) mod draw;
 mod feed;
 mod front;
 pub(crate) mod gather;
-pub(crate) mod veil;
+pub(crate) mod masked;
 mod writer;
 
 pub use arrivals::{all, arrivals};
@@ -76,7 +76,7 @@ pub struct Preparation {
     plan: Plan,
     failures: FailureLimit,
     framing: Framing,
-    crew: Crew,
+    group: ThreadGroup,
     remarks: Arc<OnceLock<Vec<Remark>>>,
 }
 
@@ -89,7 +89,7 @@ impl Preparation {
         plan: &Plan,
         parts: &Parts,
         failures: &FailureLimit,
-        crew: &Crew,
+        group: &ThreadGroup,
         remarks: Arc<OnceLock<Vec<Remark>>>,
     ) -> Result<Self, PluginError> {
         trip("open");
@@ -101,7 +101,7 @@ impl Preparation {
             plan: plan.clone(),
             failures: failures.clone(),
             framing,
-            crew: crew.clone(),
+            group: group.clone(),
             remarks,
         })
     }
@@ -116,7 +116,7 @@ impl Preparation {
     /// # Errors
     /// If the dataset fails.
     pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
-        let signal = self.crew.signal();
+        let signal = self.group.signal();
         let samples = spares(&mut self.samples, self.plan.load.warmup, || {
             signal.is_stopped()
         })?;
@@ -139,8 +139,8 @@ impl Preparation {
         let most = usize::try_from(wanted.saturating_add(AHEAD)).unwrap_or(usize::MAX);
         let stock = Arc::new(Stock::of(most));
         let completing = Completing(Arc::clone(&stock));
-        let crew = self.crew.clone();
-        let thread = crew.start("prepare", None, move || {
+        let group = self.group.clone();
+        let thread = group.start("prepare", None, move || {
             let Completing(stock) = &completing;
             self.run(&sender, stock);
         })?;
@@ -148,7 +148,7 @@ impl Preparation {
             items,
             stock,
             thread: Some(thread),
-            signal: crew.signal().clone(),
+            signal: group.signal().clone(),
         })
     }
 
@@ -162,13 +162,13 @@ impl Preparation {
             mut writer,
             plan,
             failures,
-            crew,
+            group,
             remarks,
             ..
         } = self;
         let planned = plan.requests().unwrap_or(u64::MAX);
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
-        let sampler = crew.start("sample", None, move || {
+        let sampler = group.start("sample", None, move || {
             if let Some(mut samples) = sample(samples, planned, &sampled)
                 && let Ok(said) = samples.remarks()
             {

@@ -40,7 +40,7 @@ pub use named::plugins_of;
 pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 
 use crate::draft::{Draft, DraftTarget};
-use crate::run::Parts;
+use crate::parts::Parts;
 use model::file::PlannedFile;
 use model::hex;
 use model::plugin::Kind;

@@ -9,10 +9,8 @@ use std::sync::Arc;
 
 use crate::decode::FailureLimit;
 use crate::decode::threads::most;
-use crate::gate::Gate;
+use crate::parts::{Control, Parts, RunError};
 use crate::prepare::{Item, Preparation};
-use crate::reuse::SentPrompts;
-use load::crew::{Crew, Panicked};
 use load::drive::Order;
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
@@ -20,138 +18,20 @@ use load::pace::news::newsfeed;
 use load::pace::{Newsfeed, Signal};
 use load::transport::Connect;
 use load::vitals::Vitals;
-use model::arrival::Trace;
 use model::clock::Clock;
 use model::connection::{Timestamps, Version};
-use model::target::{Secrets, Target};
-use plugins::PluginError;
-use plugins::backend::Backend;
-use plugins::dataset::Dataset;
-use report::record::RecordError;
 use scenario::plan::{Plan, Wiring};
 
-mod backstage;
-mod conductor;
+mod background;
+mod phases;
 mod server_control;
 
-pub use crate::live::Live;
-
-use backstage::Backstage;
-use conductor::Conductor;
+use background::Background;
+use phases::Phases;
 use server_control::ServerControl;
 
 /// The most connections opened ahead for a run with a fixed rate.
 const SPARE_CONNECTIONS: usize = 256;
-
-/// What a run needs in addition to its plan.
-#[derive(Clone)]
-pub struct Parts {
-    /// The server's dialect.
-    pub backend: Backend,
-    /// Where samples come from.
-    pub dataset: Dataset,
-    /// Where requests go, in turn.
-    pub targets: Vec<Target>,
-    /// What must not leave the process except in requests.
-    pub secrets: Secrets,
-    /// When requests arrive, if a file or the dataset sets it; else nothing.
-    pub trace: Trace,
-    /// Where prompts are kept to be counted after the load, if they are.
-    pub prompts: Option<Arc<SentPrompts>>,
-}
-
-/// Why a run ended early or could not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// A plugin refused to begin, or failed too often.
-    #[error(transparent)]
-    Plugin(#[from] PluginError),
-    /// The dataset failed before it gave a sample.
-    #[error(transparent)]
-    NoSample(Box<PluginError>),
-    /// A plugin failed too often.
-    #[error("the run was stopped: {0}")]
-    Aborted(String),
-    /// Records could not be written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// No connection could be opened.
-    #[error(
-        "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and does it allow that many connections?"
-    )]
-    Connections {
-        /// The target.
-        target: String,
-        /// How many failed.
-        failed: usize,
-        /// How many were wanted.
-        wanted: usize,
-    },
-    /// A server did not clear its prefix cache.
-    #[error(
-        "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
-    )]
-    Flush {
-        /// The target.
-        target: String,
-        /// What was seen.
-        cause: String,
-    },
-    /// A server does not report its metrics.
-    #[error(
-        "{target} did not report its metrics: {cause}; leave --server-metrics out, or start the server with metrics enabled"
-    )]
-    Metrics {
-        /// The target.
-        target: String,
-        /// What was seen.
-        cause: String,
-    },
-    /// A thread could not be started.
-    #[error(
-        "cannot start a thread: {0}; is the number of processes or the memory limited (ulimit -u, ulimit -v)?"
-    )]
-    Thread(std::io::Error),
-    /// A thread of the run panicked.
-    #[error(transparent)]
-    Panicked(#[from] Panicked),
-    /// A process of a fleet failed.
-    #[error("{0}")]
-    Agent(String),
-    /// The user did not wait until answers were counted and judged.
-    #[error("interrupted before all answers were counted and judged, so none of them is")]
-    Unassessed,
-    /// The user stopped it before it began.
-    #[error("interrupted before the first request")]
-    Interrupted,
-}
-
-/// How the outside may influence a run.
-#[derive(Clone)]
-pub struct Control {
-    /// Stops the run, or aborts it.
-    pub signal: Signal,
-    /// The state of the run, for display.
-    pub live: Arc<Live>,
-    /// Starts the threads of the run.
-    pub crew: Crew,
-    /// Where the run waits for those that begin at the same instant; absent for a run by itself.
-    pub gate: Option<Gate>,
-}
-
-impl Control {
-    /// The clock of the run, which begins now unless it is shared.
-    fn clock(&self) -> Clock {
-        self.gate.as_ref().map_or_else(Clock::start, Gate::clock)
-    }
-}
-
-impl RunError {
-    /// Whether the measurement never began, whatever may be recorded of a warm-up.
-    pub(crate) fn is_before_measurement(&self) -> bool {
-        matches!(self, RunError::Flush { .. } | RunError::Metrics { .. })
-    }
-}
 
 /// How many workers and at most how many decode threads a plan gets on a machine with this many cores.
 fn threads(wiring: &Wiring, cores: usize) -> (usize, usize) {
@@ -258,7 +138,7 @@ where
         }
     };
     let devices = control.live.telemetry.watch(clock, folder, enlist)?;
-    let (stage, prepared) = Stage::set(
+    let (running, prepared) = Running::start(
         plan,
         parts,
         folder,
@@ -269,15 +149,15 @@ where
     )?;
     let mut orders = Vec::new();
     let mut threads = Vec::new();
-    for number in 0..stage.workers {
+    for number in 0..running.workers {
         let (handle, receiver) = WorkerHandle::new();
-        let napper = stage.may_nap().then(|| handle.napper());
+        let napper = running.may_nap().then(|| handle.napper());
         orders.push(handle);
-        let worker = stage.worker(connect);
+        let worker = running.worker(connect);
         let signal = control.signal.clone();
-        let vitals = stage.vitals.as_ref();
+        let vitals = running.vitals.as_ref();
         let reader = control
-            .crew
+            .group
             .start(&format!("read-{number}"), vitals, move || {
                 let mut runtime = tokio::runtime::Builder::new_current_thread();
                 if let Some(napper) = napper {
@@ -291,11 +171,11 @@ where
         threads.push(reader.map_err(RunError::Thread)?);
     }
     control.signal.attach();
-    if let Some(vitals) = &stage.vitals {
+    if let Some(vitals) = &running.vitals {
         vitals.enlist_this("pace");
     }
-    let conducted = control.crew.guard("pace", || {
-        pollster::block_on(stage.conduct(&orders, prepared))
+    let conducted = control.group.guard("pace", || {
+        pollster::block_on(running.conduct(&orders, prepared))
     });
     if control.signal.is_aborted() {
         // The pacer may have panicked before it could say so.
@@ -310,7 +190,7 @@ where
         conducted = conducted.and(read.map_err(RunError::Thread));
     }
     control.live.telemetry.finish(devices);
-    stage.finish(conducted)
+    running.finish(conducted)
 }
 
 /// Runs a plan on the calling task, for a runtime whose clock is paused.
@@ -327,37 +207,37 @@ pub(crate) async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
-    let (stage, prepared) =
-        Stage::set(plan, parts, folder, control, (1, 1), control.clock(), None)?;
+    let (running, prepared) =
+        Running::start(plan, parts, folder, control, (1, 1), control.clock(), None)?;
     let (handle, receiver) = WorkerHandle::new();
-    let worker = stage.worker(connect);
+    let worker = running.worker(connect);
     let conduct = async {
         // The worker leaves when the orders end, so they end with the conducting.
         let orders = [handle];
-        stage.conduct(&orders, prepared).await
+        running.conduct(&orders, prepared).await
     };
     let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
-    stage.finish(conducted)
+    running.finish(conducted)
 }
 
 /// Writes the requests, and asks what is not measured.
 type Prepared<'r> = (Preparation, Newsfeed<Item>, Option<ServerControl<'r>>);
 
 /// A run with everything in its place.
-struct Stage<'r> {
+struct Running<'r> {
     plan: &'r Plan,
     parts: &'r Parts,
     control: &'r Control,
     workers: usize,
     clock: Clock,
     opened: Arc<Opened>,
-    backstage: Backstage,
+    background: Background,
     vitals: Option<Arc<Vitals>>,
 }
 
-impl<'r> Stage<'r> {
+impl<'r> Running<'r> {
     /// Opens the plugins, and starts the threads behind this many workers: at most so many of them decode.
-    fn set(
+    fn start(
         plan: &'r Plan,
         parts: &'r Parts,
         folder: &Path,
@@ -369,15 +249,15 @@ impl<'r> Stage<'r> {
         let failures = FailureLimit::new(control.signal.clone());
         let preparation = {
             let (plan, parts, failures) = (plan.clone(), parts.clone(), failures.clone());
-            let crew = control.crew.clone();
+            let group = control.group.clone();
             let remarks = Arc::clone(&control.live.remarks);
-            let open = move || Preparation::open(&plan, &parts, &failures, &crew, remarks);
-            let opened = control.crew.until_stopped("open", open);
+            let open = move || Preparation::open(&plan, &parts, &failures, &group, remarks);
+            let opened = control.group.until_stopped("open", open);
             match opened.map_err(RunError::Thread)? {
                 Some(preparation) => preparation?,
                 None => {
                     return Err(control
-                        .crew
+                        .group
                         .panicked()
                         .map_or(RunError::Interrupted, Into::into));
                 }
@@ -387,14 +267,14 @@ impl<'r> Stage<'r> {
         let live = &control.live;
         live.begin(plan, &parts.trace, clock, &control.signal, vitals.as_ref());
         let (announcer, newsfeed) = newsfeed(&control.signal);
-        let stage = Stage {
+        let running = Running {
             plan,
             parts,
             control,
             workers,
             clock,
             opened: Arc::default(),
-            backstage: Backstage::start(
+            background: Background::start(
                 (plan, parts),
                 announcer,
                 folder,
@@ -405,9 +285,9 @@ impl<'r> Stage<'r> {
             )?,
             vitals,
         };
-        let sessions = Arc::clone(&stage.backstage.sessions);
+        let sessions = Arc::clone(&running.background.sessions);
         let _ = live.sessions.set(sessions);
-        Ok((stage, (preparation, newsfeed, server_control)))
+        Ok((running, (preparation, newsfeed, server_control)))
     }
 
     /// Whether readers may nap: if the kernel's timestamps count, nothing depends on when they look except the
@@ -434,8 +314,8 @@ impl<'r> Stage<'r> {
             reuse: self.plan.connection.reuse,
             clock: self.clock,
             signal: self.control.signal.clone(),
-            replies: Arc::clone(&self.backstage.replies) as _,
-            backlog: Arc::clone(&self.backstage.backlog),
+            replies: Arc::clone(&self.background.replies) as _,
+            backlog: Arc::clone(&self.background.backlog),
             timeouts: self.plan.timeouts,
             spare,
             opened: Arc::clone(&self.opened),
@@ -447,17 +327,17 @@ impl<'r> Stage<'r> {
         orders: &[WorkerHandle],
         (preparation, newsfeed, server_control): Prepared<'_>,
     ) -> Result<(), RunError> {
-        Conductor {
+        Phases {
             plan: self.plan,
             clock: self.clock,
             control: self.control,
             orders,
             opened: &self.opened,
-            finished: &self.backstage.finished,
+            finished: &self.background.finished,
             targets: &self.parts.targets,
             trace: &self.parts.trace,
             vitals: self.vitals.as_ref(),
-            sessions: &self.backstage.sessions,
+            sessions: &self.background.sessions,
         }
         .conduct(preparation, newsfeed, server_control)
         .await
@@ -465,9 +345,9 @@ impl<'r> Stage<'r> {
 
     /// Waits until everything is recorded; errors there matter more than how the run was conducted.
     fn finish(self, conducted: Result<(), RunError>) -> Result<(), RunError> {
-        let recorded = self.backstage.finish();
+        let recorded = self.background.finish();
         self.control.live.end();
-        match self.control.crew.panicked() {
+        match self.control.group.panicked() {
             Some(panicked) => Err(panicked.into()),
             None => recorded.and(conducted),
         }

@@ -26,7 +26,7 @@ use report::telemetry::Log;
 use scenario::DeviceMetrics;
 use scenario::plan::Plan;
 
-use crate::run::RunError;
+use crate::parts::RunError;
 
 /// How long an exporter may take for its page, and as long again to be connected to.
 const PAGE_WITHIN: Duration = Duration::from_secs(5);

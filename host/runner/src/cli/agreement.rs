@@ -7,7 +7,7 @@ use super::failure::{Exit, Failure};
 use super::print::{json, write_stdout};
 use report::agreed::{Agreed, Agreeing};
 use report::folder::RunFolder;
-use session::Cutter;
+use session::TextTokenizer;
 
 /// Compare a run's answers with those of another run on the same samples
 ///
@@ -59,12 +59,14 @@ enum Format {
 /// # Errors
 /// If a run cannot be read, or nothing can be compared.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let cutter = match &args.tokenizer {
-        Some(name) => Some(Cutter::named(name).map_err(|cause| Failure::new(Exit::Input, cause))?),
+    let tokenizer = match &args.tokenizer {
+        Some(name) => {
+            Some(TextTokenizer::named(name).map_err(|cause| Failure::new(Exit::Input, cause))?)
+        }
         None => None,
     };
     let Against { baseline, floor } = &args.against;
-    let agreed = compared(&args.run, baseline, floor, cutter)?;
+    let agreed = compared(&args.run, baseline, floor, tokenizer)?;
     write_stdout(&match args.format {
         Format::Text => agreed.text(),
         Format::Json => json(&agreed)?,
@@ -85,13 +87,13 @@ fn compared(
     run: &Path,
     baseline: &Path,
     floor: &[PathBuf],
-    cutter: Option<Cutter>,
+    tokenizer: Option<TextTokenizer>,
 ) -> Result<Agreed, Failure> {
     let folder = RunFolder::at(baseline);
     let (plan, facts) = (folder.plan()?, folder.facts()?);
-    let mut agreeing = match cutter.or_else(|| Cutter::of(&plan.tokenizer)) {
-        Some(cutter) => Agreeing::tokenized(Box::new(move |one, other| {
-            cutter.first_difference(one, other)
+    let mut agreeing = match tokenizer.or_else(|| TextTokenizer::of(&plan.tokenizer)) {
+        Some(tokenizer) => Agreeing::tokenized(Box::new(move |one, other| {
+            tokenizer.first_difference(one, other)
         })),
         None => Agreeing::default(),
     };

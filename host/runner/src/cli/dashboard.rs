@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::interrupt::Interrupt;
-use load::crew::{Crew, Member};
+use load::thread_group::{GroupThread, ThreadGroup};
 use load::vitals::{Watched, yield_to_others};
 use scenario::plan::Plan;
 use screen::Screen;
@@ -27,7 +27,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// Draws until dropped.
 pub struct Dashboard {
     finished: Arc<AtomicBool>,
-    thread: Option<Member<()>>,
+    thread: Option<GroupThread<()>>,
 }
 
 impl Dashboard {
@@ -38,7 +38,7 @@ impl Dashboard {
     pub fn show(
         plan: &Plan,
         live: &Arc<Live>,
-        crew: &Crew,
+        threads: &ThreadGroup,
         interrupt: &Interrupt,
     ) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
@@ -50,7 +50,7 @@ impl Dashboard {
             finished: Arc::clone(&finished),
             keys: Keys::default(),
         };
-        let thread = crew.start("dashboard", None, move || {
+        let thread = threads.start("dashboard", None, move || {
             yield_to_others();
             looking.look(screen);
         })?;

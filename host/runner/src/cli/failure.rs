@@ -12,8 +12,8 @@ use plugins::PluginError;
 use reader::Place;
 use report::folder::FolderError;
 use report::record::RecordError;
+use session::parts::RunError;
 use session::preflight::PreflightError;
-use session::run::RunError;
 use session::telemetry::NoDevices;
 use session::{BeginError, CheckError, Faults, NotMeasured};
 

@@ -27,7 +27,7 @@ use report::folder::RunFolder;
 use report::judged::TokenPrice;
 use scenario::Scenario;
 use session::judging::rubric::{Kind, Scale};
-use session::run::RunError;
+use session::parts::RunError;
 use session::{Faults, Measured, Source, Variables, resolve};
 
 /// Have a model judge the answers of a saved run

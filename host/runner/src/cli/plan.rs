@@ -20,8 +20,8 @@ use model::arrival::Arrival;
 use report::outlook::{self, End, Outlook};
 use session::outlook::export::{Exporter, Format as ExportFormat};
 use session::outlook::{OutlookError, Question};
+use session::parts::RunError;
 use session::resolve;
-use session::run::RunError;
 
 /// Characters of a message that are shown unless all are asked for.
 const CUT: usize = 400;

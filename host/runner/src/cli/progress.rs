@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::print::tell;
-use load::crew::{Crew, Member, trip};
+use load::thread_group::{GroupThread, ThreadGroup, trip};
 use load::vitals::{Watched, yield_to_others};
 use model::{clean, duration};
 use scenario::plan::{Amount, Plan};
@@ -48,12 +48,12 @@ pub(crate) fn can_be_drawn_on() -> bool {
 /// Shows progress until dropped.
 pub struct Progress {
     finished: Arc<AtomicBool>,
-    thread: Option<Member<()>>,
+    thread: Option<GroupThread<()>>,
 }
 
 impl Progress {
     /// Starts to show the progress of a run.
-    pub fn show(plan: &Plan, live: &Arc<Live>, crew: &Crew, how: How) -> Self {
+    pub fn show(plan: &Plan, live: &Arc<Live>, threads: &ThreadGroup, how: How) -> Self {
         let finished = Arc::new(AtomicBool::new(false));
         let line = Line::new(plan, live);
         let until = Arc::clone(&finished);
@@ -69,7 +69,7 @@ impl Progress {
                     _ => line.draw(&until),
                 }
             };
-            crew.start("progress", None, show).ok()
+            threads.start("progress", None, show).ok()
         });
         Progress {
             finished,

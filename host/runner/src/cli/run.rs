@@ -353,7 +353,7 @@ fn follow(
         run.folder().path(),
         run.plan(),
         run.live(),
-        run.crew(),
+        run.threads(),
         interrupt,
     );
     let (loaded, stopped) = overseen(run, connect, overseer);

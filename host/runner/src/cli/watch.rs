@@ -12,7 +12,7 @@ use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::print::tell;
 use super::progress::{How, Progress};
-use load::crew::Crew;
+use load::thread_group::ThreadGroup;
 use model::duration::Span;
 use scenario::plan::Plan;
 use session::live::Live;
@@ -127,19 +127,19 @@ impl Watching {
         folder: &Path,
         plan: &Plan,
         live: &Arc<Live>,
-        crew: &Crew,
+        threads: &ThreadGroup,
         interrupt: &Interrupt,
     ) -> Onlooker {
         if let Some(listener) = &self.listener {
             let run = folder.file_name().unwrap_or_default().to_string_lossy();
-            listener.show(Identity::of(&run, plan), live, crew);
+            listener.show(Identity::of(&run, plan), live, threads);
         }
         if self.dashboard {
-            match Dashboard::show(plan, live, crew, interrupt) {
+            match Dashboard::show(plan, live, threads, interrupt) {
                 Ok(dashboard) => return Onlooker::Dashboard(dashboard),
                 Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
             }
         }
-        Onlooker::Progress(Progress::show(plan, live, crew, self.how))
+        Onlooker::Progress(Progress::show(plan, live, threads, self.how))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::run::RunError;
+use crate::parts::RunError;
 use load::pace::Signal;
 use model::exchange::{Class, Outcome};
 use plugins::PluginError;

@@ -23,8 +23,8 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::Live;
 use super::exposition::{self, Identity};
-use load::crew::{Crew, Member, trip};
 use load::pace::Signal;
+use load::thread_group::{GroupThread, ThreadGroup, trip};
 use load::vitals::{Watched, yield_to_others};
 
 /// The default host: only this machine may read it, unless set otherwise.
@@ -98,7 +98,7 @@ pub struct Listener {
     shown: Arc<Mutex<Option<Shown>>>,
     watched: Option<Watched>,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<Member<()>>,
+    thread: Option<GroupThread<()>>,
 }
 
 /// The run that is shown.
@@ -106,7 +106,7 @@ pub struct Listener {
 struct Shown {
     identity: Arc<Identity>,
     live: Arc<Live>,
-    crew: Crew,
+    group: ThreadGroup,
 }
 
 impl Listener {
@@ -132,7 +132,7 @@ impl Listener {
         let serving = Arc::clone(&shown);
         let host = Arc::<str>::from(bound.host.as_str());
         // It begins before any run; where a page panics, the run that is shown is told.
-        let own = Crew::new(&Signal::for_thread());
+        let own = ThreadGroup::new(&Signal::for_thread());
         let thread = own.start("metrics", None, move || {
             yield_to_others();
             let _ = tell.send(Watched::this_thread("metrics"));
@@ -153,14 +153,14 @@ impl Listener {
     }
 
     /// Shows this run from now on.
-    pub fn show(&self, identity: Identity, live: &Arc<Live>, crew: &Crew) {
+    pub fn show(&self, identity: Identity, live: &Arc<Live>, group: &ThreadGroup) {
         if let Some(watched) = &self.watched {
             live.enlist(watched.clone());
         }
         *lock(&self.shown) = Some(Shown {
             identity: Arc::new(identity),
             live: Arc::clone(live),
-            crew: crew.clone(),
+            group: group.clone(),
         });
     }
 }
@@ -194,7 +194,7 @@ async fn serve(
                     && let Ok(panic) = JoinError::try_into_panic(error)
                     && let Some(shown) = &*lock(&shown)
                 {
-                    shown.crew.fell("metrics", &*panic);
+                    shown.group.fell("metrics", &*panic);
                 }
             }
             accepted = socket.accept() => match accepted {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Begun, Ending, Kept, Recorded, Status};
 use crate::check::Checked;
-use crate::run::RunError;
+use crate::parts::RunError;
 use crate::telemetry::Watching;
 
 /// What one process measured, beside its records.
@@ -109,7 +109,7 @@ impl<E> Begun<E> {
             // Others recorded something, or tried to.
             is_empty: false,
             unsent: status.unsent,
-            crew: control.crew,
+            group: control.group,
             ended: made.ended,
             fleet: Some(made.fleet),
             client: made.client,

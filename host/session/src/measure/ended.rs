@@ -4,7 +4,7 @@ use plugins::PluginError;
 use report::folder::FolderError;
 use scenario::plan::Plan;
 
-use crate::run::RunError;
+use crate::parts::RunError;
 use crate::telemetry::NoDevices;
 
 /// Why a run could not begin.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::Item;
-use load::crew::Member;
 use load::pace::{Next, Signal};
+use load::thread_group::GroupThread;
 
 /// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct Feed {
     pub(super) items: Receiver<Item>,
     pub(super) stock: Arc<Stock>,
-    pub(super) thread: Option<Member<()>>,
+    pub(super) thread: Option<GroupThread<()>>,
     pub(super) signal: Signal,
 }
 

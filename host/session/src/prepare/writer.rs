@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::veil::Veil;
+use super::masked::MaskedSecrets;
 use super::{Item, front};
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::{FailureLimit, failed};
+use crate::parts::Parts;
 use crate::prompts;
 use crate::reuse::SentPrompts;
-use crate::run::Parts;
 use model::connection::Version;
 use model::exchange::{Class, History, Outcome, Phase, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
@@ -68,7 +68,7 @@ pub struct Writer {
     plan: Plan,
     dialect: Dialect,
     settings: Settings,
-    veil: Veil,
+    masked: MaskedSecrets,
     targets: Vec<Target>,
     version: Version,
     secrets: Secrets,
@@ -85,12 +85,12 @@ impl Writer {
     /// If the backend refuses its configuration, or traps.
     pub fn open(plan: &Plan, parts: &Parts, failures: &FailureLimit) -> Result<Self, PluginError> {
         let mut settings = settings(plan);
-        let veil = Veil::over(&mut settings.extra_body);
+        let masked = MaskedSecrets::mask(&mut settings.extra_body);
         Ok(Writer {
             plan: plan.clone(),
             dialect: parts.backend.open()?,
             settings,
-            veil,
+            masked,
             targets: parts.targets.clone(),
             version: plan.connection.http,
             secrets: parts.secrets.clone(),
@@ -263,7 +263,7 @@ impl Writer {
                 *self.forces_length.insert(forces)
             }
         };
-        encoded.body = self.veil.lift(encoded.body);
+        encoded.body = self.masked.restore(encoded.body);
         let target = &self.targets[prepared.target as usize];
         let facts = &mut prepared.sample;
         let path = target.path(&encoded.path);

@@ -11,7 +11,7 @@ use reader::words::list;
 
 use super::Resolution;
 use super::defaults::request_options;
-use crate::prepare::veil::Veil;
+use crate::prepare::masked::MaskedSecrets;
 use scenario::plan::RequestOptions;
 
 /// What a request is written from.
@@ -293,8 +293,8 @@ fn all_of(plain: &Asked, plan: &RequestOptions, temperature: Option<f64>) -> Ask
         stop: plan.stop.clone(),
     };
     settings.extra_body = plan.extra_body.as_ref().map(ToString::to_string);
-    // What the veil would put back does not matter: nothing is sent.
-    Veil::over(&mut settings.extra_body);
+    // What the masked would put back does not matter: nothing is sent.
+    MaskedSecrets::mask(&mut settings.extra_body);
     full
 }
 

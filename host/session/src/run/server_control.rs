@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use tokio::sync::oneshot;
 
-use super::conductor::Conductor;
-use super::{Parts, RunError};
+use super::phases::Phases;
 use crate::authenticate::http_request;
 use crate::decode::fit;
+use crate::parts::{Parts, RunError};
 use load::drive::Order;
 use load::question::Question;
 use model::clock::date;
@@ -58,11 +58,11 @@ impl<'r> ServerControl<'r> {
     ///
     /// # Errors
     /// If one does not.
-    pub(super) async fn flush(&mut self, conductor: &Conductor<'_>) -> Result<(), RunError> {
+    pub(super) async fn flush(&mut self, phases: &Phases<'_>) -> Result<(), RunError> {
         for target in 0..self.parts.targets.len() as u32 {
             let mut attempt = 1;
-            while let Err(cause) = self.ask(conductor, Control::FlushCache, target).await? {
-                if conductor.control.signal.is_stopped() {
+            while let Err(cause) = self.ask(phases, Control::FlushCache, target).await? {
+                if phases.control.signal.is_stopped() {
                     return Ok(());
                 }
                 if attempt == ATTEMPTS {
@@ -72,7 +72,7 @@ impl<'r> ServerControl<'r> {
                     });
                 }
                 attempt += 1;
-                conductor.rest(AGAIN).await;
+                phases.rest(AGAIN).await;
             }
         }
         Ok(())
@@ -82,11 +82,11 @@ impl<'r> ServerControl<'r> {
     ///
     /// # Errors
     /// If one does not report them.
-    pub(super) async fn before(&mut self, conductor: &Conductor<'_>) -> Result<Server, RunError> {
+    pub(super) async fn before(&mut self, phases: &Phases<'_>) -> Result<Server, RunError> {
         let mut targets = Vec::new();
         for (number, target) in (0..).zip(&self.parts.targets) {
             let url = target.to_string();
-            match self.readings(conductor, number).await? {
+            match self.readings(phases, number).await? {
                 Ok(before) => targets.push(Told::since(url, before)),
                 Err(cause) => return Err(RunError::Metrics { target: url, cause }),
             }
@@ -100,11 +100,11 @@ impl<'r> ServerControl<'r> {
     /// If the backend breaks its contract.
     pub(super) async fn after(
         &mut self,
-        conductor: &Conductor<'_>,
+        phases: &Phases<'_>,
         server: &mut Server,
     ) -> Result<(), RunError> {
         for (number, told) in (0..).zip(&mut server.targets) {
-            match self.readings(conductor, number).await? {
+            match self.readings(phases, number).await? {
                 Ok(after) => told.until(after),
                 Err(cause) => told.lost(cause),
             }
@@ -114,10 +114,10 @@ impl<'r> ServerControl<'r> {
 
     async fn readings(
         &mut self,
-        conductor: &Conductor<'_>,
+        phases: &Phases<'_>,
         target: u32,
     ) -> Result<Result<Readings, String>, RunError> {
-        let body = match self.ask(conductor, Control::Metrics, target).await? {
+        let body = match self.ask(phases, Control::Metrics, target).await? {
             Ok(body) => body,
             Err(cause) => return Ok(Err(cause)),
         };
@@ -135,7 +135,7 @@ impl<'r> ServerControl<'r> {
     /// The body of a successful answer; the inner error is why there is none.
     async fn ask(
         &mut self,
-        conductor: &Conductor<'_>,
+        phases: &Phases<'_>,
         what: Control,
         target: u32,
     ) -> Result<Result<Vec<u8>, String>, RunError> {
@@ -149,32 +149,32 @@ impl<'r> ServerControl<'r> {
         let to = &self.parts.targets[target as usize];
         let secrets = &self.parts.secrets;
         let below = to.path(&question.path);
-        let version = conductor.plan.connection.http;
+        let version = phases.plan.connection.http;
         let request = match http_request(to, version, secrets, &below, question) {
             Ok(request) => request.ready(date),
             Err(cause) => return Ok(Err(cause)),
         };
         let (sender, mut answer) = oneshot::channel();
         // In a real run the first worker, as any other, is there from the beginning to the end.
-        if let Some(worker) = conductor.orders.first() {
+        if let Some(worker) = phases.orders.first() {
             worker.put(Order::Ask(Box::new(Question {
                 target,
                 request,
                 answer: sender,
             })));
         }
-        let signal = &conductor.control.signal;
+        let signal = &phases.control.signal;
         let mut patience = None;
         let answered = loop {
             if signal.is_stopped() {
-                let until = *patience.get_or_insert(conductor.clock.now() + GRACE);
-                if signal.is_aborted() || conductor.clock.now() >= until {
+                let until = *patience.get_or_insert(phases.clock.now() + GRACE);
+                if signal.is_aborted() || phases.clock.now() >= until {
                     break Err("the run was stopped before it answered".to_owned());
                 }
             }
             match answer.try_recv() {
                 Ok(answered) => break answered,
-                Err(oneshot::error::TryRecvError::Empty) => conductor.rest(GLANCE).await,
+                Err(oneshot::error::TryRecvError::Empty) => phases.rest(GLANCE).await,
                 Err(oneshot::error::TryRecvError::Closed) => {
                     break Err("no target is left to ask".to_owned());
                 }

@@ -131,7 +131,7 @@ pub(super) fn take_part(
     gated(Part {
         gate: gate.clone(),
         live: Arc::clone(run.live()),
-        crew: run.crew().clone(),
+        threads: run.threads().clone(),
     });
     interrupt.watch(run.signal());
     let folder = run.folder().path().to_owned();

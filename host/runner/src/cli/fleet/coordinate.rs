@@ -222,9 +222,10 @@ fn gather_and_run(
             }
         };
         // What shows the run belongs to the part that is made here: both end together.
-        let crew = (locked(&made_here).as_ref()).map_or(run.crew().clone(), |own| own.crew.clone());
+        let threads =
+            (locked(&made_here).as_ref()).map_or(run.threads().clone(), |own| own.threads.clone());
         let folder = run.folder().path();
-        let onlooker = watching.look_at(folder, run.plan(), run.live(), &crew, interrupt);
+        let onlooker = watching.look_at(folder, run.plan(), run.live(), &threads, interrupt);
         let start = clock.now() + lead;
         let mut running = gathered.start(start);
         let mut said = Said::default();

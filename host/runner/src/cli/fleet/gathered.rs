@@ -9,7 +9,7 @@ use result::summary::fleet::{Agent, Fleet, Lost, Moved};
 use result::summary::{Client, Dataset, Server};
 use scenario::plan::{Amount, Plan, Slice};
 use session::Elsewhere;
-use session::run::RunError;
+use session::parts::RunError;
 
 use super::super::failure::Failure;
 use super::agent::Told;

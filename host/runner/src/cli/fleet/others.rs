@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::fleet::link::{Board, Latest};
-use load::crew::Crew;
+use load::thread_group::ThreadGroup;
 use load::vitals::Watched;
 use model::clock::Clock;
 use model::units::Nanos;
@@ -21,7 +21,7 @@ const SILENT: Nanos = Nanos(5_000_000_000);
 pub(super) struct Part {
     pub gate: Gate,
     pub live: Arc<Live>,
-    pub crew: Crew,
+    pub threads: ThreadGroup,
 }
 
 /// That part, once it waits for the others.

@@ -6,7 +6,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use result::finding::{Severity, Verdict};
 use result::summary::Summary;
-use session::run::RunError;
+use session::parts::RunError;
 use session::{Measured, Unjudged};
 
 /// The exit code of a reported run.

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Control, Parts, RunError};
 use crate::decode::inbox::Inboxes;
 use crate::decode::threads::threads as decode_threads;
 use crate::decode::{FailureLimit, Shared};
 use crate::finished::Finished;
+use crate::parts::{Control, Parts, RunError};
 use crate::prepare::{Item, Writer};
 use crate::sessions::memory::Memory;
 use crate::sessions::{Continuer, Sessions};
 use load::backlog::{BOUND, Backlog};
-use load::crew::{Member, trip};
 use load::pace::Announcer;
+use load::thread_group::{GroupThread, trip};
 use load::vitals::{Vitals, yield_to_others};
 use model::clock::Clock;
 use model::exchange::Exchange;
@@ -26,7 +26,7 @@ fn continuers_for(decoders: usize) -> usize {
 }
 
 /// The threads behind the workers.
-pub(super) struct Backstage {
+pub(super) struct Background {
     /// Where replies go.
     pub(super) replies: Arc<Inboxes>,
     /// Where finished exchanges go.
@@ -35,13 +35,13 @@ pub(super) struct Backstage {
     pub(super) backlog: Arc<Backlog>,
     /// The sessions under way.
     pub(super) sessions: Arc<Sessions>,
-    continuers: Vec<Member<()>>,
-    decoders: Vec<Member<()>>,
-    recorder: Member<Result<(), RecordError>>,
+    continuers: Vec<GroupThread<()>>,
+    decoders: Vec<GroupThread<()>>,
+    recorder: GroupThread<Result<(), RecordError>>,
     failures: FailureLimit,
 }
 
-impl Backstage {
+impl Background {
     /// Starts this many decode threads, and the recorder. They let the readers go first: their work
     /// can wait, but bytes that are read late would count as the server's latency.
     pub(super) fn start(
@@ -64,9 +64,9 @@ impl Backstage {
             }
         };
         let signal = control.signal.clone();
-        let crew = &control.crew;
+        let group = &control.group;
         let live = Arc::clone(&control.live);
-        let recorder = crew.start("record", vitals, move || {
+        let recorder = group.start("record", vitals, move || {
             yield_to_others();
             let recorded = recorder.run(&waiting, seen);
             if recorded.is_err() {
@@ -82,7 +82,7 @@ impl Backstage {
         for (number, events) in events.into_iter().enumerate() {
             let writer = Writer::open(plan, parts, &failures)?;
             let continuer = Continuer::new(&sessions, events, writer);
-            let continuing = crew.start(&format!("continue-{number}"), vitals, move || {
+            let continuing = group.start(&format!("continue-{number}"), vitals, move || {
                 yield_to_others();
                 continuer.run();
             });
@@ -105,13 +105,13 @@ impl Backstage {
         let members = decode_threads(threads, &parts.backend, &shared, clock, &queue, &finished)?;
         let mut decoders = Vec::new();
         for (number, member) in members.into_iter().enumerate() {
-            let decoding = crew.start(&format!("decode-{number}"), vitals, move || {
+            let decoding = group.start(&format!("decode-{number}"), vitals, move || {
                 yield_to_others();
                 member.run();
             });
             decoders.push(decoding.map_err(RunError::Thread)?);
         }
-        Ok(Backstage {
+        Ok(Background {
             replies: Arc::new(replies),
             finished,
             backlog,

@@ -19,7 +19,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 /// Starts the threads of one run.
 #[derive(Clone)]
-pub struct Crew {
+pub struct ThreadGroup {
     signal: Signal,
     panicked: Arc<Mutex<Option<Panicked>>>,
 }
@@ -37,12 +37,12 @@ pub struct Panicked {
 }
 
 /// A thread under way.
-pub struct Member<T>(JoinHandle<Option<T>>);
+pub struct GroupThread<T>(JoinHandle<Option<T>>);
 
-impl Crew {
+impl ThreadGroup {
     /// For the run that this signal stops.
     pub fn new(signal: &Signal) -> Self {
-        Crew {
+        ThreadGroup {
             signal: signal.clone(),
             panicked: Arc::default(),
         }
@@ -62,10 +62,10 @@ impl Crew {
         name: &str,
         vitals: Option<&Arc<Vitals>>,
         body: impl FnOnce() -> T + Send + 'static,
-    ) -> io::Result<Member<T>> {
-        let (crew, own_name, vitals) = (self.clone(), name.to_owned(), vitals.cloned());
+    ) -> io::Result<GroupThread<T>> {
+        let (group, own_name, vitals) = (self.clone(), name.to_owned(), vitals.cloned());
         let watched = move || {
-            crew.guard(&own_name, || {
+            group.guard(&own_name, || {
                 if let Some(vitals) = vitals {
                     vitals.enlist_this(&own_name);
                 }
@@ -75,7 +75,7 @@ impl Crew {
         std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(watched)
-            .map(Member)
+            .map(GroupThread)
     }
 
     /// Does this on the calling thread, under this name. `None` if it panics, which ends the run.
@@ -155,7 +155,7 @@ impl Crew {
     }
 }
 
-impl<T> Member<T> {
+impl<T> GroupThread<T> {
     /// Waits for its end. `None` if it panicked.
     pub fn join(self) -> Option<T> {
         // The panic itself was caught, so joining cannot fail.
@@ -199,27 +199,27 @@ mod tests {
 
     #[test]
     fn a_panic_ends_the_run_and_is_kept() {
-        let crew = Crew::new(&Signal::for_thread());
-        let sound = crew.start("sound", None, || 1).unwrap();
-        assert_eq!((sound.join(), crew.panicked()), (Some(1), None));
-        let fallen = crew.start("fallen", None, || panic!("no {}", 1)).unwrap();
+        let group = ThreadGroup::new(&Signal::for_thread());
+        let sound = group.start("sound", None, || 1).unwrap();
+        assert_eq!((sound.join(), group.panicked()), (Some(1), None));
+        let fallen = group.start("fallen", None, || panic!("no {}", 1)).unwrap();
         assert_eq!(fallen.join(), None::<()>);
-        assert!(crew.signal().is_aborted());
-        crew.guard("later", || panic!("another"));
-        let kept = crew.panicked().unwrap();
+        assert!(group.signal().is_aborted());
+        group.guard("later", || panic!("another"));
+        let kept = group.panicked().unwrap();
         assert_eq!((&*kept.thread, &*kept.message), ("fallen", "no 1"));
     }
 
     #[test]
     fn a_stop_ends_the_waiting() {
-        let crew = Crew::new(&Signal::for_thread());
-        assert_eq!(crew.until_stopped("quick", || 1).unwrap(), Some(1));
+        let group = ThreadGroup::new(&Signal::for_thread());
+        assert_eq!(group.until_stopped("quick", || 1).unwrap(), Some(1));
         let (hold, held) = crossbeam_channel::bounded::<()>(0);
-        crew.signal().stop();
-        let left = crew.until_stopped("slow", move || held.recv()).unwrap();
+        group.signal().stop();
+        let left = group.until_stopped("slow", move || held.recv()).unwrap();
         assert_eq!(left, None);
         drop(hold);
-        let fallen = crew.until_stopped("fallen", || panic!("no")).unwrap();
+        let fallen = group.until_stopped("fallen", || panic!("no")).unwrap();
         assert_eq!(fallen, None::<()>);
     }
 }

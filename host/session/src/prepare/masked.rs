@@ -8,17 +8,17 @@ use serde_json::Value;
 
 /// The names that stand for values, and the values.
 #[derive(Default)]
-pub(crate) struct Veil {
+pub(crate) struct MaskedSecrets {
     values: Vec<(String, Value)>,
 }
 
-impl Veil {
+impl MaskedSecrets {
     /// Takes the secret values out of the fields that the plugin gets.
-    pub fn over(extra_body: &mut Option<String>) -> Self {
-        let mut veil = Veil::default();
+    pub fn mask(extra_body: &mut Option<String>) -> Self {
+        let mut masked = MaskedSecrets::default();
         let body = extra_body.as_ref();
         let Some(mut body) = body.and_then(|body| serde_json::from_str::<Value>(body).ok()) else {
-            return veil;
+            return masked;
         };
         let values = RefCell::new(Vec::new());
         redact::fields(&mut body, &|value| {
@@ -26,15 +26,15 @@ impl Veil {
             values.borrow_mut().push((name.clone(), value.clone()));
             name
         });
-        veil.values = values.into_inner();
-        if !veil.values.is_empty() {
+        masked.values = values.into_inner();
+        if !masked.values.is_empty() {
             *extra_body = Some(body.to_string());
         }
-        veil
+        masked
     }
 
     /// Puts the values where the plugin wrote their names.
-    pub fn lift(&self, mut body: Vec<u8>) -> Vec<u8> {
+    pub fn restore(&self, mut body: Vec<u8>) -> Vec<u8> {
         for (name, value) in &self.values {
             let quoted = format!("\"{name}\"");
             body = replaced(body, quoted.as_bytes(), value.to_string().as_bytes());
@@ -66,17 +66,17 @@ mod tests {
     fn a_plugin_gets_names_for_secrets_and_the_server_the_values() {
         let body = r#"{"api_key":"a\"b","n":1,"user":{"hf_token":7,"name":"x"}}"#;
         let mut given = Some(body.to_owned());
-        let veil = Veil::over(&mut given);
+        let masked = MaskedSecrets::mask(&mut given);
         let given = given.unwrap();
         assert!(!given.contains("a\\\"b") && !given.contains('7'), "{given}");
         assert!(
             given.contains(r#""n":1"#) && given.contains(r#""name":"x""#),
             "{given}"
         );
-        let lifted = veil.lift(given.into_bytes());
+        let lifted = masked.restore(given.into_bytes());
         assert_eq!(String::from_utf8(lifted).unwrap(), body);
         let mut plain = Some(r#"{ "n": 1 }"#.to_owned());
-        assert!(Veil::over(&mut plain).values.is_empty());
+        assert!(MaskedSecrets::mask(&mut plain).values.is_empty());
         assert_eq!(plain.as_deref(), Some(r#"{ "n": 1 }"#));
     }
 }

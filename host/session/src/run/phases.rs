@@ -4,17 +4,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::SPARE_CONNECTIONS;
 use super::server_control::ServerControl;
-use super::{Control, RunError, SPARE_CONNECTIONS};
 use crate::decode::failed;
 use crate::finished::Finished;
 use crate::live::Phase;
+use crate::parts::{Control, RunError};
 use crate::prepare::{Item, Preparation};
 use crate::sessions::Sessions;
-use load::crew::trip;
 use load::drive::worker_handle::{WorkerHandle, idlest};
 use load::drive::{Job, Opened, Order};
 use load::pace::{Handed, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
+use load::thread_group::trip;
 use load::vitals::{Vitals, Watch};
 use model::arrival::{Arrival, Due, Trace};
 use model::clock::{Clock, date};
@@ -53,7 +54,7 @@ fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
 }
 
 /// Conducts the phases of one run.
-pub(super) struct Conductor<'r> {
+pub(super) struct Phases<'r> {
     pub(super) plan: &'r Plan,
     pub(super) clock: Clock,
     pub(super) control: &'r Control,
@@ -66,7 +67,7 @@ pub(super) struct Conductor<'r> {
     pub(super) sessions: &'r Sessions,
 }
 
-impl Conductor<'_> {
+impl Phases<'_> {
     /// Runs the phases; returns when every reply has ended.
     pub(super) async fn conduct(
         &self,
@@ -75,8 +76,8 @@ impl Conductor<'_> {
         mut server_control: Option<ServerControl<'_>>,
     ) -> Result<(), RunError> {
         let framing = preparation.framing();
-        let crew = &self.control.crew;
-        let prepared = crew.until_stopped("warm-up", move || {
+        let group = &self.control.group;
+        let prepared = group.until_stopped("warm-up", move || {
             let items = preparation.warmup();
             (preparation, items)
         });
@@ -145,7 +146,7 @@ impl Conductor<'_> {
                 Amount::Duration(duration) => Some(duration),
             };
             live.measure(start);
-            let watch = self.vitals.map(|vitals| vitals.watch(crew)).transpose();
+            let watch = self.vitals.map(|vitals| vitals.watch(group)).transpose();
             let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.plan.due_times(self.trace);
             let next = |may_wait| match self.sessions.memory.has_room(self.clock.now()) {

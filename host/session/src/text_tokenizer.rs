@@ -9,15 +9,15 @@ use crate::resolve::tokens::tokenizer_of;
 use crate::resolve::{Source, Variables};
 
 /// Cuts texts into tokens.
-pub struct Cutter(Tokenizer);
+pub struct TextTokenizer(Tokenizer);
 
-impl Cutter {
+impl TextTokenizer {
     /// The tokenizer at a path, or of a name on the Hugging Face hub whose local cache has it.
     ///
     /// # Errors
     /// Why it cannot be opened.
     pub fn named(name: &str) -> Result<Self, String> {
-        Self::open(name).map(|(cutter, _)| cutter)
+        Self::open(name).map(|(tokenizer, _)| tokenizer)
     }
 
     /// The tokenizer that counted in a saved run; `None` if that was the substitute, or if it is not there any more as
@@ -26,8 +26,8 @@ impl Cutter {
         if planned.approximate {
             return None;
         }
-        let (cutter, now) = Self::open(&planned.name).ok()?;
-        (now.digest == planned.digest).then_some(cutter)
+        let (tokenizer, now) = Self::open(&planned.name).ok()?;
+        (now.digest == planned.digest).then_some(tokenizer)
     }
 
     fn open(name: &str) -> Result<(Self, PlannedTokenizer), String> {
@@ -37,7 +37,7 @@ impl Cutter {
         };
         source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", name.into()));
         let (tokenizer, planned) = tokenizer_of(&source)?;
-        Ok((Cutter(tokenizer), planned))
+        Ok((TextTokenizer(tokenizer), planned))
     }
 
     /// The number of the first token at which two texts differ, from 0: that of the shorter one's end, where the other

@@ -1,0 +1,128 @@
+//! What a run is made of, how the outside may influence it, and why it may end early. It stands below everything that
+//! prepares, sends, decodes and records, and knows none of them.
+
+use std::sync::Arc;
+
+use load::pace::Signal;
+use load::thread_group::{Panicked, ThreadGroup};
+use model::arrival::Trace;
+use model::clock::Clock;
+use model::target::{Secrets, Target};
+use plugins::PluginError;
+use plugins::backend::Backend;
+use plugins::dataset::Dataset;
+use report::record::RecordError;
+
+use crate::gate::Gate;
+use crate::live::Live;
+use crate::reuse::SentPrompts;
+
+/// What a run needs in addition to its plan.
+#[derive(Clone)]
+pub struct Parts {
+    /// The server's dialect.
+    pub backend: Backend,
+    /// Where samples come from.
+    pub dataset: Dataset,
+    /// Where requests go, in turn.
+    pub targets: Vec<Target>,
+    /// What must not leave the process except in requests.
+    pub secrets: Secrets,
+    /// When requests arrive, if a file or the dataset sets it; else nothing.
+    pub trace: Trace,
+    /// Where prompts are kept to be counted after the load, if they are.
+    pub prompts: Option<Arc<SentPrompts>>,
+}
+
+/// Why a run ended early or could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A plugin refused to begin, or failed too often.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// The dataset failed before it gave a sample.
+    #[error(transparent)]
+    NoSample(Box<PluginError>),
+    /// A plugin failed too often.
+    #[error("the run was stopped: {0}")]
+    Aborted(String),
+    /// Records could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// No connection could be opened.
+    #[error(
+        "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and does it allow that many connections?"
+    )]
+    Connections {
+        /// The target.
+        target: String,
+        /// How many failed.
+        failed: usize,
+        /// How many were wanted.
+        wanted: usize,
+    },
+    /// A server did not clear its prefix cache.
+    #[error(
+        "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
+    )]
+    Flush {
+        /// The target.
+        target: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// A server does not report its metrics.
+    #[error(
+        "{target} did not report its metrics: {cause}; leave --server-metrics out, or start the server with metrics enabled"
+    )]
+    Metrics {
+        /// The target.
+        target: String,
+        /// What was seen.
+        cause: String,
+    },
+    /// A thread could not be started.
+    #[error(
+        "cannot start a thread: {0}; is the number of processes or the memory limited (ulimit -u, ulimit -v)?"
+    )]
+    Thread(std::io::Error),
+    /// A thread of the run panicked.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
+    /// A process of a fleet failed.
+    #[error("{0}")]
+    Agent(String),
+    /// The user did not wait until answers were counted and judged.
+    #[error("interrupted before all answers were counted and judged, so none of them is")]
+    Unassessed,
+    /// The user stopped it before it began.
+    #[error("interrupted before the first request")]
+    Interrupted,
+}
+
+/// How the outside may influence a run.
+#[derive(Clone)]
+pub struct Control {
+    /// Stops the run, or aborts it.
+    pub signal: Signal,
+    /// The state of the run, for display.
+    pub live: Arc<Live>,
+    /// Starts the threads of the run.
+    pub group: ThreadGroup,
+    /// Where the run waits for those that begin at the same instant; absent for a run by itself.
+    pub gate: Option<Gate>,
+}
+
+impl Control {
+    /// The clock of the run, which begins now unless it is shared.
+    pub(crate) fn clock(&self) -> Clock {
+        self.gate.as_ref().map_or_else(Clock::start, Gate::clock)
+    }
+}
+
+impl RunError {
+    /// Whether the measurement never began, whatever may be recorded of a warm-up.
+    pub(crate) fn is_before_measurement(&self) -> bool {
+        matches!(self, RunError::Flush { .. } | RunError::Metrics { .. })
+    }
+}
