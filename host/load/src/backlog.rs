@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use model::client::{Backlog as Figures, HeldBack};
 use model::clock::Clock;
 use model::units::Nanos;
-use result::summary::client::{Backlog as Figures, HeldBack};
 
 /// The bound of a run: what decoding needs to work through bursts of an engine that sends faster than it is
 /// decoded, and small beside what else a process of ten thousand connections takes.

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use crate::backlog::Backlog;
 use crate::thread_group::{GroupThread, ThreadGroup, trip};
+use model::client::Client;
 use model::clock::Clock;
 use model::units::Nanos;
-use result::summary::client::Client;
 use tally::{Sample, Tally, Whole};
 
 pub use tally::Busy;

@@ -18,6 +18,7 @@ pub mod access;
 pub mod adapter;
 pub mod arrival;
 pub mod clean;
+pub mod client;
 #[allow(clippy::disallowed_methods, reason = "the one clock")]
 pub mod clock;
 pub mod connection;

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::exchanges::{any_run, facts};
+use model::client::{Backlog, Client, HeldBack, Machine, Thread};
 use model::exchange::Exchange;
 use result::metric;
-use result::summary::client::{Backlog, Client, HeldBack, Machine, Thread};
 use result::summary::{Basis, Counted, Distribution, RunFacts, SteadyState, Summary, Window};
 
 /// A block that LMDeploy published: Qwen3-8B-FP8, 10 000 ShareGPT prompts, LMDeploy

@@ -12,7 +12,6 @@
 
 mod backlog;
 pub mod cache;
-pub mod client;
 mod column;
 mod confidence;
 pub mod course;
@@ -51,7 +50,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use backlog::Backlog;
-pub use client::Client;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
 pub use dataset::{Dataset, Remark, Treatment};
@@ -63,6 +61,7 @@ pub use groups::{Group, Groups};
 pub use kinds::{Drafts, Reported};
 pub use load::Arrivals;
 pub use messages::Message;
+pub use model::client::Client;
 pub use reasoning::Reasoning;
 pub use requests::{Failures, Requests};
 pub use scores::{By, Example, Score, ScoredGroup, SilentScorer, Unjudged};

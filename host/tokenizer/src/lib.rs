@@ -17,7 +17,6 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-mod base64;
 mod beside;
 mod byte_level;
 mod chat;

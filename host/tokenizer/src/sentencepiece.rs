@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::base64;
 use super::beside::{AddedToken, Beside};
 use super::hugging_face::{self, HuggingFace};
 use super::proto::{BPE, Piece, Proto, Role, UNIGRAM};
 use super::{Facts, Read};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 
 /// What stands for a space.
 const SPACE: &str = "▁";
@@ -156,7 +157,7 @@ impl Settings {
     fn normalizer(&self, proto: &Proto) -> Value {
         let mut steps = Vec::new();
         if !proto.charsmap.is_empty() {
-            let charsmap = base64::encoded(&proto.charsmap);
+            let charsmap = BASE64.encode(&proto.charsmap);
             steps.push(json!({"type": "Precompiled", "precompiled_charsmap": charsmap}));
         }
         if proto.removes_spaces {

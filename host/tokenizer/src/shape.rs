@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use super::base64;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 
 /// Most components of a kind, such as normalizers, and how deep their sequences nest.
 const COMPONENTS: usize = 64;
@@ -163,7 +164,9 @@ fn factor(component: &Value) -> u64 {
 /// index, texts that end with a zero each.
 fn longest_entry(encoded: Option<&str>) -> u64 {
     // The crate reports what is no base64.
-    let bytes = base64::decoded(encoded.unwrap_or_default().as_bytes());
+    let bytes = BASE64
+        .decode(encoded.unwrap_or_default())
+        .unwrap_or_default();
     let texts = bytes
         .first_chunk::<4>()
         .map(|length| u32::from_le_bytes(*length) as usize)

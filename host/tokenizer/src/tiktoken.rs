@@ -10,7 +10,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::base64;
 use super::beside::{AddedToken, Beside};
 use super::byte_level::{Added, ByteLevel, Spelling};
 use super::class::Classes;
@@ -20,6 +19,8 @@ use super::shape::TOKEN;
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
 use super::{Facts, Read};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 
 /// Most work on finding what merges, in bytes that are looked at: a hundred times what the largest file needs.
 const MOST_WORK: usize = 1 << 31;
@@ -226,7 +227,7 @@ fn line(text: &[u8]) -> Option<(Vec<u8>, u32)> {
     let mut parts = text
         .trim_ascii()
         .splitn(2, |byte| byte.is_ascii_whitespace());
-    let token = base64::whole(parts.next()?)?;
+    let token = BASE64.decode(parts.next()?).ok()?;
     let rank = std::str::from_utf8(parts.next()?.trim_ascii()).ok()?;
     Some((token, rank.parse().ok()?))
 }

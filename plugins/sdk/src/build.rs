@@ -1,5 +1,9 @@
 //! Constructors for the contract's records, whose many fields mostly stay empty.
 
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
 use crate::{Body, Continuation, Dependency, Error, Media, Message, Output, Part, Point, Prompt};
 use crate::{Request, Role, Sample, Sampling, ServedModel, Settings};
 
@@ -150,12 +154,12 @@ impl Media {
 
     /// The bytes in base64, with padding.
     pub fn base64(&self) -> String {
-        base64(&self.bytes)
+        BASE64.encode(&self.bytes)
     }
 
     /// The content as a `data:` URL, the form in which engines accept images inside JSON.
     pub fn data_url(&self) -> String {
-        format!("data:{};base64,{}", self.media_type, base64(&self.bytes))
+        format!("data:{};base64,{}", self.media_type, self.base64())
     }
 }
 
@@ -251,50 +255,17 @@ impl Request {
     }
 }
 
-/// Base64 as in RFC 4648, with padding.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place > group.len() {
-                '='
-            } else {
-                char::from(letter)
-            });
-        }
-    }
-    text
-}
+/// Base64 as in RFC 4648; what is read may lack its padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// Bytes of base64 as in RFC 4648, with padding or without; `None` if it is not base64.
 pub(crate) fn bytes_of_base64(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
-    for group in digits.chunks(4) {
-        let mut bits = 0;
-        for digit in group {
-            let value = match digit {
-                b'A'..=b'Z' => digit - b'A',
-                b'a'..=b'z' => digit - b'a' + 26,
-                b'0'..=b'9' => digit - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(value);
-        }
-        let missing = 4 - group.len();
-        if missing == 3 {
-            return None;
-        }
-        bits <<= 6 * missing;
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - missing]);
-    }
-    Some(bytes)
+    BASE64.decode(text).ok()
 }
 
 #[cfg(test)]

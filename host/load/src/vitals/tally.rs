@@ -1,8 +1,8 @@
 //! Turns samples of what threads and cores have spent into figures. Pure.
 
 use super::system::{Cores, Spent, seconds};
+use model::client::{Client, Machine, Thread};
 use model::units::Nanos;
-use result::summary::client::{Client, Machine, Thread};
 
 /// Share of a second on a core beyond which a thread has nothing left to give.
 pub(super) const SATURATED: f64 = 0.9;

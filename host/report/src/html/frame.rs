@@ -1,6 +1,8 @@
 //! What every page has: its head with style and script, a content security policy that allows nothing else, the
 //! drawings of its charts, and the templates' common macros.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as STANDARD;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
 use serde::Serialize;
@@ -129,25 +131,10 @@ fn policy(style: &str) -> String {
 
 /// The content of an element, as a policy identifies it.
 pub(super) fn source(text: &str) -> String {
-    format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
-}
-
-pub(super) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= three.len() {
-                letter as char
-            } else {
-                '='
-            });
-        }
-    }
-    text
+    format!(
+        "sha256-{}",
+        STANDARD.encode(Sha256::digest(text.as_bytes()))
+    )
 }
 
 /// A chart, drawn for every width and scale. `runs` are the names of the page's runs, by which a chart knows that its

@@ -9,9 +9,9 @@ use super::{Pair, pair, pairs};
 use crate::Reported;
 use crate::chart::number::{bytes, count, percent, plural, significant};
 use crate::charts::Shown;
+use model::client::Thread;
 use model::duration;
 use result::summary::Summary;
-use result::summary::client::Thread;
 use scenario::plan::{Amount, Plan};
 
 /// Replaces a value that a page does not show.

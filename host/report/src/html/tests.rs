@@ -1,6 +1,6 @@
 use std::convert::Infallible;
 
-use super::frame::{base64, source};
+use super::frame::source;
 use super::*;
 use crate::charts::fixture::{exchanges, run_of};
 use crate::compare::{self, Asked, Choice, Measured, Side};
@@ -35,19 +35,6 @@ fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
     let several = runs.len() > 1;
     let compared = several.then(|| compare::compare(&sides.collect::<Vec<_>>(), &asked));
     page(runs, compared.as_ref()).unwrap_or_else(|error| panic!("{error:#}"))
-}
-
-#[test]
-fn digests_are_written_as_policies_take_them() {
-    for (bytes, text) in [
-        ("", ""),
-        ("f", "Zg=="),
-        ("fo", "Zm8="),
-        ("foo", "Zm9v"),
-        ("foobar", "Zm9vYmFy"),
-    ] {
-        assert_eq!(base64(bytes.as_bytes()), text);
-    }
 }
 
 /// Also of runs from before it was said: their plan says it.

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cache::Cache;
-use super::client::Client;
 use super::column::Column;
 use super::dataset::Dataset;
 use super::fleet::Fleet;
@@ -16,6 +15,7 @@ use super::server::Server;
 use super::telemetry::Price;
 use crate::metric::{Objective, objective};
 use crate::threshold::Threshold;
+use model::client::Client;
 use model::plugin::Kind;
 use model::plugin::Limits;
 use model::units::Nanos;

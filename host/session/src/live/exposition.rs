@@ -17,7 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::snapshot::{Agent, Latency, Phase, Snapshot, Standing};
 use devices::Reading;
 use load::vitals::{Busy, Load};
-use result::summary::client::role;
+use model::client::role;
 use scenario::plan::Plan;
 
 /// The page's media type.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use model::client::Overruns;
 use model::target::Secrets;
 use plugins::sandbox::LogBook;
-use result::summary::client::Overruns;
 use result::summary::{Dataset, Remark, Treatment};
 
 /// What a dataset did to its input, as a result states it.

@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use model::client::SessionMemory;
 use model::units::Nanos;
-use result::summary::client::SessionMemory;
 
 /// How many bytes are held, of how many.
 #[derive(Debug)]

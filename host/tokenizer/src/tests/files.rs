@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use serde_json::json;
 
 use crate::Tokenizer;
@@ -198,7 +200,7 @@ fn long_tokens_and_texts_take_no_long_time() {
     let mut ranks = golden("small.tiktoken");
     let start = ranks.split(|byte| *byte == b'\n').count() as u32;
     for (rank, length) in (start..).zip(2..400) {
-        let token = crate::base64::encoded(&vec![b'q'; length]);
+        let token = BASE64.encode(vec![b'q'; length]);
         ranks.extend_from_slice(format!("{token} {rank}\n").as_bytes());
     }
     let tokenizer = Tokenizer::parse("cl100k_base.tiktoken", &ranks).unwrap();

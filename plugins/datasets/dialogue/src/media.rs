@@ -29,33 +29,8 @@ pub(crate) fn from_data_url(url: &str) -> Result<Media, String> {
 /// # Errors
 /// Where it is none.
 pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>, String> {
-    let digits = text.trim_end_matches('=').as_bytes();
-    let wrong = || "expected base64".to_owned();
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for group in digits.chunks(4) {
-        let mut bits = 0;
-        for digit in group {
-            bits = bits << 6 | u32::from(value(*digit).ok_or_else(wrong)?);
-        }
-        let missing = 4 - group.len();
-        if missing == 3 {
-            return Err(wrong());
-        }
-        bits <<= 6 * missing;
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - missing]);
-    }
-    Ok(bytes)
-}
-
-fn value(digit: u8) -> Option<u8> {
-    match digit {
-        b'A'..=b'Z' => Some(digit - b'A'),
-        b'a'..=b'z' => Some(digit - b'a' + 26),
-        b'0'..=b'9' => Some(digit - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    }
+    let media = Media::of_base64("", text).ok_or("expected base64")?;
+    Ok(media.bytes)
 }
 
 #[cfg(test)]

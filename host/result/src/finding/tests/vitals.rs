@@ -1,7 +1,7 @@
 //! Findings on the processor of the client.
 
 use super::*;
-use crate::summary::client::{Backlog, Client, HeldBack, Machine, Overruns, Thread};
+use model::client::{Backlog, Client, HeldBack, Machine, Overruns, Thread};
 
 /// The findings of the sound run with what was seen of its client.
 fn watched(spoil: impl Fn(&mut Client)) -> Vec<(Id, Severity)> {

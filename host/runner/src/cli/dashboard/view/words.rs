@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 
 use super::super::super::progress;
 use super::View;
+use model::client::role;
 use model::duration;
 use model::exchange::Class;
 use model::units::Nanos;
-use result::summary::client::role;
 use session::live::cells::Quantiles;
 use session::live::snapshot::Failures;
 use session::live::{Latency, Phase};
