@@ -34,6 +34,7 @@ pub mod live;
 pub mod measure;
 pub mod outlook;
 pub mod parts;
+pub mod pending;
 pub mod preflight;
 pub mod prepare;
 pub mod probe;

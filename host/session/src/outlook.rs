@@ -23,13 +23,14 @@ use tokenizer::Tokenizer;
 use crate::check::Checked;
 use crate::decode::FailureLimit;
 use crate::parts::{Parts, RunError};
+use crate::pending::{ComposedSample, PendingRequest};
 use crate::prepare::draw::{Drawing, spares};
 use crate::prepare::gather::{Gathering, Whole};
-use crate::prepare::{Asked, Item, Writer, amount, plan_broken, salt};
+use crate::prepare::{Item, Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::Resolved;
 use crate::sessions::graph::{Graph, Policy};
-use crate::sessions::history::{Composed, Given};
+use crate::sessions::history::Given;
 use made_up::MadeUp;
 use tally::Tally;
 
@@ -167,8 +168,8 @@ impl<'r> Looking<'r> {
     fn warm_up(&mut self) -> Result<(), OutlookError> {
         let wanted = self.plan.load.warmup;
         for (index, sample) in (0..).zip(spares(self.drawing.samples(), wanted, || false)?) {
-            let asked = Asked::alone(index, Phase::Warmup, sample);
-            let request = self.write(asked, None);
+            let pending = PendingRequest::alone(index, Phase::Warmup, sample);
+            let request = self.write(pending, None);
             self.tally.warm_up(&request);
         }
         Ok(())
@@ -251,8 +252,8 @@ impl<'r> Looking<'r> {
         let (_, samples) = whole.into_parts();
         let mut requests = Vec::with_capacity(samples.len());
         if let [(index, sample)] = samples.as_slice() {
-            let asked = Asked::alone(*index, Phase::Measure, sample.clone());
-            requests.push(self.write(asked, None));
+            let pending = PendingRequest::alone(*index, Phase::Measure, sample.clone());
+            requests.push(self.write(pending, None));
             return Ok(Drawn { due, requests });
         }
         let policy = Policy {
@@ -278,21 +279,12 @@ impl<'r> Looking<'r> {
         Ok(Drawn { due, requests })
     }
 
-    fn request(&mut self, index: u64, composed: Composed, given: &Sample) -> Request {
+    fn request(&mut self, index: u64, composed: ComposedSample, given: &Sample) -> Request {
         let history = composed.history;
         let is_known = self.plan.request.history == History::Recorded
             && history.is_none_or(|history| history.recorded == history.answers);
-        let asked = Asked {
-            index,
-            phase: Phase::Measure,
-            sample: composed.sample,
-            earlier: composed.earlier,
-            parents: composed.parents,
-            history,
-            descendants: 0,
-            released: None,
-        };
-        let mut request = self.write(asked, Some(given));
+        let pending = PendingRequest::of_session(index, composed);
+        let mut request = self.write(pending, Some(given));
         let needs_answers = history.is_some() || !quotes(given).is_empty();
         request.is_estimate = needs_answers && !is_known;
         request
@@ -311,21 +303,23 @@ impl<'r> Looking<'r> {
         }
     }
 
-    fn write(&mut self, mut asked: Asked, given: Option<&Sample>) -> Request {
-        let given = given.cloned().unwrap_or_else(|| asked.sample.clone());
-        self.writer.complete(&mut asked);
-        let item = self.writer.write_complete(&asked);
+    fn write(&mut self, mut pending: PendingRequest, given: Option<&Sample>) -> Request {
+        let given = given
+            .cloned()
+            .unwrap_or_else(|| pending.composed.sample.clone());
+        self.writer.complete(&mut pending);
+        let item = self.writer.write_complete(&pending);
         let (path, fault) = match &item {
             Item::Ready { request, .. } => (prompts::path(request.request()).to_owned(), None),
             Item::Faulty { outcome, .. } => (String::new(), Some(words(outcome))),
         };
         let facts = &item.prepared().sample;
-        let tokenized = prompts::tokenize(self.tokenizer, &asked.sample, &path);
+        let tokenized = prompts::tokenize(self.tokenizer, &pending.composed.sample, &path);
         let ours = tokenized.as_ref().map(|made| made.tokens.len() as u64);
         // A dataset counts what it makes itself, and not what stands before it in the end.
-        let by_dataset = asked.sample.input_tokens.map(u64::from);
+        let by_dataset = pending.composed.sample.input_tokens.map(u64::from);
         Request {
-            index: asked.index,
+            index: pending.index,
             is_estimate: false,
             input_tokens: by_dataset.or(ours),
             output_tokens: facts.output_tokens,
@@ -334,7 +328,7 @@ impl<'r> Looking<'r> {
             fault,
             tokens: tokenized,
             given,
-            sent: asked.sample,
+            sent: pending.composed.sample,
         }
     }
 

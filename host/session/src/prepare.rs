@@ -8,6 +8,7 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::authenticate::Outgoing;
 use crate::decode::FailureLimit;
 use crate::parts::{Parts, RunError};
+use crate::pending::PendingRequest;
 use crate::sessions::Entry;
 use load::thread_group::{ThreadGroup, trip};
 use model::exchange::{Outcome, Phase, Prepared};
@@ -32,7 +33,7 @@ use feed::{Completing, Stock};
 pub(crate) use front::put as put_in_front;
 pub use front::salt;
 use gather::{Gathering, Whole};
-pub use writer::{Asked, Writer};
+pub use writer::Writer;
 
 /// The most samples to ask the dataset for in one call, and the number in the first call.
 const BATCH: u32 = 64;
@@ -124,8 +125,8 @@ impl Preparation {
         Ok(numbered
             .filter(|(index, _)| self.plan.holds(*index))
             .map(|(index, sample)| {
-                let asked = Asked::alone(index, Phase::Warmup, sample);
-                self.writer.write(asked)
+                let pending = PendingRequest::alone(index, Phase::Warmup, sample);
+                self.writer.write(pending)
             })
             .collect())
     }

@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::decode::failed;
-use crate::prepare::{Asked, Item, Writer};
+use crate::pending::PendingRequest;
+use crate::prepare::{Item, Writer};
 use graph::{Graph, Steps};
-use history::{Composed, Given};
+use history::Given;
 use load::pace::{Announcer, Follower, News};
 use load::thread_group::trip;
 use memory::Memory;
-use model::exchange::{Class, Exchange, Phase};
+use model::exchange::{Class, Exchange};
 use model::units::Nanos;
 
 /// The sessions of a run, as everyone sees them who has to do with their requests.
@@ -328,10 +329,13 @@ impl Continuer {
         for node in steps.ready {
             let (index, due) = (session.graph.index(node), session.graph.due(node));
             let item = match session.graph.compose(node) {
-                Ok(composed) => self.writer.write(asked(index, composed)),
+                Ok(composed) => self
+                    .writer
+                    .write(PendingRequest::of_session(index, composed)),
                 Err(what) => {
                     let unsent = session.graph.unsent(node);
-                    self.writer.faulty(asked(index, unsent), &what)
+                    self.writer
+                        .faulty(PendingRequest::of_session(index, unsent), &what)
                 }
             };
             let item = item.within(Entry::Node(place.at(node)));
@@ -347,24 +351,13 @@ impl Continuer {
                 ),
                 false => failed(Class::ParentFailed, "a request that it depends on failed"),
             };
-            let item = self.writer.unsent(asked(index, unsent), why);
+            let item = self
+                .writer
+                .unsent(PendingRequest::of_session(index, unsent), why);
             // It would have been due some time after the failure; when is unknown, and nothing waits for it.
             let due = session.last;
             news.push(News::Lost(Follower { due, item }));
         }
         news
-    }
-}
-
-fn asked(index: u64, composed: Composed) -> Asked {
-    Asked {
-        index,
-        phase: Phase::Measure,
-        sample: composed.sample,
-        earlier: composed.earlier,
-        parents: composed.parents,
-        descendants: 0,
-        history: composed.history,
-        released: composed.released,
     }
 }

@@ -1,6 +1,7 @@
 //! Samples in their order, as sessions: a request that depends on no other, and all that depend on it.
 
-use super::{Asked, Item, Writer, prompt_bytes};
+use super::{Item, Writer, prompt_bytes};
+use crate::pending::PendingRequest;
 use crate::sessions::Entry;
 use crate::sessions::graph::{Graph, MOST, Policy};
 use model::exchange::Phase;
@@ -102,7 +103,7 @@ impl Whole {
         if self.samples.len() == 1
             && let Some((index, sample)) = self.samples.pop()
         {
-            return Ok(Some(writer.write(Asked::alone(
+            return Ok(Some(writer.write(PendingRequest::alone(
                 index,
                 Phase::Measure,
                 sample,
@@ -115,9 +116,9 @@ impl Whole {
         let descendants = u32::try_from(self.samples.len() - 1).unwrap_or(u32::MAX);
         let mut graph = Graph::new(self.samples, policy)?;
         let root = graph.compose(0)?;
-        let item = writer.write(Asked {
+        let item = writer.write(PendingRequest {
             descendants,
-            ..Asked::alone(graph.index(0), Phase::Measure, root.sample)
+            ..PendingRequest::alone(graph.index(0), Phase::Measure, root.sample)
         });
         Ok(Some(item.within(Entry::Root(Box::new(graph)))))
     }

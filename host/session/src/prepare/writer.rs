@@ -9,14 +9,14 @@ use super::{Item, front};
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::{FailureLimit, failed};
 use crate::parts::Parts;
+use crate::pending::PendingRequest;
 use crate::prompts;
 use crate::reuse::SentPrompts;
 use model::connection::Version;
-use model::exchange::{Class, History, Outcome, Phase, Prepared, SampleFacts, Turn};
+use model::exchange::{Class, Outcome, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
 use model::hex;
 use model::target::{Secrets, Target};
-use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Dialect, Earlier, Prompt, Sample, Sampling, Settings};
 use scenario::plan::Plan;
@@ -26,42 +26,6 @@ const PROMPT_CHARS: usize = 240;
 
 /// Characters of a prompt's end in which secrets are looked for.
 const REDACTED_CHARS: usize = 4096;
-
-/// A sample to write a request for, with what is recorded beside it.
-pub struct Asked {
-    /// The request's number.
-    pub index: u64,
-    /// Which part of the run it belongs to.
-    pub phase: Phase,
-    /// The sample, with its history.
-    pub sample: Sample,
-    /// What the last reply of its conversation left for it.
-    pub earlier: Option<Earlier>,
-    /// The requests that it depends on, by their number.
-    pub parents: Vec<u64>,
-    /// How many requests depend on it, if it depends on none.
-    pub descendants: u32,
-    /// The history in front of it.
-    pub history: Option<History>,
-    /// When the first of its dependencies had let it go.
-    pub released: Option<Nanos>,
-}
-
-impl Asked {
-    /// A sample that depends on nothing.
-    pub(crate) fn alone(index: u64, phase: Phase, sample: Sample) -> Self {
-        Asked {
-            index,
-            phase,
-            sample,
-            earlier: None,
-            parents: Vec::new(),
-            descendants: 0,
-            history: None,
-            released: None,
-        }
-    }
-}
 
 /// Writes requests.
 pub struct Writer {
@@ -110,13 +74,13 @@ impl Writer {
     }
 
     /// What is recorded of a sample, before its request is written.
-    fn prepared(&self, asked: &Asked) -> Box<Prepared> {
-        let sample = &asked.sample;
+    fn prepared(&self, pending: &PendingRequest) -> Box<Prepared> {
+        let sample = &pending.composed.sample;
         let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
         Box::new(Prepared {
-            index: asked.index,
-            phase: asked.phase,
-            released: asked.released,
+            index: pending.index,
+            phase: pending.phase,
+            released: pending.composed.released,
             forces_length: false,
             sample: SampleFacts {
                 id: sample.id.clone(),
@@ -132,14 +96,14 @@ impl Writer {
                     index: turn.index,
                 }),
                 class: sample.class.clone(),
-                parents: asked.parents.clone(),
-                descendants: asked.descendants,
-                history: asked.history,
+                parents: pending.composed.parents.clone(),
+                descendants: pending.descendants,
+                history: pending.composed.history,
                 adapter: sample.adapter.clone(),
                 request_bytes: 0,
                 request_digest: String::new(),
             },
-            target: self.target_of(asked.index, session),
+            target: self.target_of(pending.index, session),
         })
     }
 
@@ -155,40 +119,49 @@ impl Writer {
     }
 
     /// Writes the request for a sample, or the record of why there is none.
-    pub fn write(&mut self, mut asked: Asked) -> Item {
-        self.complete(&mut asked);
-        self.write_complete(&asked)
+    pub fn write(&mut self, mut pending: PendingRequest) -> Item {
+        self.complete(&mut pending);
+        self.write_complete(&pending)
     }
 
     /// Gives a sample what the plan adds to it.
-    pub(crate) fn complete(&self, asked: &mut Asked) {
+    pub(crate) fn complete(&self, pending: &mut PendingRequest) {
         // What the user says explicitly goes before what the dataset would ask for.
         if let Some(tokens) = self.settings.output_tokens {
-            asked.sample.output_tokens = Some(tokens);
+            pending.composed.sample.output_tokens = Some(tokens);
         }
-        if asked.sample.adapter.is_none() {
-            asked.sample.adapter = self.plan.adapter(asked.index).map(str::to_owned);
+        if pending.composed.sample.adapter.is_none() {
+            pending.composed.sample.adapter = self.plan.adapter(pending.index).map(str::to_owned);
         }
         let (system, salt) = (&self.plan.request.system_prompt, &self.plan.load.salt);
-        let before = message_count(&asked.sample.prompt);
-        front::put(&mut asked.sample.prompt, system.as_deref(), salt.as_ref());
-        if let Some(earlier) = &mut asked.earlier {
+        let before = message_count(&pending.composed.sample.prompt);
+        front::put(
+            &mut pending.composed.sample.prompt,
+            system.as_deref(),
+            salt.as_ref(),
+        );
+        if let Some(earlier) = &mut pending.composed.earlier {
             // The request before began with the same message of instructions.
-            earlier.messages += message_count(&asked.sample.prompt).saturating_sub(before);
+            earlier.messages +=
+                message_count(&pending.composed.sample.prompt).saturating_sub(before);
         }
     }
 
     /// Writes the request for a sample that has what the plan adds.
-    pub(crate) fn write_complete(&mut self, asked: &Asked) -> Item {
-        let mut prepared = self.prepared(asked);
-        match self.request(&asked.sample, asked.earlier.as_ref(), &mut prepared) {
+    pub(crate) fn write_complete(&mut self, pending: &PendingRequest) -> Item {
+        let mut prepared = self.prepared(pending);
+        match self.request(
+            &pending.composed.sample,
+            pending.composed.earlier.as_ref(),
+            &mut prepared,
+        ) {
             Ok(request) => {
                 self.failures.reset();
                 if let Some(prompts) = &self.prompts {
                     let path = prompts::path(request.request());
-                    prompts.keep(asked.phase, asked.index, &asked.sample, path);
+                    prompts.keep(pending.phase, pending.index, &pending.composed.sample, path);
                 }
-                let turn = asked.sample.turn.as_ref();
+                let turn = pending.composed.sample.turn.as_ref();
                 Item::Ready {
                     prepared,
                     request,
@@ -209,15 +182,15 @@ impl Writer {
     }
 
     /// A request that cannot be written, because its dataset broke the contract.
-    pub fn faulty(&mut self, asked: Asked, what: &str) -> Item {
+    pub fn faulty(&mut self, pending: PendingRequest, what: &str) -> Item {
         let outcome = failed(Class::Plugin, &format!("dataset: {what}"));
-        self.unsent(asked, outcome)
+        self.unsent(pending, outcome)
     }
 
     /// A request that is not sent.
-    pub fn unsent(&self, asked: Asked, outcome: Outcome) -> Item {
+    pub fn unsent(&self, pending: PendingRequest, outcome: Outcome) -> Item {
         Item::Faulty {
-            prepared: self.prepared(&asked),
+            prepared: self.prepared(&pending),
             outcome,
             entry: None,
         }

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::prepare::prompt_bytes;
 
-use super::history::{Composed, Given, Talk, call_ids, first_messages, keep_calls, result_count};
+use super::history::{Conversation, Given, call_ids, first_messages, keep_calls, result_count};
+use crate::pending::ComposedSample;
 use model::session::{AfterFailure, History};
 use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Sample};
@@ -53,9 +54,9 @@ struct Node {
     /// Its own messages, from when it is composed until it is over.
     messages: Vec<Message>,
     /// The history that it had.
-    before: Option<Arc<Talk>>,
+    before: Option<Arc<Conversation>>,
     /// Its conversation up to its answer.
-    talk: Option<Arc<Talk>>,
+    conversation: Option<Arc<Conversation>>,
 }
 
 /// Another request that depends on this one.
@@ -169,7 +170,7 @@ impl Graph {
                 needed: 0,
                 messages: Vec::new(),
                 before: None,
-                talk: None,
+                conversation: None,
             });
         }
         let open = nodes.len();
@@ -230,7 +231,7 @@ impl Graph {
             self.drop_all(followers, &mut steps.dropped);
             return steps;
         }
-        if has_failed && self.nodes[node].talk.is_none() {
+        if has_failed && self.nodes[node].conversation.is_none() {
             // Without an answer, those that need one cannot go on.
             let id = self.nodes[node].sample.id.clone();
             let needing = (0..self.nodes.len()).filter(|other| {
@@ -321,10 +322,10 @@ impl Graph {
             (_, None, Some(recorded)) => (recorded, true),
             (_, None, None) => return,
         };
-        let (answers, stand_ins) = before
-            .as_ref()
-            .map_or((0, 0), |talk| (talk.answers, talk.recorded));
-        node.talk = Some(Arc::new(Talk {
+        let (answers, stand_ins) = before.as_ref().map_or((0, 0), |conversation| {
+            (conversation.answers, conversation.recorded)
+        });
+        node.conversation = Some(Arc::new(Conversation {
             before,
             messages,
             answer,
@@ -341,9 +342,9 @@ impl Graph {
     ///
     /// # Errors
     /// If it holds an answer that is not there.
-    pub fn compose(&mut self, node: usize) -> Result<Composed, String> {
+    pub fn compose(&mut self, node: usize) -> Result<ComposedSample, String> {
         let continues = self.nodes[node].continues;
-        let before = continues.and_then(|parent| self.nodes[parent].talk.clone());
+        let before = continues.and_then(|parent| self.nodes[parent].conversation.clone());
         let mut sample = self.nodes[node].sample.clone();
         let quoted: Vec<String> = quotes(&sample.prompt)
             .iter()
@@ -356,18 +357,20 @@ impl Graph {
         for id in &quoted {
             let known = self.nodes.iter().position(|other| other.sample.id == *id);
             used.extend(known);
-            let Some(talk) = known.and_then(|other| self.nodes[other].talk.as_ref()) else {
+            let Some(conversation) =
+                known.and_then(|other| self.nodes[other].conversation.as_ref())
+            else {
                 return Err(format!(
                     "sample `{}` holds the answer to `{id}`, which is not there; it must depend on the end of `{id}`",
                     sample.id
                 ));
             };
-            answers.insert(id.clone(), talk.text());
+            answers.insert(id.clone(), conversation.text());
         }
         fill(&mut sample.prompt, &answers);
         let own = first_messages(&sample.prompt, before.as_deref());
         let is_needed = self.nodes[node].needed > 0;
-        let composed = Composed::new(sample, own.clone(), before.as_deref())
+        let composed = ComposedSample::new(sample, own.clone(), before.as_deref())
             .parents(
                 self.nodes[node]
                     .parents
@@ -386,17 +389,17 @@ impl Graph {
             let parent = &mut self.nodes[parent];
             parent.needed = parent.needed.saturating_sub(1);
             if parent.needed == 0 {
-                parent.talk = None;
+                parent.conversation = None;
             }
         }
         Ok(composed)
     }
 
     /// The sample of a request that will never be sent, for its record.
-    pub fn unsent(&mut self, node: usize) -> Composed {
+    pub fn unsent(&mut self, node: usize) -> ComposedSample {
         let mut sample = self.nodes[node].sample.clone();
         sample.prompt = Prompt::Tokens(Vec::new());
-        Composed::new(sample, Vec::new(), None)
+        ComposedSample::new(sample, Vec::new(), None)
             .parents(
                 self.nodes[node]
                     .parents

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::pending::ComposedSample;
 use crate::prepare::message_bytes;
 use model::exchange::{self, Exchange};
-use model::units::Nanos;
 use plugins::backend::{Earlier, Message, Part, Prompt, Role, Sample};
 
 /// A conversation up to an answer.
-pub struct Talk {
+pub struct Conversation {
     /// What came before.
-    pub before: Option<Arc<Talk>>,
+    pub before: Option<Arc<Conversation>>,
     /// The messages of the last request, without its history.
     pub messages: Vec<Message>,
     /// The answer to it.
@@ -64,34 +64,18 @@ impl Given {
     }
 }
 
-/// A sample whose prompt is whole, and what is recorded of how it came about.
-pub struct Composed {
-    /// The sample.
-    pub sample: Sample,
-    /// What the last reply of its conversation left for it.
-    pub earlier: Option<Earlier>,
-    /// The requests that it depends on, by their number.
-    pub parents: Vec<u64>,
-    /// The history in front of it.
-    pub history: Option<exchange::History>,
-    /// When the first of its dependencies had let it go.
-    pub released: Option<Nanos>,
-}
-
-impl Composed {
+impl ComposedSample {
     /// A sample with its own messages after this history.
-    pub(super) fn new(mut sample: Sample, own: Vec<Message>, before: Option<&Talk>) -> Self {
+    pub(super) fn new(
+        mut sample: Sample,
+        own: Vec<Message>,
+        before: Option<&Conversation>,
+    ) -> Self {
         let Some(before) = before else {
             if matches!(sample.prompt, Prompt::Continuation(_)) {
                 sample.prompt = Prompt::Messages(own);
             }
-            return Composed {
-                sample,
-                earlier: None,
-                parents: Vec::new(),
-                history: None,
-                released: None,
-            };
+            return ComposedSample::alone(sample);
         };
         let mut messages = before.whole();
         let earlier = before.carry.as_ref().map(|carry| Earlier {
@@ -102,7 +86,7 @@ impl Composed {
         sample.prompt = Prompt::Messages(messages);
         // The dataset counted only what the sample adds.
         sample.input_tokens = None;
-        Composed {
+        ComposedSample {
             sample,
             earlier,
             parents: Vec::new(),
@@ -114,30 +98,22 @@ impl Composed {
             released: None,
         }
     }
-
-    pub(super) fn parents(self, parents: impl Iterator<Item = u64>) -> Self {
-        Composed {
-            parents: parents.collect(),
-            ..self
-        }
-    }
-
-    pub(super) fn released(self, released: Option<Nanos>) -> Self {
-        Composed { released, ..self }
-    }
 }
 
-impl Talk {
+impl Conversation {
     /// Every message from the beginning to the last answer.
     fn whole(&self) -> Vec<Message> {
-        let mut talks = vec![self];
-        while let Some(before) = talks.last().and_then(|talk| talk.before.as_deref()) {
-            talks.push(before);
+        let mut conversations = vec![self];
+        while let Some(before) = conversations
+            .last()
+            .and_then(|conversation| conversation.before.as_deref())
+        {
+            conversations.push(before);
         }
         let mut messages = Vec::new();
-        for talk in talks.into_iter().rev() {
-            messages.extend(talk.messages.iter().cloned());
-            messages.push(talk.answer.clone());
+        for conversation in conversations.into_iter().rev() {
+            messages.extend(conversation.messages.iter().cloned());
+            messages.push(conversation.answer.clone());
         }
         messages
     }
@@ -153,19 +129,20 @@ impl Talk {
     }
 }
 
-impl Drop for Talk {
+impl Drop for Conversation {
     /// A conversation of many turns is a long chain, which must not be taken down turn within turn.
     fn drop(&mut self) {
         let mut next = self.before.take();
-        while let Some(talk) = next {
-            next = Arc::into_inner(talk).and_then(|mut talk| talk.before.take());
+        while let Some(conversation) = next {
+            next = Arc::into_inner(conversation)
+                .and_then(|mut conversation| conversation.before.take());
         }
     }
 }
 
 /// The messages that a request adds to a conversation. Results of tools name the calls of the answer before them, which
 /// are other than those on record if the answer was given just now.
-pub(super) fn first_messages(prompt: &Prompt, before: Option<&Talk>) -> Vec<Message> {
+pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> Vec<Message> {
     let mut messages = match prompt {
         Prompt::Text(text) => {
             return vec![Message {
@@ -305,10 +282,10 @@ mod tests {
 
     #[test]
     fn a_long_conversation_is_taken_down_without_depth() {
-        let mut talk = None;
+        let mut conversation = None;
         for index in 0..200_000 {
-            talk = Some(Arc::new(Talk {
-                before: talk,
+            conversation = Some(Arc::new(Conversation {
+                before: conversation,
                 messages: Vec::new(),
                 answer: answer("", ""),
                 is_recorded: false,
@@ -318,6 +295,6 @@ mod tests {
                 carry: None,
             }));
         }
-        drop(talk);
+        drop(conversation);
     }
 }

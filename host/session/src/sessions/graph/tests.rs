@@ -66,7 +66,7 @@ fn given(text: &str) -> Option<Given> {
     })
 }
 
-fn texts(composed: &Composed) -> Vec<String> {
+fn texts(composed: &ComposedSample) -> Vec<String> {
     let Prompt::Messages(messages) = &composed.sample.prompt else {
         panic!("it is a conversation");
     };

@@ -1,0 +1,77 @@
+//! Samples on their way to a request: with what came before them in their conversation, and with their place in the run.
+
+use model::exchange::{History, Phase};
+use model::units::Nanos;
+use plugins::backend::{Earlier, Sample};
+
+/// A sample whose prompt is whole, and what is recorded of how it came about.
+pub struct ComposedSample {
+    /// The sample.
+    pub sample: Sample,
+    /// What the last reply of its conversation left for it.
+    pub earlier: Option<Earlier>,
+    /// The requests that it depends on, by their number.
+    pub parents: Vec<u64>,
+    /// The history in front of it.
+    pub history: Option<History>,
+    /// When the first of its dependencies had let it go.
+    pub released: Option<Nanos>,
+}
+
+impl ComposedSample {
+    /// A sample that depends on nothing.
+    pub(crate) fn alone(sample: Sample) -> Self {
+        ComposedSample {
+            sample,
+            earlier: None,
+            parents: Vec::new(),
+            history: None,
+            released: None,
+        }
+    }
+
+    pub(crate) fn parents(self, parents: impl Iterator<Item = u64>) -> Self {
+        ComposedSample {
+            parents: parents.collect(),
+            ..self
+        }
+    }
+
+    pub(crate) fn released(self, released: Option<Nanos>) -> Self {
+        ComposedSample { released, ..self }
+    }
+}
+
+/// A sample to write a request for, with what is recorded beside it.
+pub struct PendingRequest {
+    /// The request's number.
+    pub index: u64,
+    /// Which part of the run it belongs to.
+    pub phase: Phase,
+    /// The sample, whose prompt is whole.
+    pub composed: ComposedSample,
+    /// How many requests depend on it, if it depends on none.
+    pub descendants: u32,
+}
+
+impl PendingRequest {
+    /// A sample that depends on nothing.
+    pub(crate) fn alone(index: u64, phase: Phase, sample: Sample) -> Self {
+        PendingRequest {
+            index,
+            phase,
+            composed: ComposedSample::alone(sample),
+            descendants: 0,
+        }
+    }
+
+    /// A sample of a session.
+    pub(crate) fn of_session(index: u64, composed: ComposedSample) -> Self {
+        PendingRequest {
+            index,
+            phase: Phase::Measure,
+            composed,
+            descendants: 0,
+        }
+    }
+}
