@@ -6,7 +6,7 @@ use crate::journal::{Event, Facts, Finished, Outcome, Ready, Results};
 use crate::measured::{Measured, Number};
 use crate::objective::Constraint;
 use crate::strategy;
-use crate::walk::{Next, Scenario, Start, WHOLE};
+use crate::study::{Next, Scenario, Start, WHOLE};
 use result::finding::Verdict;
 
 use std::collections::BTreeMap;

@@ -19,8 +19,8 @@ use crate::journal::{Cell, Results};
 use crate::measured::Measured;
 use crate::objective::Standing;
 use crate::stat::{self, Family, Gain, Noise, Spread};
+use crate::study::{PlannedStage, Scenario, key};
 use crate::twoway::{Fit, Residual};
-use crate::walk::{Asked, Scenario, key};
 
 model::words! {
     /// How a trial stands against the first one of its stage.
@@ -404,7 +404,7 @@ fn pair(sides: &Sides<'_>, row: &mut Row, reference: &TrialId, rounds: &[u32]) {
 /// `before` has the errors of earlier stages. And the errors with those of this stage.
 pub(crate) fn stage(
     sides: &Sides<'_>,
-    asked: &Asked,
+    asked: &PlannedStage,
     rounds: RangeInclusive<u32>,
     ruled: &[Ruled],
     before: &Errors,

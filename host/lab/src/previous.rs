@@ -11,7 +11,7 @@ use crate::expand::TrialId;
 use crate::file::Lab;
 use crate::journal::{Outcome, Results};
 use crate::measured::{Measured, Number};
-use crate::walk::{Scenario, WHOLE};
+use crate::study::{Scenario, WHOLE};
 use result::finding::Verdict;
 
 /// The figures that are held against each other.

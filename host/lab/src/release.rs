@@ -12,7 +12,7 @@ use crate::journal::Results;
 use crate::previous::{Earlier, FIGURES, Origin, Previous, runs};
 use crate::stat::{self, Gain, Spread};
 use crate::strategy::Study;
-use crate::walk::Scenario;
+use crate::study::Scenario;
 use result::figure::{Better, Figure};
 
 /// A previous release, and what differs.

@@ -31,7 +31,8 @@ use crate::file::{Lab, Strategy};
 use crate::journal::Results;
 use crate::judge::{Judgement, Row, StageReport};
 use crate::stat::OUTSIDE;
-use crate::walk::{Asked, Ended, Next, Scenario, Start, WHOLE, Walk};
+use crate::study::{Ended, Next, PlannedStage, Scenario, Start, WHOLE};
+use crate::walk::Walk;
 
 /// A model's study, as far as its results go.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,8 +174,8 @@ impl Walk<'_> {
         }
     }
 
-    fn asked(&self, title: &str, trials: Vec<Trial>, rounds: u32) -> Asked {
-        Asked {
+    fn asked(&self, title: &str, trials: Vec<Trial>, rounds: u32) -> PlannedStage {
+        PlannedStage {
             title: title.to_owned(),
             trials: crate::expand::merged(trials),
             rounds,

@@ -27,39 +27,7 @@ use crate::judge::{self, Errors, HeldRow, Ruled, Sides, StageReport};
 use crate::measured::Measured;
 use crate::objective::Standing;
 use crate::previous::Previous;
-use search::Load;
-use search::sweep::At;
-
-/// All of a scenario's requests, in thousandths.
-pub const WHOLE: u32 = 1_000;
-
-/// A scenario of a lab, as it was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Scenario {
-    /// Its name, which no other scenario of the lab has.
-    pub name: String,
-    /// A digest of all that it consists of: its text, its data, its plugins.
-    pub content: String,
-    /// How long a run of it takes, in seconds, if the scenario says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
-    /// Its load, if that is one number: scenarios that differ in it alone are points of one curve.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load: Option<OfLoad>,
-}
-
-/// The load of a scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct OfLoad {
-    /// What it is counted in.
-    pub kind: Load,
-    /// How much of it.
-    pub at: At,
-    /// A digest of all else that the scenario says: the same for scenarios that differ in their load alone.
-    pub besides: String,
-}
+use crate::study::{PlannedStage, Scenario, Start, key};
 
 /// What a lab's folder holds beside its journal, as `lab.json`, so that its page can be drawn again and it can go on
 /// wherever the folder is.
@@ -77,48 +45,6 @@ pub struct Kept {
     /// What the lab is held against, as it was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Previous>,
-}
-
-/// One start of an engine, and the runs that it serves.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Start {
-    /// The trial.
-    pub trial: Trial,
-    /// The round.
-    pub round: u32,
-    /// The runs, in order; at least one.
-    pub runs: Vec<RunKey>,
-}
-
-/// What to do next.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Next {
-    /// These starts, in this order. After each of them the results may ask for others.
-    Run(Vec<Start>),
-    /// Nothing.
-    Done(Ended),
-}
-
-/// Why a lab ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Everything is done.
-    Complete,
-    /// Its time or its money is spent.
-    Budget,
-}
-
-/// What a stage is for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
-    /// Its heading.
-    pub title: String,
-    /// The trials; the first is what the others are held against.
-    pub trials: Vec<Trial>,
-    /// How many rounds.
-    pub rounds: u32,
-    /// The share of each scenario's requests, in thousandths.
-    pub share: u32,
 }
 
 /// A study of one model, as far as its results go.
@@ -168,7 +94,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::asks`] has the runs.
-    pub fn stage(&mut self, asked: Asked) -> Option<StageReport> {
+    pub fn stage(&mut self, asked: PlannedStage) -> Option<StageReport> {
         let rounds = self.round + 1..=self.round + asked.rounds;
         self.round += asked.rounds;
         for trial in &asked.trials {
@@ -218,7 +144,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether a trial is run any further in a stage, and how it stands to the constraints.
-    fn out(&self, trial: &Trial, asked: &Asked, rounds: std::ops::RangeInclusive<u32>) -> Out {
+    fn out(
+        &self,
+        trial: &Trial,
+        asked: &PlannedStage,
+        rounds: std::ops::RangeInclusive<u32>,
+    ) -> Out {
         let retries = self.lab.retries;
         if let Some(why) = self.results.does_not_start(&trial.id, retries) {
             return Out::failed(0, why, Vec::new());
@@ -333,18 +264,6 @@ fn broken(held: &[HeldRow], repeats: u32) -> Option<String> {
         _ => repeats == 1 && !held.is_within && held.figure.is_some_and(|of| of.repeats == 1),
     };
     held.iter().find(breaks).map(|held| held.words.clone())
-}
-
-/// The first attempt of a run.
-pub(crate) fn key(trial: &TrialId, scenario: &Scenario, round: u32, share: u32) -> RunKey {
-    RunKey {
-        trial: trial.clone(),
-        scenario: scenario.name.clone(),
-        content: scenario.content.clone(),
-        round,
-        share,
-        attempt: 1,
-    }
 }
 
 /// The order of so many trials in a round, of so many rounds: each begins as far from the one before as can be.

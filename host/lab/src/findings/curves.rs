@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tables::{Tables, over};
 use crate::expand::{Trial, TrialId};
-use crate::walk::{OfLoad, Scenario};
+use crate::study::{OfLoad, Scenario};
 use result::figure::{Better, Figure};
 use search::sweep::{Place, Point, curve};
 

@@ -11,7 +11,7 @@ use crate::measured::Measured;
 use crate::objective::Objective;
 use crate::stat::{self, Drift, Spread};
 use crate::strategy::Study;
-use crate::walk::{Scenario, WHOLE, key};
+use crate::study::{Scenario, WHOLE, key};
 use result::figure::{Better, Figure};
 use result::finding::Verdict;
 

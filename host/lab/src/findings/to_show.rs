@@ -4,7 +4,7 @@ use crate::estimate::Timing;
 use crate::expand::Trial;
 use crate::judge::{Judgement, StageReport, ToShow};
 use crate::strategy::Study;
-use crate::walk::{Scenario, Start, key};
+use crate::study::{Scenario, Start, key};
 
 /// Says of each row of each stage that shows no difference, and of each constraint that is not shown to hold, how many
 /// rounds would show it and how long those take that were not made yet.

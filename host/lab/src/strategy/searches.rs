@@ -3,7 +3,8 @@
 use super::{Choice, Decision};
 use crate::expand::Trial;
 use crate::judge::{Row, StageReport};
-use crate::walk::{Asked, WHOLE, Walk};
+use crate::study::{PlannedStage, WHOLE};
+use crate::walk::Walk;
 
 impl Walk<'_> {
     /// The engine to tune: its baseline. And the baseline of all: that of the first engine that was measured.
@@ -199,7 +200,7 @@ impl Walk<'_> {
             let others = trials.len().saturating_sub(1);
             let is_full = share >= 1.0 && rounds >= self.lab.repeats;
             let is_last = is_full || others <= eta as usize;
-            let asked = Asked {
+            let asked = PlannedStage {
                 title: match is_last {
                     true => format!("Rung {rung}, the last"),
                     false => format!("Rung {rung}"),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::world::{Fate, Settings, World};
 use crate::findings;
 use crate::journal::{Cell, Event, Journal, whole};
-use crate::walk::WHOLE;
+use crate::study::WHOLE;
 use crate::{Next, Results, RunKey, next};
 
 /// One option helps, one crashes, one loses requests, and one needs a second attempt.

@@ -7,7 +7,7 @@ use crate::journal::{
     VERSION,
 };
 use crate::measured::{Measured, Number};
-use crate::walk::OfLoad;
+use crate::study::OfLoad;
 use crate::{Lab, Next, Results, RunKey, Scenario, Start, Trial, next};
 use result::finding::Verdict;
 use search::sweep::At;

@@ -15,7 +15,7 @@ use super::super::loads;
 use super::super::print::tell;
 use super::super::scenario::show;
 use super::super::sources::sources;
-use lab::walk::{OfLoad, WHOLE};
+use lab::study::{OfLoad, WHOLE};
 use lab::{Lab, RunKey, Trial, digest};
 
 /// What messages say that sets these keys.

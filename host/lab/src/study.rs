@@ -1,0 +1,95 @@
+//! The data that the parts of a lab hand to each other: its scenarios, its stages, and the starts of engines that they
+//! ask for.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::expand::{Trial, TrialId};
+use crate::journal::RunKey;
+use search::Load;
+use search::sweep::At;
+
+/// All of a scenario's requests, in thousandths.
+pub const WHOLE: u32 = 1_000;
+
+/// A scenario of a lab, as it was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name, which no other scenario of the lab has.
+    pub name: String,
+    /// A digest of all that it consists of: its text, its data, its plugins.
+    pub content: String,
+    /// How long a run of it takes, in seconds, if the scenario says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Its load, if that is one number: scenarios that differ in it alone are points of one curve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<OfLoad>,
+}
+
+/// The load of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OfLoad {
+    /// What it is counted in.
+    pub kind: Load,
+    /// How much of it.
+    pub at: At,
+    /// A digest of all else that the scenario says: the same for scenarios that differ in their load alone.
+    pub besides: String,
+}
+
+/// One start of an engine, and the runs that it serves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// The trial.
+    pub trial: Trial,
+    /// The round.
+    pub round: u32,
+    /// The runs, in order; at least one.
+    pub runs: Vec<RunKey>,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// These starts, in this order. After each of them the results may ask for others.
+    Run(Vec<Start>),
+    /// Nothing.
+    Done(Ended),
+}
+
+/// Why a lab ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is done.
+    Complete,
+    /// Its time or its money is spent.
+    Budget,
+}
+
+/// What a stage is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedStage {
+    /// Its heading.
+    pub title: String,
+    /// The trials; the first is what the others are held against.
+    pub trials: Vec<Trial>,
+    /// How many rounds.
+    pub rounds: u32,
+    /// The share of each scenario's requests, in thousandths.
+    pub share: u32,
+}
+
+/// The first attempt of a run.
+pub(crate) fn key(trial: &TrialId, scenario: &Scenario, round: u32, share: u32) -> RunKey {
+    RunKey {
+        trial: trial.clone(),
+        scenario: scenario.name.clone(),
+        content: scenario.content.clone(),
+        round,
+        share,
+        attempt: 1,
+    }
+}
