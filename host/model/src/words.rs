@@ -49,14 +49,12 @@ pub fn unknown<T: Word>(text: &str) -> String {
 /// assert_eq!("exponential".parse(), Ok(Shape::Exponential));
 /// assert_eq!(serde_json::to_string(&Shape::default()).unwrap(), "\"linear\"");
 /// ```
-///
-/// A value that had another name is still read by it from JSON: `Linear = "linear" | "even"`.
 #[macro_export]
 macro_rules! words {
     (
         $(#[$meta:meta])*
         $visible:vis enum $Enum:ident {
-            $( $(#[doc = $about:literal])* $Value:ident = $name:literal $(| $former:literal)*, )+
+            $( $(#[doc = $about:literal])* $Value:ident = $name:literal, )+
         }
         $(default $Default:ident)?
     ) => {
@@ -64,7 +62,7 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
         $visible enum $Enum {
-            $( $(#[doc = $about])* #[serde(rename = $name $(, alias = $former)*)] $Value, )+
+            $( $(#[doc = $about])* #[serde(rename = $name)] $Value, )+
         }
 
         $crate::names!(@impl $Enum { $( [$($about),*] $Value = $name, )+ } $(default $Default)?);
@@ -153,18 +151,9 @@ mod tests {
             /// or like leaves.
             Green = "green",
             /// Like the sky.
-            LightBlue = "light-blue" | "azure" | "sky",
+            LightBlue = "light-blue",
         }
         default LightBlue
-    }
-
-    #[test]
-    fn former_names_are_read_from_json_and_never_written() {
-        for former in ["azure", "sky"] {
-            let read: Colour = serde_json::from_value(former.into()).unwrap();
-            assert_eq!(read, Colour::LightBlue);
-            former.parse::<Colour>().unwrap_err();
-        }
     }
 
     #[test]

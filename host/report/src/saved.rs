@@ -11,9 +11,8 @@ use search::{Answer, Search};
 pub struct Saved<T> {
     /// SHA-256 of the scenario with its flags, as `runner scenario show` prints it.
     pub scenario: String,
-    /// What people call it, but for the load, which is varied; absent in files of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
+    /// What people call it, but for the load, which is varied.
+    pub title: String,
     /// How far it is.
     pub state: T,
 }

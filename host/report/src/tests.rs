@@ -222,7 +222,7 @@ fn saved(state: impl serde::Serialize) -> Value {
     let scenario = "0".repeat(64);
     serde_json::to_value(crate::saved::Saved {
         scenario,
-        title: Some("random 16/11".to_owned()),
+        title: "random 16/11".to_owned(),
         state,
     })
     .unwrap()

@@ -209,8 +209,7 @@ pub struct PlannedTokenizer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// SHA-256 of its file; of a folder, that of a line for each file that decides tokens, in the order of their names,
-    /// with the file's SHA-256 and its name, as `sha256sum` writes them. Absent for the substitute, and in plans of
-    /// earlier versions.
+    /// with the file's SHA-256 and its name, as `sha256sum` writes them. Absent for the substitute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Whether it was found under the served model's name, and not asked for.

@@ -15,15 +15,15 @@ crate::words! {
         /// The reply was complete but held no answer.
         Empty = "empty",
         /// The reply began and ended before its end marker.
-        Truncated = "truncated" | "cut-off",
+        Truncated = "truncated",
         /// The server reported an error inside a reply that began as a success.
         InBandError = "in-band-error",
         /// The server answered with an HTTP status that is not a success.
         HttpStatus = "http-status",
         /// No connection could be made: refused, an unknown host, or no agreement on TLS.
-        Refused = "refused" | "connect",
+        Refused = "refused",
         /// The connection broke before the reply's headers.
-        Reset = "reset" | "send",
+        Reset = "reset",
         /// No connection within the timeout.
         ConnectTimeout = "connect-timeout",
         /// Nothing of the answer within the first-token timeout.
@@ -78,8 +78,7 @@ crate::words! {
 
 /// The outcome of an exchange. What is not complete is never counted as a success.
 ///
-/// In JSON it is an object with the `class`, also that of a complete answer. Former versions wrote `"result": "ok"` or
-/// `"result": "failed"` instead and beside it; that is still read.
+/// In JSON it is an object with the `class`, also that of a complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The reply was complete and held the answer that was asked for.
@@ -121,27 +120,6 @@ struct Written {
     message: Option<String>,
 }
 
-/// The same, as former versions wrote it.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Read {
-    #[serde(default)]
-    result: Option<Former>,
-    #[serde(default)]
-    class: Option<Class>,
-    #[serde(default)]
-    reason: Option<Reason>,
-    #[serde(default)]
-    message: Option<String>,
-}
-
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-enum Former {
-    Ok,
-    Failed,
-}
-
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let written = match self {
@@ -166,24 +144,19 @@ impl Serialize for Outcome {
 
 impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Read {
-            result,
+        let Written {
             class,
             reason,
             message,
-        } = Read::deserialize(deserializer)?;
-        match (result, class) {
-            (Some(Former::Ok), None) | (None, Some(Class::Complete)) => Ok(Outcome::Ok),
-            (Some(Former::Ok), Some(_)) | (Some(Former::Failed), Some(Class::Complete)) => Err(
-                D::Error::custom("`result` and `class` of an outcome contradict each other"),
-            ),
-            (_, None) => Err(D::Error::missing_field("class")),
-            (_, Some(class)) => Ok(Outcome::Incomplete {
-                class,
-                reason,
-                message: message.ok_or_else(|| D::Error::missing_field("message"))?,
-            }),
+        } = Written::deserialize(deserializer)?;
+        if class == Class::Complete {
+            return Ok(Outcome::Ok);
         }
+        Ok(Outcome::Incomplete {
+            class,
+            reason,
+            message: message.ok_or_else(|| D::Error::missing_field("message"))?,
+        })
     }
 }
 
@@ -237,44 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn what_former_versions_wrote_is_read() {
-        for (text, class) in [
-            (r#"{"result":"ok"}"#, Class::Complete),
-            (
-                r#"{"result":"failed","class":"cut-off","message":""}"#,
-                Class::Truncated,
-            ),
-            (
-                r#"{"result":"failed","class":"connect","message":""}"#,
-                Class::Refused,
-            ),
-            (
-                r#"{"result":"failed","class":"send","message":""}"#,
-                Class::Reset,
-            ),
-            (
-                r#"{"result":"failed","class":"empty","message":""}"#,
-                Class::Empty,
-            ),
-        ] {
-            assert_eq!(read(text).unwrap().class(), class, "{text}");
-        }
-    }
-
-    #[test]
     fn what_is_no_outcome_is_refused() {
         for (text, why) in [
             ("{}", "missing field `class`"),
-            (r#"{"result":"failed"}"#, "missing field `class`"),
             (r#"{"class":"reset"}"#, "missing field `message`"),
-            (
-                r#"{"result":"ok","class":"reset","message":""}"#,
-                "contradict each other",
-            ),
-            (
-                r#"{"result":"failed","class":"complete"}"#,
-                "contradict each other",
-            ),
             (r#"{"class":"gone","message":""}"#, "unknown variant `gone`"),
         ] {
             let error = read(text).unwrap_err();

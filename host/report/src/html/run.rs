@@ -172,7 +172,7 @@ pub(super) fn run(number: usize, shown: &Shown) -> Run {
                 .messages
                 .iter()
                 .map(|message| match message.count {
-                    Some(times @ 2..) => {
+                    times @ 2.. => {
                         format!("{} ({} like this)", plain(&message.text), count(times))
                     }
                     _ => plain(&message.text),

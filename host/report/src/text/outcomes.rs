@@ -73,7 +73,7 @@ pub(super) fn failures(block: &mut Block, summary: &Summary) {
         let class = class.name();
         for message in &failures.messages {
             let times = match message.count {
-                Some(count @ 2..) => format!(" ({count} like this)"),
+                count @ 2.. => format!(" ({count} like this)"),
                 _ => String::new(),
             };
             block.prose(&format!("{class}: {}{times}", message.text));

@@ -23,7 +23,7 @@ pub(super) fn agent_lost(summary: &Summary) -> Option<Finding> {
     let lost: Vec<String> = agents(summary)
         .filter_map(|agent| {
             let lost = agent.lost.as_ref()?;
-            let missing = match lost.unknown.or(lost.not_offered) {
+            let missing = match lost.unknown {
                 Some(requests) => format!(", {requests} of its requests are not on record"),
                 None => String::new(),
             };

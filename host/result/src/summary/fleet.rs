@@ -67,9 +67,6 @@ pub struct Lost {
     /// say how many they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<u64>,
-    /// The same, in results of former versions, which counted them as not sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_offered: Option<u64>,
 }
 
 impl Agent {

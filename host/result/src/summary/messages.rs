@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::Failures;
 use model::exchange::Reason;
@@ -18,35 +18,13 @@ const REPORTED: usize = 8;
 const COUNTED: usize = 64;
 
 /// A kind of message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Message {
     /// The first message of the kind, in the order of the requests.
     pub text: String,
-    /// How many failures had a message of this kind; absent in summaries of former versions, which did not count them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-}
-
-/// A message in JSON. Former versions wrote the text alone.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Counted {
-        text: String,
-        #[serde(default)]
-        count: Option<u64>,
-    },
-    Text(String),
-}
-
-impl<'de> Deserialize<'de> for Message {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Counted { text, count } => Message { text, count },
-            Written::Text(text) => Message { text, count: None },
-        })
-    }
+    /// How many failures had a message of this kind.
+    pub count: u64,
 }
 
 /// The failures of one class seen so far.
@@ -121,7 +99,7 @@ impl Messages {
         let reported: u64 = kinds.iter().map(|kind| kind.count).sum();
         let messages = kinds.into_iter().map(|kind| Message {
             text: kind.text,
-            count: Some(kind.count),
+            count: kind.count,
         });
         Failures {
             count: self.count,
@@ -183,9 +161,9 @@ mod tests {
         assert_eq!(
             said,
             [
-                ("busy: 7 waiting", Some(2)),
-                ("busy: 8 waiting", Some(1)),
-                ("no such model", Some(1)),
+                ("busy: 7 waiting", 2),
+                ("busy: 8 waiting", 1),
+                ("no such model", 1),
             ]
         );
         assert_eq!(failures.statuses, BTreeMap::from([(429, 1), (503, 3)]));
@@ -204,18 +182,7 @@ mod tests {
         }
         let failures = messages.finish();
         assert_eq!(failures.messages.len(), REPORTED);
-        let counted: u64 = failures.messages.iter().filter_map(|kind| kind.count).sum();
+        let counted: u64 = failures.messages.iter().map(|kind| kind.count).sum();
         assert_eq!(counted + failures.other_messages, 1000);
-    }
-
-    #[test]
-    fn messages_of_former_versions_are_read() {
-        let read: Vec<Message> =
-            serde_json::from_str(r#"["busy", {"text": "full", "count": 3}]"#).unwrap();
-        let of = |text: &str, count| Message {
-            text: text.to_owned(),
-            count,
-        };
-        assert_eq!(read, [of("busy", None), of("full", Some(3))]);
     }
 }

@@ -198,7 +198,7 @@ impl Saved {
     pub(super) fn write<T: Serialize>(&self, state: &T) -> Result<(), Failure> {
         let file = File {
             scenario: self.scenario.clone(),
-            title: Some(self.title.clone()),
+            title: self.title.clone(),
             state,
         };
         replace(&self.file(), json(&file)?.as_bytes())
@@ -220,12 +220,6 @@ impl Saved {
             text.as_bytes(),
         )
     }
-}
-
-/// What the page of a folder is called that does not say it: the folder's name.
-fn named(folder: &Path) -> String {
-    let name = folder.file_name().unwrap_or(folder.as_os_str());
-    name.to_string_lossy().into_owned()
 }
 
 /// What was run, under the title of all runs.
@@ -265,14 +259,14 @@ pub(super) fn html(page: &Document) -> Result<String, Failure> {
 /// If its file cannot be read.
 pub(super) fn page(folder: &Path) -> Result<Option<Document>, Failure> {
     if let Some(sweep) = file::<Sweep>(&folder.join("sweep.json"))? {
-        let title = sweep.title.unwrap_or_else(|| named(folder));
+        let title = sweep.title.clone();
         let sweep = sweep.state;
         let workload = titled(folder, sweep.folders(), &title);
         return Ok(Some(report::sweep::page(&sweep, &title, workload.as_ref())));
     }
     let searched = file::<Searched>(&folder.join("search.json"))?;
     Ok(searched.map(|searched| {
-        let title = searched.title.unwrap_or_else(|| named(folder));
+        let title = searched.title.clone();
         let searched = searched.state;
         let workload = titled(folder, searched.folders(), &title);
         report::search::page(&searched, &title, workload.as_ref())

@@ -50,10 +50,6 @@ fn fate(key: &str) -> Fate {
 /// What must agree between two runs but does not.
 pub(super) fn obstacles(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     for (key, a, b) in unlike(&a.reported.plan, &b.reported.plan) {
-        // Runs of earlier versions state no digest of the tokenizer.
-        if key == "tokenizer.digest" && (a.is_none() || b.is_none()) {
-            continue;
-        }
         if let Must(kind) = fate(&key) {
             found.obstacle(kind, &key, a, b);
         }

@@ -66,7 +66,6 @@ pub(super) fn together(
                 from_s,
                 why,
                 unknown,
-                not_offered: None,
             }
         });
         let part = told.map(|told| told.part).unwrap_or_default();
