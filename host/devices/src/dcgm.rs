@@ -3,8 +3,8 @@
 //! The exporter reads its devices every 30 seconds unless it is started with another `--collect-interval`, so a page
 //! repeats the values of the one before. The counter of energy is exact all the same, between two such readings.
 
-use crate::exposition::{Line, lines};
 use crate::reading::{Choice, Device, Facts, Reading, Source};
+use exposition::{Line, lines};
 
 /// DCGM's numbers for what it does not know begin here: `DCGM_FP64_BLANK`. `DCGM_INT64_BLANK` is beyond it.
 const BLANK: f64 = 140_737_488_355_328.0;

@@ -21,7 +21,6 @@
 
 pub mod dcgm;
 mod entry;
-mod exposition;
 mod fold;
 pub mod nvml;
 pub mod rapl;

@@ -14,10 +14,14 @@ use toml::{Table, Value};
 use crate::files;
 
 /// The packages of the SDK: where they lie in the repository, and in the kit.
-const PACKAGES: [(&str, &str); 2] = [("plugins/sdk", ""), ("plugins/sdk/testing", "testing")];
+const PACKAGES: [(&str, &str); 3] = [
+    ("plugins/sdk", ""),
+    ("plugins/sdk/exposition", "exposition"),
+    ("plugins/sdk/testing", "testing"),
+];
 
-/// Where one of these packages finds the other, in the kit.
-const SIBLINGS: [(&str, &str); 1] = [("runner-plugin", "..")];
+/// Where one of these packages finds another, in the kit.
+const SIBLINGS: [(&str, &str); 2] = [("runner-plugin", ".."), ("exposition", "exposition")];
 
 /// Where the SDK finds the contract, in the repository and in the kit.
 const CONTRACT: (&str, &str) = ("\"../../wit", "\"wit");

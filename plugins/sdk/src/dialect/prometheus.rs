@@ -1,6 +1,8 @@
 //! Figures that servers publish in the Prometheus text format
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 
+use exposition::{Line, lines};
+
 use crate::{Reading, ServerMetric};
 
 /// The figures with these names, mapped to the names of the contract. A server with several processes or models
@@ -8,7 +10,7 @@ use crate::{Reading, ServerMetric};
 pub fn readings(body: &[u8], names: &[(&str, ServerMetric)]) -> Vec<Reading> {
     let text = String::from_utf8_lossy(body);
     let mut readings: Vec<Reading> = Vec::new();
-    for (name, value) in text.lines().filter_map(sample) {
+    for Line { name, value, .. } in lines(&text) {
         let known = names.iter().find(|(known, _)| *known == name);
         let Some((_, metric)) = known else { continue };
         let reading = readings
@@ -26,38 +28,6 @@ pub fn readings(body: &[u8], names: &[(&str, ServerMetric)]) -> Vec<Reading> {
         }
     }
     readings
-}
-
-/// Name and value of a line that holds a sample: `name{label="value"} 1.5 1700000000000`.
-fn sample(line: &str) -> Option<(&str, f64)> {
-    let line = line.trim();
-    if line.starts_with('#') {
-        return None;
-    }
-    let name_end = line.find(|c: char| c == '{' || c.is_whitespace())?;
-    let (name, rest) = line.split_at(name_end);
-    let rest = match rest.strip_prefix('{') {
-        Some(labels) => after_labels(labels)?,
-        None => rest,
-    };
-    let value: f64 = rest.split_whitespace().next()?.parse().ok()?;
-    value.is_finite().then_some((name, value))
-}
-
-/// What follows the closing brace. A brace can also occur inside a label's value.
-fn after_labels(text: &str) -> Option<&str> {
-    let mut quoted = false;
-    let mut escaped = false;
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            '}' if !quoted => return Some(&text[at + 1..]),
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -1,13 +1,21 @@
 //! Lines of Prometheus' text format
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>), with their labels.
+//!
+//! This crate owns the reading of lines, for plugins and for the host. It leaves the names of figures, and whether they
+//! are counters, to those that ask for them.
+
+#![forbid(unsafe_code)]
 
 use std::borrow::Cow;
 
 /// A line that holds a sample.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Line<'t> {
+pub struct Line<'t> {
+    /// The name of the metric.
     pub name: &'t str,
+    /// Its labels by name, without escapes, in the order of the line.
     pub labels: Vec<(&'t str, Cow<'t, str>)>,
+    /// Its value, which is finite.
     pub value: f64,
 }
 
@@ -40,7 +48,7 @@ impl<'t> Line<'t> {
 }
 
 /// The lines of a page that hold samples.
-pub(crate) fn lines(page: &str) -> impl Iterator<Item = Line<'_>> {
+pub fn lines(page: &str) -> impl Iterator<Item = Line<'_>> {
     page.lines().filter_map(Line::parse)
 }
 
