@@ -27,10 +27,10 @@ pub struct Args {
     #[command(flatten)]
     against: Against,
     /// Tokenizer to find the first token that differs, as in `runner run`; the baseline's own if it is still there
-    #[arg(long, value_name = "PATH", env = "RUNNER_TOKENIZER")]
+    #[arg(long, value_name = "PATH", env = "RUNNER_AGREEMENT_TOKENIZER")]
     tokenizer: Option<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_AGREEMENT_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
@@ -38,10 +38,20 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Against {
     /// The folder of the run whose answers are the baseline
-    #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE", required = true)]
+    #[arg(
+        long,
+        value_name = "RUN",
+        env = "RUNNER_AGREEMENT_BASELINE",
+        required = true
+    )]
     baseline: PathBuf,
     /// A repeat of the baseline, whose answers show how much they differ without any change; repeatable
-    #[arg(long, value_name = "RUN", env = "RUNNER_FLOOR", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "RUN",
+        env = "RUNNER_AGREEMENT_FLOOR",
+        value_delimiter = ','
+    )]
     floor: Vec<PathBuf>,
 }
 

@@ -31,10 +31,10 @@ pub struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_AUDIT_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Exit with 7 if a result is invalid
-    #[arg(long, env = "RUNNER_STRICT")]
+    #[arg(long, env = "RUNNER_AUDIT_STRICT")]
     strict: bool,
 }
 

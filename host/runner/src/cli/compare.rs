@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(value_name = "SIDE", required = true)]
     sides: Vec<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_COMPARE_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Figures to compare instead of the headline ones, such as ttft.p99,throughput.output-tokens-per-s
     #[arg(

@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "RUN",
-        env = "RUNNER_BASELINE",
+        env = "RUNNER_JUDGE_BASELINE",
         help_heading = "Judging"
     )]
     baseline: Option<PathBuf>,
@@ -89,7 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "N", env = "RUNNER_SAMPLE", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Judging")]
     sample: Option<u64>,
     /// Judge everything N times, and show how far the judge agrees with itself
-    #[arg(long, alias = "repeats", value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Judging")]
+    #[arg(long, alias = "repeats", value_name = "N", env = "RUNNER_JUDGE_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Judging")]
     repeat: u32,
     /// What a million input and output tokens of the judge cost, to report what the verdicts cost
     #[arg(
@@ -103,7 +103,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        env = "RUNNER_BACKEND",
+        env = "RUNNER_JUDGE_BACKEND",
         help_heading = "Plugins"
     )]
     backend: Option<String>,
@@ -121,14 +121,16 @@ pub struct Args {
     #[arg(
         long,
         value_name = "KEY=VALUE",
-        env = "RUNNER_SET",
+        env = "RUNNER_JUDGE_SET",
         hide_env_values = true,
         help_heading = "Scenario"
     )]
     set: Vec<String>,
     #[command(flatten)]
     within: Within,
-    /// Print JSON that follows `runner schema judgement` instead of text
+    /// Print the result as JSON instead of text
+    ///
+    /// The JSON follows `runner schema judgement`.
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     json: bool,
     #[command(flatten)]

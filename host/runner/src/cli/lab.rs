@@ -75,7 +75,7 @@ pub struct Args {
         long,
         alias = "folder",
         value_name = "FOLDER",
-        env = "RUNNER_RESUME",
+        env = "RUNNER_LAB_RESUME",
         help_heading = "Result"
     )]
     resume: Option<PathBuf>,

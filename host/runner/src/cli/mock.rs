@@ -18,9 +18,9 @@ use mock::{
 };
 use model::duration::Span;
 
-/// Serve a scripted engine: OpenAI completions and chat, SGLang's or LMDeploy's /generate, or your own routes
+/// Serve a scripted engine, which answers exactly when its script says
 ///
-/// The engine answers exactly when its script says, and fails as the script says. A token is one byte of text.
+/// It serves OpenAI's completions and chat routes, SGLang's or LMDeploy's /generate, and your own routes. The engine answers exactly when its script says, and fails as the script says. A token is one byte of text.
 /// Clients may use HTTP/2 from the start (prior knowledge). Flags override the script file. The script can define
 /// the wire formats of other engines.
 #[derive(Clone, Debug, clap::Args)]

@@ -13,6 +13,7 @@ pub mod fetch;
 pub mod flags;
 pub mod fleet;
 pub mod guide;
+pub mod help;
 pub mod interrupt;
 pub mod judge;
 pub mod lab;
@@ -63,11 +64,16 @@ use print::tell;
     name = "runner",
     version,
     args_conflicts_with_subcommands = true,
+    override_usage = "runner [OPTIONS] [SCENARIO]...\n       runner <COMMAND>",
     after_help = "Examples:\n  \
         runner demo                                     measure the built-in mock engine\n  \
+        runner --backend vllm --dataset-name random --num-prompts 500 --request-rate 10\n\n\
+        `runner run -h` has more flags of a run, `runner --help` all of them; `runner guide` explains.",
+    after_long_help = "Examples:\n  \
+        runner demo                                     measure the built-in mock engine\n  \
         runner probe http://127.0.0.1:8000              what is this server, and how is it benchmarked?\n  \
-        runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
-        runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
+        runner --backend sglang scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
+        runner --backend vllm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
         runner plan scenarios/quickstart.toml           show what would be sent, without sending it\n  \
         runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
@@ -234,8 +240,8 @@ impl Cli {
 }
 
 /// The whole command line, as it is read.
-fn command() -> clap::Command {
-    lenient(Cli::command().args_override_self(true))
+pub fn command() -> clap::Command {
+    help::laid_out(lenient(Cli::command().args_override_self(true)))
 }
 
 /// A command whose flags take negative numbers as values, and so with those below it.

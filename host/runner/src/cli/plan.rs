@@ -55,19 +55,24 @@ pub struct Args {
     #[command(flatten)]
     flags: Flags,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Plan")]
+    #[arg(long, env = "RUNNER_PLAN_FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Plan")]
     format: Format,
     /// File to write (complete or not at all), for charts a folder or, with --chart, a file; `-` is stdout
     #[arg(
         long,
         value_name = "FILE",
-        env = "RUNNER_OUTPUT",
+        env = "RUNNER_PLAN_OUTPUT",
         default_value = "-",
         help_heading = "Plan"
     )]
     output: PathBuf,
     /// Draw only this chart, such as input-tokens, as `svg` or `png`
-    #[arg(long, value_name = "NAME", env = "RUNNER_CHART", help_heading = "Plan")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_PLAN_CHART",
+        help_heading = "Plan"
+    )]
     chart: Option<String>,
     /// Show the first N prompts, each message cut to 400 characters
     #[arg(

@@ -40,12 +40,12 @@ pub struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        env = "RUNNER_BACKEND",
+        env = "RUNNER_PROBE_BACKEND",
         help_heading = "Plugins"
     )]
     backend: Option<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_PROBE_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
     keys: TargetKeys,

@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(value_name = "PATTERN")]
     pattern: Option<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_PUBLISHED_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 

@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_REPORT_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Which tool's layout, names and definitions to use: another tool's block has only that tool's lines, with
     /// the figures that it would have reported for the same replies
@@ -39,15 +39,20 @@ pub struct Args {
     /// Include every request in another tool's JSON: lengths, times, gaps, texts, errors
     #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
     detailed: bool,
-    /// Show every figure and the reasons of each finding in the text, instead of one screen
+    /// Print every figure and the reasons of each finding, instead of one screen
     #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
     details: bool,
     /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts are
     /// drawn into the folder given with --output
-    #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
+    #[arg(long, value_name = "NAME", env = "RUNNER_REPORT_CHART")]
     chart: Option<String>,
     /// File to write (complete or not at all); `-` is stdout
-    #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT", default_value = "-")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_REPORT_OUTPUT",
+        default_value = "-"
+    )]
     output: PathBuf,
 }
 

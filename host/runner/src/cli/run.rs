@@ -128,7 +128,7 @@ pub struct Output {
         help_heading = "Result"
     )]
     floor: Vec<PathBuf>,
-    /// Print the summary as JSON instead of text
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     pub(super) json: bool,
     /// Print every figure and the reasons of each finding, instead of one screen

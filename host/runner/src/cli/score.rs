@@ -47,7 +47,7 @@ pub struct Args {
         required = true
     )]
     scorers: Vec<String>,
-    /// Print all scores of the run as JSON, as in its summary
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
     /// Folders to search for plugins, separated as in PATH

@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        env = "RUNNER_PRESET",
+        env = "RUNNER_SEARCH_PRESET",
         conflicts_with = "slo",
         help_heading = "Search"
     )]

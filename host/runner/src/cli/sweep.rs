@@ -69,12 +69,12 @@ pub struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        env = "RUNNER_PRESET",
+        env = "RUNNER_SWEEP_PRESET",
         help_heading = "Sweep"
     )]
     preset: Option<String>,
     /// Measure every load N times, with a seed of its own for each time
-    #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
+    #[arg(long, value_name = "N", env = "RUNNER_SWEEP_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
     repeat: u32,
     /// The figure that more of is better, for the knee and the front
     #[arg(

@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// The folder that a lost agent named, or the run's folder in it
     #[arg(value_name = "AGENT_FOLDER", required = true)]
     agents: Vec<PathBuf>,
-    /// Print the new summary as JSON
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
 }

@@ -72,7 +72,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// Output format of a subcommand.
 #[derive(Clone, Debug, clap::Args)]
 struct Form {
-    /// Print the result as one JSON object
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
 }

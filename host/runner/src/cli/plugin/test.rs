@@ -47,7 +47,7 @@ pub struct Args {
     /// Output format
     #[arg(long, env = "RUNNER_TEST_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Same as --format json
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), conflicts_with = "format")]
     json: bool,
     #[command(flatten)]

@@ -16,7 +16,7 @@ pub struct Args {
     /// Only the keys that begin with this, such as load or load.ramp
     #[arg(value_name = "PREFIX")]
     prefix: Option<String>,
-    /// Print JSON
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
 }
