@@ -10,6 +10,13 @@
 //! 3. [`Recording::over`] makes figures of an interval, and [`per_tokens`] those for a million tokens.
 //!
 //! What is not measured is absent. It is never zero.
+//!
+//! Energy is the difference of a counter where there is one, from one change of the counter to
+//! another, because an exporter repeats values for half a minute; else it is the area below the
+//! power. A figure needs samples over nine tenths of its interval. The host's energy is never added
+//! to the devices': it lacks fans, disks and power supplies, and often cannot be read.
+//! `nvml/library.rs` has all the unsafe code; its tests compile a stand-in with NVML's symbols,
+//! because most machines have no driver.
 #![deny(unsafe_code)]
 
 pub mod dcgm;
