@@ -1,4 +1,4 @@
-//! Files that every agent needs, by their digest: plugins, data sets, traces.
+//! Files that every agent needs, by their digest: plugins, datasets, traces.
 //!
 //! An agent keeps them in a folder, each under its SHA-256, so a file is fetched once for all runs. A file that comes
 //! goes to a part of its own; when it is complete its digest is verified, and it gets its name in one step. A part

@@ -143,7 +143,7 @@ pub struct Welcome {
     pub records: u64,
 }
 
-/// A file that every agent needs, such as a plugin or a data set.
+/// A file that every agent needs, such as a plugin or a dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FileEntry {

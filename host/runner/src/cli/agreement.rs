@@ -118,7 +118,7 @@ fn compared(
         0 => Err(Failure::new(
             Exit::Input,
             format!(
-                "no sample was answered in both `{}` and `{}`; compare runs of one data set with one seed",
+                "no sample was answered in both `{}` and `{}`; compare runs of one dataset with one seed",
                 run.display(),
                 baseline.display()
             ),

@@ -71,7 +71,7 @@ pub struct Args {
         help_heading = "Load"
     )]
     pub(super) until: Vec<Until>,
-    /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole data set, then measures
+    /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole dataset, then measures
     #[arg(
         long,
         value_name = "NAME",

@@ -210,7 +210,7 @@ impl Reader {
         if let Some((name, value)) = named(request, None, PROMPT) {
             return self.prompt(name, value);
         }
-        // Not a vector, as data sets have it under this name.
+        // Not a vector, as datasets have it under this name.
         if let Some(texts) = find(request, None, EMBEDDING).and_then(texts) {
             return Ok(Asked::Prompt(Prompt::Embedding(texts)));
         }

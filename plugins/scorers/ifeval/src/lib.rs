@@ -8,7 +8,7 @@
 //! | `inst-level-strict`, `inst-level-loose` | of the run: the share of all judged instructions that are followed |
 //! | `ifeval-unjudged` | 1 if an instruction of the prompt cannot be judged |
 //!
-//! The reference is a row of the data set: `instruction_id_list`, and `kwargs` with a table for each instruction; what
+//! The reference is a row of the dataset: `instruction_id_list`, and `kwargs` with a table for each instruction; what
 //! else it has is not read.
 //!
 //! # What is not judged

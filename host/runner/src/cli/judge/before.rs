@@ -131,7 +131,7 @@ fn nothing(args: &Args, answered_by_one: u64) -> Failure {
     let run = args.run.display();
     let words = match &args.baseline {
         Some(baseline) if answered_by_one > 0 => format!(
-            "no sample was answered in both `{run}` and `{}`; compare runs of one data set with one seed",
+            "no sample was answered in both `{run}` and `{}`; compare runs of one dataset with one seed",
             baseline.display()
         ),
         _ => format!("`{run}` has no answer to judge: no measured request was answered with text"),

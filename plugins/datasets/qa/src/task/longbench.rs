@@ -8,7 +8,7 @@ use super::{Facts, Question, Source};
 use crate::prompt::Asked;
 use crate::row::Row;
 
-/// `longbench_*`; stop texts and limits are those of each data set.
+/// `longbench_*`; stop texts and limits are those of each dataset.
 pub const FACTS: Facts = Facts {
     shots: 0,
     examples: Source::None,
@@ -18,7 +18,7 @@ pub const FACTS: Facts = Facts {
     output_tokens: None,
 };
 
-/// A data set of LongBench: `CONTEXT` and `INPUT` in the prompt stand for the row's.
+/// A dataset of LongBench: `CONTEXT` and `INPUT` in the prompt stand for the row's.
 struct Set {
     name: &'static str,
     group: &'static str,
@@ -215,19 +215,19 @@ fn set_of(subject: &str) -> Result<&'static Set, String> {
     SETS.iter().find(|set| set.name == name).ok_or_else(|| {
         let names: Vec<_> = SETS.iter().map(|set| set.name).collect();
         format!(
-            "expected a data set of LongBench, found `{subject}`; they are {}",
+            "expected a dataset of LongBench, found `{subject}`; they are {}",
             names.join(", ")
         )
     })
 }
 
-/// The data set of a row; `only` is that of files that do not name theirs.
+/// The dataset of a row; `only` is that of files that do not name theirs.
 pub fn subject(row: &Row, only: Option<&str>) -> Result<String, String> {
     match (row.any("dataset"), only) {
         (Some(_), _) => row.text("dataset").map(str::to_owned),
         (None, Some(only)) => Ok(only.to_owned()),
         (None, None) => Err(format!(
-            "expected the column `dataset`, or the file's data set in the configuration, such as `subjects = \
+            "expected the column `dataset`, or the file's dataset in the configuration, such as `subjects = \
              [\"hotpotqa\"]`; {}",
             row.columns()
         )),
