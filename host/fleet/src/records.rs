@@ -46,7 +46,7 @@ pub enum RecordsError {
         ours: u64,
     },
     /// Bytes of another place than where the coordinator is.
-    #[error("records came for byte {came}, and the next is byte {expected}")]
+    #[error("records out of order: got byte {came}, expected {expected}")]
     Gap {
         /// Where they belong.
         came: u64,

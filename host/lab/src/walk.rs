@@ -125,7 +125,7 @@ pub struct Asked {
 pub(crate) struct Walk<'a> {
     /// The lab.
     pub lab: &'a Lab,
-    /// The model.
+    /// Index into `lab.models`.
     pub model: usize,
     /// The scenarios.
     pub scenarios: &'a [Scenario],

@@ -54,7 +54,7 @@ pub enum JoinError {
     Unreachable {
         /// Where it should listen.
         address: String,
-        /// How long was tried.
+        /// Seconds until it gave up.
         after: u64,
         /// What went wrong the last time.
         why: String,

@@ -81,7 +81,7 @@ struct DatasetArgs {
     /// Files to download, by their paths in the dataset [default: all with data]
     #[arg(value_name = "FILE")]
     files: Vec<String>,
-    /// Most to download; what is larger is listed and refused
+    /// Largest download; larger files are listed and refused
     #[arg(long, value_name = "SIZE", env = "RUNNER_MAX_SIZE", default_value = "2GiB", value_parser = Size::parse)]
     max_size: Size,
     #[command(flatten)]

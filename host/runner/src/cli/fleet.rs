@@ -42,7 +42,7 @@ use super::watch::Watch;
 /// would send them. Records come together in one run folder on rank 0, with one summary.
 ///
 /// Rank 0 alone shows progress, the dashboard and the page for Prometheus, of all processes together. It alone reads
-/// devices, once for all: with `--device-metrics nvml` those of its own machine, which mostly is not the engine's.
+/// devices, once for all: with `--device-metrics nvml` its own machine's, usually not the engine's.
 ///
 /// All processes need a secret in common: RUNNER_FLEET_TOKEN, or a file named by RUNNER_FLEET_TOKEN_FILE, with at least
 /// 32 hexadecimal digits (`openssl rand -hex 32`). --hosts makes one. `runner fleet token` makes of it what the others
@@ -101,7 +101,7 @@ struct Run {
         help_heading = "Fleet"
     )]
     ssh: String,
-    /// Where the program is on those machines, for --hosts
+    /// Path of the program on those machines, for --hosts
     #[arg(
         long,
         value_name = "PATH",
@@ -110,7 +110,7 @@ struct Run {
         help_heading = "Fleet"
     )]
     remote_runner: String,
-    /// How long to wait for processes that start later
+    /// How long rank 0 waits for the other processes
     #[arg(
         long,
         value_name = "TIME",
@@ -119,7 +119,7 @@ struct Run {
         help_heading = "Fleet"
     )]
     fleet_wait: Span,
-    /// How exactly clocks must be known: beyond that no run begins
+    /// Largest clock error at which the run may start
     #[arg(
         long,
         value_name = "TIME",

@@ -37,7 +37,7 @@ use session::{Faults, Measured, Source, Variables, resolve};
 /// same plugins: its folder has every prompt, every answer of the judge and every failure. Questions are drawn again from
 /// the run's dataset, so that must still be there.
 ///
-/// Grades come to stand beside the run's other scores as judge.grade, so thresholds, `runner report` and `runner compare`
+/// Grades are saved as the score judge.grade, so thresholds, `runner report` and `runner compare`
 /// know them. An answer without a verdict is counted as not judged, and never as a bad one.
 ///
 /// Answers can try to steer the judge: they are put between marks and the rubrics that ship say to take no notice of
@@ -54,7 +54,7 @@ use session::{Faults, Measured, Source, Variables, resolve};
         or [[C]] for a tie.\n\n\
         Exit codes: 0 done, 2 command line, 3 a run or the rubric cannot be used, 4 plugin,\n  \
         5 the judge is not reachable or every request failed,\n  \
-        7 no answer of the judge held a verdict, 130 interrupted (what was said is saved)")]
+        7 no answer of the judge held a verdict, 130 interrupted (the verdicts so far are saved)")]
 pub struct Args {
     /// The run's folder
     #[arg(value_name = "RUN")]
@@ -67,7 +67,7 @@ pub struct Args {
         help_heading = "Judging"
     )]
     baseline: Option<PathBuf>,
-    /// What the judge is given to read, with places for question and answers [default: in the shape of MT-Bench's]
+    /// The judge's prompt, with places for question and answers [default: in the shape of MT-Bench's]
     #[arg(
         long,
         value_name = "FILE",
@@ -85,13 +85,13 @@ pub struct Args {
         help_heading = "Judging"
     )]
     scale: Scale,
-    /// Judge at most N answers; --seed decides which, the same of every run of the same samples [default: all]
+    /// Judge at most N answers; --seed decides which, the same samples in every run with that seed [default: all]
     #[arg(long, value_name = "N", env = "RUNNER_SAMPLE", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Judging")]
     sample: Option<u64>,
     /// Judge everything N times, and show how far the judge agrees with itself
     #[arg(long, alias = "repeats", value_name = "N", env = "RUNNER_JUDGE_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Judging")]
     repeat: u32,
-    /// What a million input and output tokens of the judge cost, to report what the verdicts cost
+    /// Price of a million input and output tokens of the judge, to report what the verdicts cost
     #[arg(
         long,
         value_name = "IN,OUT",

@@ -50,11 +50,11 @@ const REPORT: &str = "lab-report.json";
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner lab labs/qwen.toml --dry-run     what would be started and measured, and for how long\n  \
-        runner lab labs/qwen.toml               make it, or go on with it\n  \
-        runner lab --resume runs/qwen-lab       go on with what that folder holds\n  \
+        runner lab labs/qwen.toml               run it, or resume it\n  \
+        runner lab --resume runs/qwen-lab       resume what that folder holds\n  \
         runner lab labs/qwen.toml --page-only   write the page again from the journal\n\n\
         Exit codes: 0 done, 2 command line, 3 wrong lab file, scenario or input, 4 plugin, 5 no trial could be measured, \
-        7 every run is invalid, 130 interrupted (--resume goes on)")]
+        7 every run is invalid, 130 interrupted (--resume continues)")]
 pub struct Args {
     /// The lab file, or a built-in one such as scenarios/labs/gpustack.toml
     #[arg(
@@ -68,7 +68,7 @@ pub struct Args {
     /// Write the page again from the journal, and do nothing else
     #[arg(long, env = "RUNNER_PAGE_ONLY", value_parser = FalseyValueParser::new(), conflicts_with = "dry_run", help_heading = "Lab")]
     page_only: bool,
-    /// Go on with the lab in this folder, which holds the name of the lab file and the flags that it began with
+    /// Resume the lab in this folder, which holds the name of the lab file and the flags that it began with
     ///
     /// Secrets are not kept: keys are read from the environment again, and headers have to be given again.
     #[arg(
@@ -252,7 +252,7 @@ fn progress(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String
         None => format!("{} runs", left.runs),
     };
     format!(
-        "done: {} runs in {}; this stage: {}; left in all: from {} to {}",
+        "done: {} runs in {}; this stage: {}; remaining: at least {}, at most {}",
         progress.done,
         in_words(progress.seconds),
         of(&progress.stage),

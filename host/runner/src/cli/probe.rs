@@ -28,7 +28,7 @@ use session::{Source, Variables};
         runner probe localhost:8000 --model llama --format json | jq .engine\n  \
         runner probe https://gateway.example/tenant --api-key-env GATEWAY_KEY\n  \
         runner probe 10.0.0.7:9000 --backend sglang                only the routes of one backend\n\n\
-        What came of a route is one of: answers, needs a key (401, 403), no such route (404, 405), unknown model, \
+        Each route has one of these results: answers, needs a key (401, 403), no such route (404, 405), unknown model, \
         refuses the request (other 4xx), fails (5xx, an error inside a reply), cannot be read.\n\n\
         Exit codes: 0 a generating route answers, 2 command line, 3 unknown model or none to choose, 4 plugin, \
         5 not reachable, needs a key, or no generating route answers")]

@@ -26,7 +26,7 @@ use session::Source;
 /// Where it is kept, and how it is printed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Keep {
-    /// Go on with what is saved in this folder, which holds the scenario and the flags that it began with
+    /// Resume what is saved in this folder, which holds the scenario and the flags that it began with
     ///
     /// Flags given beside it override those. Secrets are not kept: keys are read from the environment again, and
     /// headers have to be given again.

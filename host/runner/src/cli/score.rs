@@ -24,14 +24,14 @@ use session::{Faults, Judges, Source, judges};
 
 /// Judge the answers of a saved run with further scorers
 ///
-/// The run's folder has its answers and their references, so nothing is sent again. The new scores come to stand beside those
-/// that the run has, in scores.json; what was measured is not touched. A score whose name the run has already gets a
-/// number, such as exact-match.2. `runner report` and `runner compare` know them all.
+/// The run's folder has its answers and their references, so nothing is sent again. The new
+/// scores are saved beside those that the run has, in scores.json; what was measured is not touched.
+/// A score whose name the run has already gets a number, such as exact-match.2. `runner report` and `runner compare` know them all.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner score runs/20260102-030405-qa --scorer exact-match            a scorer that ships\n  \
         runner score runs/20260102-030405-qa --scorer ./my-scorer.wasm       one of your own\n  \
-        runner score runs/20260102-030405-qa --scorer scorers.toml           those under [[scorers]] of a scenario file, with \
+        runner score runs/20260102-030405-qa --scorer scorers.toml           all [[scorers]] of a scenario file, with \
         their configuration\n\n\
         Exit codes: 0 done, 3 the run or a scorer's configuration cannot be read, 4 a scorer did not load, or failed on answers")]
 pub struct Args {

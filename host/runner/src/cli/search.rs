@@ -48,7 +48,7 @@ const MOST: u64 = 100_000_000;
         The scenario's own arrival keeps its shape (poisson, unless it says constant or gamma); its rate, concurrency, \
         number of requests and seed are the search's.\n\n\
         Exit codes: 0 a load holds for every tier, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not \
-        reachable, 6 for some tier no load was shown to hold, 130 interrupted (--resume goes on)")]
+        reachable, 6 for some tier no load was shown to hold, 130 interrupted (--resume continues)")]
 pub struct Args {
     /// A scenario: a file, a built-in one, or `-` for stdin
     #[arg(value_name = "SCENARIO")]

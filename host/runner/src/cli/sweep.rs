@@ -33,7 +33,7 @@ use session::{Source, resolve};
         runner sweep --resume runs/20260102-030405-chat-sweep\n\n\
         Lists: 1,2,4 are loads; 1:16:3 goes from 1 to 16 in steps of 3; 1..64x2 doubles from 1 to 64.\n\n\
         Exit codes: 0 done, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not reachable, 7 every run \
-        is invalid, 130 interrupted (--resume goes on)")]
+        is invalid, 130 interrupted (--resume continues)")]
 pub struct Args {
     /// A scenario: a file, a built-in one, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
@@ -76,7 +76,7 @@ pub struct Args {
     /// Measure every load N times, with a seed of its own for each time
     #[arg(long, value_name = "N", env = "RUNNER_SWEEP_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
     repeat: u32,
-    /// The figure that more of is better, for the knee and the front
+    /// The figure to maximise, for the knee and the Pareto front
     #[arg(
         long,
         value_name = "FIGURE",
@@ -85,7 +85,7 @@ pub struct Args {
         help_heading = "Sweep"
     )]
     throughput: Figure,
-    /// The figure that less of is better, for the front
+    /// The figure to minimise, for the Pareto front
     #[arg(
         long,
         value_name = "FIGURE",

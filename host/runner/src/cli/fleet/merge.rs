@@ -23,7 +23,7 @@ use super::bundle::digest;
 /// A folder for records that are being put together.
 const MERGING: &str = "merging";
 
-/// Take the records of lost agents into a fleet's run
+/// Add the records of lost agents to a fleet's run
 ///
 /// An agent that lost rank 0 keeps its records on its own machine, and says in which folder. Copy that folder here: this
 /// command puts its records to those of the run, by the run's clock, and makes the summary and the verdict anew. The folder

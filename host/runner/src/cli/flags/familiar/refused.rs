@@ -83,7 +83,7 @@ pub(super) const ROWS: [Row; 82] = [
     ),
     refused(
         "request-id-prefix",
-        "requests carry no id of this client; `--header 'x-tag: VALUE'` marks them all",
+        "request ids cannot be set; tag all requests with `--header 'x-tag: VALUE'`",
     ),
     refused(
         "logprobs",
