@@ -1,4 +1,5 @@
-//! The accuracy mode from the command line: the whole dataset once, judged, and then the speed of the same plan.
+//! The accuracy mode from the command line: the whole dataset once, judged, and then the speed of
+//! the same plan.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -124,8 +124,8 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     }
 }
 
-/// (2) Receive times are taken before any plugin code runs: a reply that is decoded in one go, long after
-/// it arrived, has the times at which its frames were read.
+/// (2) Receive times are taken before any plugin code runs: a reply that is decoded in one go, long
+/// after it arrived, has the times at which its frames were read.
 #[test]
 fn decoding_late_moves_no_instant() {
     let resolved = Trial::of(SCENARIO).resolve();
@@ -200,8 +200,8 @@ fn open_exchange() -> Open {
     prepared.due(Nanos(500), None).open()
 }
 
-/// (2) Decoding could not do so either: it has no clock. (6) And what runs between due and sent calls no plugin,
-/// takes no lock and writes no line.
+/// (2) Decoding could not do so either: it has no clock. (6) And what runs between due and sent
+/// calls no plugin, takes no lock and writes no line.
 #[test]
 fn what_waits_sends_and_reads_knows_no_plugin() {
     let sources = sources();

@@ -1,11 +1,11 @@
-//! The rules between crates: who depends on whom, which crates use wasmtime, tokio and clap, who prints, and who reads
-//! a clock.
+//! The rules between crates: who depends on whom, which crates use wasmtime, tokio and clap, who
+//! prints, and who reads a clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after those it depends
-/// on, so the graph has no cycle.
+/// Every crate below `host/`, and the crates there that it may depend on. Each crate comes after
+/// those it depends on, so the graph has no cycle.
 const GRAPH: [(&str, &[&str]); 25] = [
     ("model", &[]),
     ("prefetch", &[]),
@@ -80,7 +80,8 @@ const GRAPH: [(&str, &[&str]); 25] = [
 const RESERVED: [(&str, &[&str]); 6] = [
     // A program that reads results or scenarios links no sandbox.
     ("wasmtime", &["plugins"]),
-    // `model` has it for its clock alone: on a runtime whose time is paused, the clock gives virtual time.
+    // `model` has it for its clock alone: on a runtime whose time is paused, the clock gives
+    // virtual time.
     (
         "tokio",
         &[
@@ -172,7 +173,8 @@ fn holding(words: &[&str], excepted: impl Fn(&str) -> bool) -> Vec<String> {
     found
 }
 
-/// Each crate depends on those that the table names, neither more nor fewer, and the table has no cycle.
+/// Each crate depends on those that the table names, neither more nor fewer, and the table has no
+/// cycle.
 #[test]
 fn crates_depend_on_each_other_as_declared() {
     let manifests = manifests();
@@ -201,8 +203,8 @@ fn crates_depend_on_each_other_as_declared() {
     assert_eq!(found, declared);
 }
 
-/// A test may use what its crate may not: the `runner`'s tests call every crate, and tests of statistics draw runs
-/// from the simulator. No other crate has such a need.
+/// A test may use what its crate may not: the `runner`'s tests call every crate, and tests of
+/// statistics draw runs from the simulator. No other crate has such a need.
 #[test]
 fn few_crates_have_tests_that_depend_on_more_crates() {
     let manifests = manifests();
@@ -281,8 +283,9 @@ fn only_the_command_line_prints() {
     assert_eq!(found, [""; 0]);
 }
 
-/// What the runner writes by itself is its user's alone, because `model::private` writes it. Elsewhere go what the user
-/// names, as a page or a new plugin's project, and what everybody may download.
+/// What the runner writes by itself is its user's alone, because `model::private` writes it.
+/// Elsewhere go what the user names, as a page or a new plugin's project, and what everybody may
+/// download.
 #[test]
 fn only_one_place_makes_private_files() {
     let words = [
@@ -328,9 +331,9 @@ fn only_one_place_makes_private_files() {
     assert_eq!(found, [""; 0]);
 }
 
-/// Instants of a run come from `model::clock` alone. Others have their own: the mock engine is a server of its own,
-/// the recorder flushes by the wall, progress is drawn by the wall, a run's date is asked of the system, and
-/// `xtask` measures no engine.
+/// Instants of a run come from `model::clock` alone. Others have their own: the mock engine is a
+/// server of its own, the recorder flushes by the wall, progress is drawn by the wall, a run's date
+/// is asked of the system, and `xtask` measures no engine.
 #[test]
 fn only_the_clock_reads_a_clock() {
     let words = ["Instant::now", "SystemTime", "Timestamp::now", ".elapsed()"];

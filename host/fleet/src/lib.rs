@@ -1,13 +1,15 @@
 //! Many load machines that make one run.
 //!
-//! This crate owns how the processes of a fleet find each other, prove that they belong together, agree on one start
-//! instant, and bring their records to one place. It leaves what a run is to others: scenarios, figures and endings pass
-//! through as JSON. Nothing of it is in the path of a request.
+//! This crate owns how the processes of a fleet find each other, prove that they belong together,
+//! agree on one start instant, and bring their records to one place. It leaves what a run is to
+//! others: scenarios, figures and endings pass through as JSON. Nothing of it is in the path of a
+//! request.
 //!
-//! Pure: the place of a process ([`place`]), what is said ([`wire`]), clocks ([`clock`]), who decides what
-//! ([`rendezvous`]), and what starts the processes ([`manifest`]). With keys, disks and sockets: the run's secret
-//! ([`token`], [`identity`]), files by digest ([`files`]), records ([`records`]), and the connections that carry all of
-//! it ([`link`]), which is where to begin: [`link::Coordinator`] and [`link::Agent`].
+//! Pure: the place of a process ([`place`]), what is said ([`wire`]), clocks ([`clock`]), who
+//! decides what ([`rendezvous`]), and what starts the processes ([`manifest`]). With keys, disks
+//! and sockets: the run's secret ([`token`], [`identity`]), files by digest ([`files`]), records
+//! ([`records`]), and the connections that carry all of it ([`link`]), which is where to begin:
+//! [`link::Coordinator`] and [`link::Agent`].
 //!
 //! - **No request waits for the fleet.** The plan is cut into slices, every agent makes its own,
 //!   and the coordinator only says when to begin.

@@ -123,7 +123,8 @@ impl Cli {
         let words = flags::familiar::spread(std::env::args_os());
         let line: Vec<OsString> = words.iter().skip(1).cloned().collect();
         let read = Cli::of(words);
-        // What is no command is a scenario, so a slip of a command's name is only found where no scenario is called so.
+        // What is no command is a scenario, so a slip of a command's name is only found where no
+        // scenario is called so.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
             && let Some(failure) = mistyped::command(&line)
@@ -140,7 +141,8 @@ impl Cli {
                     "note: {refused} was set by the environment variable {variable}"
                 ));
             }
-            // With its styles, if nothing that it repeats of the command line would style it further.
+            // With its styles, if nothing that it repeats of the command line would style it
+            // further.
             let plain = error.render().to_string();
             if clean::text(&plain) == plain {
                 error.exit()
@@ -150,8 +152,9 @@ impl Cli {
         })
     }
 
-    /// Reads a command line. Of a flag with one value that is given twice, the later one counts, as scripts that append
-    /// their own flags expect; and a negative number is a value, which the flag refuses in its own words.
+    /// Reads a command line. Of a flag with one value that is given twice, the later one counts, as
+    /// scripts that append their own flags expect; and a negative number is a value, which the flag
+    /// refuses in its own words.
     fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = command();
         let matches = command.try_get_matches_from_mut(words)?;
@@ -246,14 +249,18 @@ pub fn command() -> clap::Command {
 
 /// A command whose flags take negative numbers as values, and so with those below it.
 fn lenient(command: clap::Command) -> clap::Command {
-    let negative = |arg: clap::Arg| match arg.is_positional() {
-        true => arg,
-        false => arg.allow_negative_numbers(true),
+    let negative = |arg: clap::Arg| {
+        if arg.is_positional() {
+            arg
+        } else {
+            arg.allow_negative_numbers(true)
+        }
     };
     command.mut_args(negative).mut_subcommands(lenient)
 }
 
-/// The environment variable that set a flag (`--seed <SEED>`), if the command line itself does not set it.
+/// The environment variable that set a flag (`--seed <SEED>`), if the command line itself does not
+/// set it.
 fn variable_for(flag: &str) -> Option<String> {
     let long = flag.split_whitespace().next()?.strip_prefix("--")?;
     let given = |word: std::ffi::OsString| {

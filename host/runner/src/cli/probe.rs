@@ -14,14 +14,15 @@ use session::{Source, Variables};
 
 /// Ask a server which engine it is, what it serves, and what its replies look like
 ///
-/// Sends at most 16 requests, of which at most four ask for an answer of eight tokens. Prints the engine and its
-/// version, the models, the routes that answer, what a stream of each route is made of (whether a chunk without text
-/// comes first, tokens per chunk, usage, reasoning, end marker, whether each chunk repeats the text before it), and the
-/// command that benchmarks the server.
+/// Sends at most 16 requests, of which at most four ask for an answer of eight tokens. Prints the
+/// engine and its version, the models, the routes that answer, what a stream of each route is made
+/// of (whether a chunk without text comes first, tokens per chunk, usage, reasoning, end marker,
+/// whether each chunk repeats the text before it), and the command that benchmarks the server.
 ///
-/// The requests are those of the built-in backends, with the timeouts, certificates and headers that a run has. As
-/// the server may be anything, it gets only the key that --api-key-env names, or the one in OPENAI_API_KEY; a backend's
-/// own variable is read for a server on this machine, for the service's own host, and where you name the --backend.
+/// The requests are those of the built-in backends, with the timeouts, certificates and headers
+/// that a run has. As the server may be anything, it gets only the key that --api-key-env names, or
+/// the one in OPENAI_API_KEY; a backend's own variable is read for a server on this machine, for
+/// the service's own host, and where you name the --backend.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner probe http://127.0.0.1:8000                         what is it?\n  \
@@ -99,12 +100,13 @@ impl Args {
     }
 }
 
-/// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that clients of OpenAI's
-/// API are given.
+/// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that
+/// clients of OpenAI's API are given.
 pub(super) fn base(url: &str) -> String {
-    let url = match url.contains("://") {
-        true => url.to_owned(),
-        false => format!("http://{url}"),
+    let url = if url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("http://{url}")
     };
     let trimmed = url.trim_end_matches('/');
     trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned()

@@ -14,8 +14,8 @@ use audit::text::verdict;
 
 /// List the built-in published results with their audit verdicts
 ///
-/// These are figures from public pages, as data. `runner compare RUN published:NAME` compares a run with one, and
-/// `runner audit published:NAME` shows all findings about it.
+/// These are figures from public pages, as data. `runner compare RUN published:NAME` compares a run
+/// with one, and `runner audit published:NAME` shows all findings about it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner published                                   all of them\n  \

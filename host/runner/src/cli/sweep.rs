@@ -21,10 +21,10 @@ use session::{Source, resolve};
 
 /// Measure a scenario at several loads, and show throughput against latency
 ///
-/// Makes a run at each load, from the lowest to the highest, and then again for each repeat. The result is a table, the
-/// knee of the curve (beyond it more load brings latency and little throughput), and the Pareto front (the loads that no
-/// other beats in both). Runs that are not valid take no part in either. The sweep's folder has a page with the curve,
-/// `sweep.html`.
+/// Makes a run at each load, from the lowest to the highest, and then again for each repeat. The
+/// result is a table, the knee of the curve (beyond it more load brings latency and little
+/// throughput), and the Pareto front (the loads that no other beats in both). Runs that are not
+/// valid take no part in either. The sweep's folder has a page with the curve, `sweep.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner sweep chat.toml --rates 1,2,4,8,inf\n  \
@@ -166,21 +166,23 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
     }
     saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
-    let shown = match args.keep.json {
-        true => json(&sweep.result())?,
-        false => text(&sweep),
+    let shown = if args.keep.json {
+        json(&sweep.result())?
+    } else {
+        text(&sweep)
     };
     write_stdout(&shown)?;
     saved.tell();
     let any = (sweep.runs.iter()).any(|run| run.verdict != Verdict::Invalid);
-    Ok(match any {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(Exit::Invalid as u8),
+    Ok(if any {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(Exit::Invalid as u8)
     })
 }
 
 impl Args {
-    /// What is gone on with, if its folder says everything.
+    /// The folder to resume, if it says everything.
     pub(super) fn resumes(&self) -> Option<&Path> {
         let said = !self.scenarios.is_empty()
             || [&self.rates, &self.concurrencies, &self.session_counts]

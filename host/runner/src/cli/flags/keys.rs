@@ -140,8 +140,8 @@ impl<W: Which> SomeKeys<W> {
         self.0.scenario()
     }
 
-    /// The words of a command that says the same, but for the model. What may be secret is left for the user to fill
-    /// in.
+    /// The words of a command that says the same, but for the model. What may be secret is left for
+    /// the user to fill in.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for (Flagged { key, flag, .. }, texts) in &self.0.0 {
@@ -152,9 +152,10 @@ impl<W: Which> SomeKeys<W> {
                 (_, false) => {
                     for text in texts {
                         let name = text.split([':', '=']).next().unwrap_or_default();
-                        let said = match flag.secret {
-                            true => format!("{name}: ..."),
-                            false => text.clone(),
+                        let said = if flag.secret {
+                            format!("{name}: ...")
+                        } else {
+                            text.clone()
                         };
                         words.extend([long.clone(), said]);
                     }
@@ -213,9 +214,10 @@ impl Flagged {
         arg = arg
             .value_name(flag.value_name)
             .allow_negative_numbers(flag.negative)
-            .action(match key.many {
-                true => ArgAction::Append,
-                false => ArgAction::Set,
+            .action(if key.many {
+                ArgAction::Append
+            } else {
+                ArgAction::Set
             });
         if let Some(delimiter) = flag.delimiter {
             arg = arg.value_delimiter(delimiter);
@@ -234,7 +236,7 @@ impl Flagged {
         })
     }
 
-    /// What it was given, if it was.
+    /// Its value, if one was given.
     fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
         if self.key.switch {
             let said = self.flag.inverted.is_none();

@@ -1,9 +1,11 @@
-//! `runner run --preset mlperf-accuracy`: the whole dataset once, judged, and then the speed of the same plan.
+//! `runner run --preset mlperf-accuracy`: the whole dataset once, judged, and then the speed of the
+//! same plan.
 //!
-//! MLPerf Inference has two modes that a submission needs both of: AccuracyOnly issues every sample of the dataset
-//! once and keeps the answers, PerformanceOnly measures (`TestMode` in `loadgen/test_settings.h` of mlcommons/inference
-//! at `b66003e`). Its compliance test TEST01 asks whether answers in the second are those of the first; here the answers
-//! of both runs are compared. What a run is belongs to `session`, what the agreement says to `report`.
+//! MLPerf Inference has two modes that a submission needs both of: AccuracyOnly issues every sample
+//! of the dataset once and keeps the answers, PerformanceOnly measures (`TestMode` in
+//! `loadgen/test_settings.h` of mlcommons/inference at `b66003e`). Its compliance test TEST01 asks
+//! whether answers in the second are those of the first; here the answers of both runs are
+//! compared. What a run is belongs to `session`, what the agreement says to `report`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -108,7 +110,8 @@ fn unknown(preset: &str) -> Failure {
     Failure::new(Exit::CommandLine, words)
 }
 
-/// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the faults then.
+/// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the
+/// faults then.
 ///
 /// # Errors
 /// If the scenario is wrong by itself.
@@ -174,8 +177,8 @@ fn is_whole(judged: &Round, samples: u64, allowed: bool) -> Option<ExitCode> {
     (!allowed).then(|| ExitCode::from(Exit::Invalid as u8))
 }
 
-/// Whether samples of one name were the same requests in both runs. A dataset that numbers its samples as it draws them
-/// gives them other names where a warm-up took some first.
+/// True if samples of one name were the same requests in both runs. A dataset that numbers its
+/// samples as it draws them gives them other names where a warm-up took some first.
 fn are_named_alike(judged: &RunFolder, timed: &RunFolder) -> Result<bool, Failure> {
     let mut sent = HashMap::new();
     for exchange in judged.read()? {
@@ -213,8 +216,9 @@ fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> 
         }
     };
     RunFolder::at(timed).write_agreement(&agreed)?;
-    match output.json {
-        true => Ok(()),
-        false => write_stdout(&agreed.text()),
+    if output.json {
+        Ok(())
+    } else {
+        write_stdout(&agreed.text())
     }
 }

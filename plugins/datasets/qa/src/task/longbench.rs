@@ -1,11 +1,11 @@
-//! LongBench: the JSON lines of THUDM/LongBench, such as `hotpotqa.jsonl`, with `input`, `context`, `answers` and
-//! `dataset`; or those of the mirror that the harness reads, where `input` is `question`. Files of LongBench-E, whose
-//! names end in `_e`, have the same prompts.
+//! LongBench: the JSON lines of THUDM/LongBench, such as `hotpotqa.jsonl`, with `input`, `context`,
+//! `answers` and `dataset`; or those of the mirror that the harness reads, where `input` is
+//! `question`. Files of LongBench-E, whose names end in `_e`, have the same prompts.
 
 use serde_json::Value;
 
 use super::{Facts, Question, Source};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::Row;
 
 /// `longbench_*`; stop texts and limits are those of each dataset.
@@ -49,7 +49,8 @@ const PASSAGES: &str = "Answer the question based on the given passages. Only gi
     other words.\n\nThe following are given passages.\nCONTEXT\n\nAnswer the question based on the given passages. Only \
     give me the answer and do not output any other words.\n\nQuestion: INPUT\nAnswer:";
 
-/// Words that stand as they do in the harness, slips included. LongBench itself is under the MIT licence.
+/// Words that stand as they do in the harness, slips included. LongBench itself is under the MIT
+/// licence.
 const SETS: [Set; 21] = [
     set("2wikimqa", "multi", 32, &[], PASSAGES),
     set(
@@ -256,9 +257,9 @@ pub fn question(row: &Row, only: Option<&str>) -> Result<Question, String> {
     Ok(Question {
         id: row.label("_id").ok(),
         category: Some(set.group.to_owned()),
-        asked: Asked {
+        asked: QuestionText {
             text,
-            ..Asked::default()
+            ..QuestionText::default()
         },
         reference: Some(row.texts("answers")?.into()),
         stop: set.stop,
