@@ -1,6 +1,6 @@
-//! What a plugin's author does, step by step, with only the built binary and nothing from the repository: create a
-//! project, build its component, inspect it. The Rust templates are built here; those of other languages need
-//! compilers that not every machine has.
+//! What a plugin's author does, step by step, with only the built binary and nothing from the
+//! repository: create a project, build its component, inspect it. The Rust templates are built
+//! here; those of other languages need compilers that not every machine has.
 
 mod record;
 
@@ -334,7 +334,8 @@ fn what_javascript_does_is_said_and_its_exceptions_have_their_lines() {
     );
 }
 
-/// The component says what it was built from, so that a test of it says something about the sources.
+/// The component says what it was built from, so that a test of it says something about the
+/// sources.
 #[test]
 fn a_component_of_other_sources_is_not_tested() {
     let Some(compiler) = C.compiler() else {
@@ -392,7 +393,8 @@ fn a_component_of_other_sources_is_not_tested() {
     test().with_code(0);
 }
 
-/// Spare samples and references of every SDK: that of Rust is tested with the guest `unsteady-dataset`.
+/// Spare samples and references of every SDK: that of Rust is tested with the guest
+/// `unsteady-dataset`.
 #[test]
 fn sessions_and_references_are_the_same_in_every_language() {
     for (language, entry, source) in [

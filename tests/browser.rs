@@ -1,5 +1,5 @@
-//! Pages of results in a real browser: what a reader sees, points at, steps through and prints. The pages are
-//! made by the built binary, of made-up runs and of real ones of the mock engine.
+//! Pages of results in a real browser: what a reader sees, points at, steps through and prints. The
+//! pages are made by the built binary, of made-up runs and of real ones of the mock engine.
 //!
 //! - `drawn`: pages load without a complaint, and everything is drawn and named.
 //! - `used`: crosshair, keyboard, series, scales, colours, definitions.

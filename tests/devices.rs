@@ -1,5 +1,5 @@
-//! Devices over a run, on real processes: through a stand-in for NVML that is compiled here, and through a server that
-//! publishes pages as DCGM's exporter does.
+//! Devices over a run, on real processes: through a stand-in for NVML that is compiled here, and
+//! through a server that publishes pages as DCGM's exporter does.
 
 pub mod exporter;
 mod lab;
@@ -27,8 +27,9 @@ const RUNS: &str = "runs";
 /// Some 1.3 s: 24 answers of ten tokens for two users, each some 110 ms.
 const LOAD: &str = "--num-prompts 24 --concurrency 2 --random-output-len 10";
 
-/// The stand-in for NVML, compiled once by the compiler that compiles this program: two devices, the first with a counter
-/// that steps by 2 J with each reading, the second without one, at 351.5 W.
+/// The stand-in for NVML, compiled once by the compiler that compiles this program: two devices,
+/// the first with a counter that steps by 2 J with each reading, the second without one, at 351.5
+/// W.
 pub fn stand_in() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     let source = include_str!("../host/devices/src/nvml/stand_in.rs");
@@ -77,7 +78,8 @@ fn close(found: Option<f64>, expected: f64) {
     assert!(near, "{found} and not {expected}");
 }
 
-/// What a counter grew between two instants in seconds, from its readings `(instant, value)`, which a line joins.
+/// What a counter grew between two instants in seconds, from its readings `(instant, value)`, which
+/// a line joins.
 fn grown(readings: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let at = |t: f64| {
         let after = readings.iter().position(|(at, _)| *at >= t).unwrap();
@@ -261,7 +263,8 @@ fn thresholds_and_comparisons_use_the_figures() {
     }
 }
 
-/// A sweep's table has columns for energy and cost where its runs have them, and its curve may be of them.
+/// A sweep's table has columns for energy and cost where its runs have them, and its curve may be
+/// of them.
 #[test]
 fn sweeps_have_columns_for_energy_and_cost() {
     let mock = mock();
@@ -435,7 +438,8 @@ fn an_exporter_over_a_run() {
     assert_eq!(figures.max_temperature_c, None);
 }
 
-/// An exporter that stops answering leaves a gap, and no energy that somebody could take for the whole.
+/// An exporter that stops answering leaves a gap, and no energy that somebody could take for the
+/// whole.
 #[test]
 fn an_exporter_that_goes_away_leaves_a_gap() {
     let exporter = Exporter::start(|page| {

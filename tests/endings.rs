@@ -18,7 +18,7 @@ use crate::support::process::{
     Ended, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
 };
 
-/// Where a run's folder is made.
+/// The place where a run's folder is made.
 pub const RUNS: &str = "runs";
 
 /// A run of the random dataset against a mock engine.
@@ -53,7 +53,7 @@ pub fn class(exchange: &Exchange) -> Option<Class> {
     }
 }
 
-/// How many failed with this class, or not at all.
+/// The number of failed with this class, or not at all.
 pub fn count(exchanges: &[Exchange], wanted: Option<Class>) -> usize {
     exchanges
         .iter()
@@ -291,7 +291,8 @@ fn a_full_disk_ends_the_run_in_words() {
     let runs = folder.path().join(RUNS);
     std::fs::create_dir(&runs).unwrap();
     let disk = SmallDisk::mount(&runs);
-    // Where only root may mount one, no file may outgrow 1.2 MB, which is more than a component's memory.
+    // Where only root may mount one, no file may outgrow 1.2 MB, which is more than a component's
+    // memory.
     let (command, said) = match disk {
         Some(_) => (runner(), "No space left on device"),
         None => (

@@ -1,7 +1,9 @@
-//! Fleets: several processes of the built binary make one run against the mock engine, on real sockets.
+//! Fleets: several processes of the built binary make one run against the mock engine, on real
+//! sockets.
 //!
 //! - `processes`: what they send together, who is refused, who is lost, and how they are stopped.
-//! - `shown`: what rank 0 shows of all of them while the run goes on, devices, and what is said of flags.
+//! - `shown`: what rank 0 shows of all of them while the run goes on, devices, and what is said of
+//!   flags.
 //! - `starters`: Open MPI, Slurm, and clocks that are not alike.
 //! - `clocks`: a clock that is set during a run, and ways that are not equally long.
 //! - `networks`: machines of their own, as namespaces of the kernel's network, whose links break.
@@ -59,7 +61,7 @@ struct Fleet {
     token: String,
 }
 
-/// How the engine answers.
+/// The way the engine answers.
 const ENGINE: [&str; 4] = ["--ttft", "20ms", "--itl", "5ms"];
 
 impl Fleet {
@@ -124,7 +126,7 @@ impl Fleet {
     }
 }
 
-/// How many bytes of an agent's records have come to rank 0.
+/// The number of bytes of an agent's records that have come to rank 0.
 fn records_of(fleet: &Fleet, rank: u32) -> u64 {
     let folders = std::fs::read_dir(fleet.path().join("rank0/runs"));
     let folders = folders.into_iter().flatten().flatten();
@@ -191,7 +193,7 @@ fn measured(run: &RunFolder) -> Vec<Exchange> {
     exchanges
 }
 
-/// When each was due, from when the first was.
+/// The time when each was due, from when the first was.
 fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
     let first = exchanges[0].due;
     let after = exchanges.iter().map(|exchange| exchange.due.since(first));

@@ -1,10 +1,11 @@
-//! The plugin author's guide, followed to the letter with the built binary: every block of a page that is marked as
-//! tested is run, every block that is a file is written, in the order of the page. What a reader would see in the
-//! results is compared. And the workflow that comes with a project: its steps, run on a project that was just made.
+//! The plugin author's guide, followed to the letter with the built binary: every block of a page
+//! that is marked as tested is run, every block that is a file is written, in the order of the
+//! page. What a reader would see in the results is compared. And the workflow that comes with a
+//! project: its steps, run on a project that was just made.
 //!
-//! The parts in Python, JavaScript and C are followed if the language's compiler is available: on the PATH, named by
-//! `COMPONENTIZE_PY`, `COMPONENTIZE_QJS` or `CLANG`, or where `cargo xtask examples` installs it. Otherwise they
-//! are left out.
+//! The parts in Python, JavaScript and C are followed if the language's compiler is available: on
+//! the PATH, named by `COMPONENTIZE_PY`, `COMPONENTIZE_QJS` or `CLANG`, or where
+//! `cargo xtask examples` installs it. Otherwise they are left out.
 
 #[path = "../plugins/guide/blocks.rs"]
 mod blocks;
@@ -30,7 +31,7 @@ const PORTS: &str = "730";
 /// The languages beside Rust.
 const OTHERS: [Other; 3] = [PYTHON, JAVASCRIPT, C];
 
-/// Whether a block of the guide is in this language.
+/// True if a block of the guide is in this language.
 fn is_in(language: &Other, block: &Block) -> bool {
     let word = format!(" {}", language.word);
     block.info.contains(" tested") && block.info.ends_with(&word)
@@ -55,7 +56,7 @@ impl Reader {
         }
     }
 
-    /// Whether the parts in a language are followed.
+    /// True if the parts in a language are followed.
     fn follows(&self, word: &str) -> bool {
         let mut all = OTHERS.iter().zip(&self.others);
         all.any(|(other, found)| other.word == word && found.is_some())
@@ -81,7 +82,8 @@ impl Reader {
         assert!(followed > 2, "the page has nothing to follow");
     }
 
-    /// Runs a block as a reader would, but on ports that are free, and not before the engine listens.
+    /// Runs a block as a reader would, but on ports that are free, and not before the engine
+    /// listens.
     #[track_caller]
     fn run(&self, block: &Block) {
         let mut script = block.text.clone();
@@ -203,7 +205,8 @@ fn a_dataset_and_a_scorer_that_judges_its_answers() {
     assert_eq!(result["requests"]["successful"], 20, "{result:#}");
     let correct = &result["scores"]["correct"];
     assert_eq!(correct["count"], 20, "{result:#}");
-    // Of the first 20 sums of seed 7, five are 9. All answers have a number, so the two measures are the same.
+    // Of the first 20 sums of seed 7, five are 9. All answers have a number, so the two measures
+    // are the same.
     assert_eq!(correct["mean"], 0.25, "{result:#}");
     assert_eq!(
         result["run-scores"]["correct-of-numbers"], 0.25,

@@ -1,5 +1,5 @@
-//! `runner plugin test` as its users run it: on the cases of all our plugins, and on plugins with faults
-//! that only it finds.
+//! `runner plugin test` as its users run it: on the cases of all our plugins, and on plugins with
+//! faults that only it finds.
 //!
 //! Transcripts are in `command_line/snapshots`, with times and digests removed.
 

@@ -1,5 +1,5 @@
-//! What only real sockets have: resets, refusals, servers that come and go, TLS. Uses real processes and
-//! compares no times.
+//! What only real sockets have: resets, refusals, servers that come and go, TLS. Uses real
+//! processes and compares no times.
 
 mod batching;
 mod coming_and_going;

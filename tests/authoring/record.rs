@@ -1,4 +1,5 @@
-//! `runner plugin record`: cases of live replies, of our mock engine and of a server that is not ours.
+//! `runner plugin record`: cases of live replies, of our mock engine and of a server that is not
+//! ours.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

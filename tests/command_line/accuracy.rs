@@ -1,4 +1,5 @@
-//! The accuracy mode from the command line: the whole data set once, judged, and then the speed of the same plan.
+//! The accuracy mode from the command line: the whole dataset once, judged, and then the speed of
+//! the same plan.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -121,7 +122,7 @@ fn a_set_of_which_not_all_was_answered_is_told() {
     assert!(
         ended
             .stderr
-            .contains("samples were answered, so the scores are not those of the whole data set"),
+            .contains("samples were answered, so the scores are not those of the whole dataset"),
         "{ended:#?}"
     );
     assert_eq!(ended.code, Some(7), "{ended:#?}");

@@ -1,5 +1,5 @@
-//! How requests show who asks: a key in a header of its own, and signatures for AWS, as the server gets them. And what
-//! is said of keys that cannot be used.
+//! How requests show who asks: a key in a header of its own, and signatures for AWS, as the server
+//! gets them. And what is said of keys that cannot be used.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -162,7 +162,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Computes a request's signature from what came, as the server would, and compares it with the one that came.
+/// Computes a request's signature from what came, as the server would, and compares it with the one
+/// that came.
 #[track_caller]
 fn assert_signed(asked: &str, region: &str, token: Option<&str>) {
     let (head, body) = asked.split_once("\r\n\r\n").unwrap();
@@ -258,7 +259,8 @@ fn a_key_of_aws_may_be_in_one_variable() {
     }
 }
 
-/// What is wrong with a key is said before anything is sent, with its variable and without its value.
+/// What is wrong with a key is said before anything is sent, with its variable and without its
+/// value.
 #[test]
 fn keys_that_cannot_be_used_are_refused() {
     let id = ("AWS_ACCESS_KEY_ID", ID);
@@ -341,7 +343,8 @@ fn a_backend_without_keys_sends_none() {
     assert_eq!(planned(folder.path()), json!(false));
 }
 
-/// A plugin names the variable of another program's secret. It gets it where the user says so, and not before.
+/// A plugin names the variable of another program's secret. It gets it where the user says so, and
+/// not before.
 #[test]
 fn a_backend_does_not_choose_among_the_users_secrets() {
     let config = "scheme=bearer variable=GITHUB_TOKEN";

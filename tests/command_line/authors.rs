@@ -1,5 +1,5 @@
-//! `runner plugin`, as authors and users meet it. The transcripts leave out who compiled a component,
-//! and how fast.
+//! `runner plugin`, as authors and users meet it. The transcripts leave out who compiled a
+//! component, and how fast.
 
 use std::path::Path;
 

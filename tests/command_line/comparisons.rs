@@ -9,8 +9,8 @@ use crate::support::process::{Ended, Mock, run, runner, words};
 
 const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
 
-/// Measures three times. It must not matter how busy this machine is: verdicts are ignored, and the compared values are
-/// far apart.
+/// Measures three times. It must not matter how busy this machine is: verdicts are ignored, and the
+/// compared values are far apart.
 fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Ended {
     let mut command = runner();
     command.args(words(RUN)).args(words(flags));
@@ -274,7 +274,8 @@ fn results_of_others_are_sides_too() {
     }
 }
 
-/// One run per side does not show how much runs vary. That is assumed, stated, or taken from repeats.
+/// One run per side does not show how much runs vary. That is assumed, stated, or taken from
+/// repeats.
 #[test]
 fn the_variation_from_run_to_run_is_assumed_or_measured() {
     let folder = tempfile::tempdir().unwrap();

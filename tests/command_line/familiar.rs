@@ -1,8 +1,8 @@
-//! What users of `vllm bench serve`, SGLang's `bench_serving`, LMDeploy's `profile_restful_api.py` and guidellm type:
-//! names of backends and datasets, flags, paths.
+//! What users of `vllm bench serve`, SGLang's `bench_serving`, LMDeploy's `profile_restful_api.py`
+//! and guidellm type: names of backends and datasets, flags, paths.
 //!
-//! `inputs` holds the help of these tools, as `vllm bench serve --help=all`, `bench_serving.py --help`,
-//! `profile_restful_api.py --help` and `guidellm run --help` print it.
+//! `inputs` holds the help of these tools, as `vllm bench serve --help=all`,
+//! `bench_serving.py --help`, `profile_restful_api.py --help` and `guidellm run --help` print it.
 
 use std::path::Path;
 
@@ -29,11 +29,13 @@ const TOOLS: [(Tool, &str, &str); 3] = [
     ),
 ];
 
-/// The flags of a help text, in the order of their names: those that stand two spaces from the left.
+/// The flags of a help text, in the order of their names: those that stand two spaces from the
+/// left.
 fn flags(help: &str) -> Vec<Theirs> {
     let mut flags = Vec::new();
     for line in help.lines().filter(|line| line.starts_with("  -")) {
-        // Several names of one option stand on one line, the value after the last; help begins two blanks further.
+        // Several names of one option stand on one line, the value after the last; help begins two
+        // blanks further.
         let option = line.trim_start().split("  ").next().unwrap_or_default();
         let takes = !option
             .split(", ")
@@ -133,8 +135,8 @@ fn every_flag_of_these_tools_is_supported_or_refused_and_in_the_guide() {
     assert!(page == text, "{file} is stale; BLESS=1 writes it again");
 }
 
-/// guidellm's flags hold several values each, so that few of them can be taken as they are: the guide has what to write
-/// in place of each, in flags that there are.
+/// guidellm's flags hold several values each, so that few of them can be taken as they are: the
+/// guide has what to write in place of each, in flags that there are.
 #[test]
 fn guidellms_flags_are_in_the_guide_and_so_is_what_replaces_them() {
     let page = include_str!("../../host/guide/src/coming-from.md");

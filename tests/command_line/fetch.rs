@@ -9,7 +9,8 @@ use super::transcript;
 use crate::support::hub::{COMMIT, Hub, sha256};
 use crate::support::process::{Ended, Mock, only_run, run, runner};
 
-/// The smallest tokenizer with a token for every byte that a prompt here may have: one for each letter and sign.
+/// The smallest tokenizer with a token for every byte that a prompt here may have: one for each
+/// letter and sign.
 fn small_tokenizer() -> String {
     let signs = (b' '..=b'~').map(char::from);
     let vocabulary: serde_json::Map<String, serde_json::Value> = (signs.enumerate())
@@ -95,9 +96,10 @@ fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
         let ended = run(&mut command).with_code(0);
         let note = "note: the tokenizer is that of org/model (commit 0123456789ab)";
         assert_eq!(ended.stderr.contains(note), found, "{}", ended.stderr);
-        let line = match found {
-            true => "org/model (found by the model's name)",
-            false => "org/model\n",
+        let line = if found {
+            "org/model (found by the model's name)"
+        } else {
+            "org/model\n"
         };
         assert!(ended.stdout.contains(line), "{}", ended.stdout);
         let plan = only_run(runs.path()).unwrap().join("plan.json");

@@ -1,5 +1,7 @@
 //! What the program prints about itself: help, version, completions, schemas, variables.
 
+use std::collections::BTreeMap;
+
 use clap::CommandFactory;
 
 use super::transcript;
@@ -29,6 +31,85 @@ fn help_of_every_subcommand() {
         assert_eq!(ended.stderr, "");
         transcript(name.trim_end_matches('-'), &ended.stdout);
     }
+}
+
+#[test]
+fn short_help_fits_a_screen_and_names_the_long_help() {
+    let cli = runner::cli::command();
+    let mut pages = vec![vec![]];
+    pages.extend(commands(&cli).into_iter().map(|(words, _)| words));
+    for page in pages {
+        let help = short_help(&page);
+        let lines = help.lines().count();
+        assert!(lines <= 60, "{page:?} has {lines} lines:\n{help}");
+        let widest = help.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{page:?}: {widest:?}\n{help}");
+        assert!(!help.contains("[env:"), "{page:?}:\n{help}");
+        let mut command = cli.clone();
+        for word in &page {
+            command = command.find_subcommand(word).unwrap().clone();
+        }
+        let has_more = command.get_arguments().any(|arg| !arg.is_positional());
+        if has_more {
+            assert!(help.contains("--help'"), "{page:?}:\n{help}");
+        }
+    }
+}
+
+/// A page of `-h` as a terminal of 100 columns shows it.
+fn short_help(page: &[String]) -> String {
+    let words = [&["runner".to_owned()], page, &["-h".to_owned()]].concat();
+    let command = runner::cli::command().term_width(100);
+    let shown = command.try_get_matches_from(words).unwrap_err();
+    shown.render().to_string()
+}
+
+#[test]
+fn every_command_is_in_one_group() {
+    let cli = runner::cli::command();
+    let mut grouped: Vec<&str> = runner::cli::help::GROUPS
+        .iter()
+        .flat_map(|(_, names)| names.iter().copied())
+        .collect();
+    let mut all: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
+    grouped.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(grouped, all);
+}
+
+/// Exporting a variable for one command must not change or break another.
+#[test]
+fn a_variable_has_one_meaning() {
+    let cli = runner::cli::Cli::command();
+    let all = commands(&cli).into_iter();
+    let mut known = BTreeMap::new();
+    let mut clashes = Vec::new();
+    for (words, command) in all.chain([(vec![], cli.clone())]) {
+        for arg in command.get_arguments() {
+            let Some(variable) = arg.get_env() else {
+                continue;
+            };
+            let values: Vec<String> = arg
+                .get_possible_values()
+                .iter()
+                .map(|value| value.get_name().to_owned())
+                .collect();
+            let help = arg.get_help().map(ToString::to_string);
+            let action = format!("{:?}", arg.get_action());
+            let names = arg.get_value_names().map(<[_]>::to_vec);
+            let meaning = (arg.get_id().clone(), action, names, values, help);
+            let (first, at) = known
+                .entry(variable.to_owned())
+                .or_insert_with(|| (meaning.clone(), words.clone()));
+            if *first != meaning {
+                let variable = variable.to_string_lossy();
+                clashes.push(format!(
+                    "{variable} of {at:?} and of {words:?}: {meaning:?}"
+                ));
+            }
+        }
+    }
+    assert!(clashes.is_empty(), "{}", clashes.join("\n"));
 }
 
 #[test]

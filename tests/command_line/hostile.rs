@@ -1,4 +1,5 @@
-//! What others write reaches no terminal as a command: models of servers, messages, pages, names of files.
+//! What others write reaches no terminal as a command: models of servers, messages, pages, names of
+//! files.
 
 use std::path::Path;
 
@@ -147,8 +148,8 @@ fn a_tokenizer_that_the_library_cannot_bear_is_one_error() {
     assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
 }
 
-/// A chat template that doubles a text until the memory is full, or never ends, is one that fails: the program goes on, and
-/// says why.
+/// A chat template that doubles a text until the memory is full, or never ends, is one that fails:
+/// the program goes on, and says why.
 #[test]
 fn a_chat_template_of_a_stranger_takes_no_memory_of_the_runner() {
     let folder = tempfile::tempdir().unwrap();

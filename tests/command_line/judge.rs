@@ -1,5 +1,6 @@
-//! A model that judges saved runs. Both engines are mocks that repeat what they are told: the answers of a run are its
-//! questions, and the judge's answers are the prompts that a rubric makes of them, so all verdicts are known.
+//! A model that judges saved runs. Both engines are mocks that repeat what they are told: the
+//! answers of a run are its questions, and the judge's answers are the prompts that a rubric makes
+//! of them, so all verdicts are known.
 
 use std::path::{Path, PathBuf};
 
@@ -19,12 +20,14 @@ fn echo(flags: &[&str]) -> Mock {
     Mock::start(&[&["--itl", "0ms", "--echo"], flags].concat())
 }
 
-/// Makes a run that is answered with these texts, in a folder of its own, with references that are right for some.
+/// Makes a run that is answered with these texts, in a folder of its own, with references that are
+/// right for some.
 fn answered(folder: &Path, name: &str, answers: &[&str], right: &[&str]) -> String {
     let rows = answers.iter().enumerate().map(|(index, answer)| {
-        let reference = match right.contains(answer) {
-            true => answer,
-            false => "another",
+        let reference = if right.contains(answer) {
+            answer
+        } else {
+            "another"
         };
         let class = ["easy", "hard"][index % 2];
         let row = json!({

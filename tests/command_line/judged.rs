@@ -62,7 +62,8 @@ fn an_invalid_run_keeps_to_no_threshold() {
     assert!(ended.stdout.contains("the run is invalid"), "{ended:#?}");
 }
 
-/// One of six failed: the run is only suspect, and the threshold's percentile is none of the five answers'.
+/// One of six failed: the run is only suspect, and the threshold's percentile is none of the five
+/// answers'.
 #[test]
 fn failed_requests_are_slower_than_any_threshold() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Numbers that nobody means, given to the built binary: each is refused in words or served within limits.
+//! Numbers that nobody means, given to the built binary: each is refused in words or served within
+//! limits.
 
 use report::folder::RunFolder;
 

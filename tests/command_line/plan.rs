@@ -24,7 +24,8 @@ fn planned(flags: &str) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// Runs against an engine, and gives what it printed and its folder's records in the order of their numbers.
+/// Runs against an engine, and gives what it printed and its folder's records in the order of their
+/// numbers.
 fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
     let mut command = runner();
     command.arg("run").args(words(flags));
@@ -514,7 +515,8 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
     let ended = run(&mut plan).with_code(0);
     assert!(ended.stderr.contains(&says), "{}", ended.stderr);
 
-    // Its requests have a path that no engine serves; what is said of the options does not need answers.
+    // Its requests have a path that no engine serves; what is said of the options does not need
+    // answers.
     let mock = Mock::start(&[]);
     let mut measure = runner();
     measure

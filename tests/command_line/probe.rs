@@ -1,5 +1,5 @@
-//! `runner probe` against the mock engine and scripts of it: which engine it says that is, what it finds on which
-//! route, what it sends, to whom it shows a key, and the exit codes.
+//! `runner probe` against the mock engine and scripts of it: which engine it says that is, what it
+//! finds on which route, what it sends, to whom it shows a key, and the exit codes.
 
 use std::net::TcpListener;
 
@@ -105,7 +105,8 @@ fn what_people_read() {
     assert_eq!(ended.stderr, "");
 }
 
-/// Every engine that names itself as the owner of its models, with its version where a route of its own has it.
+/// Every engine that names itself as the owner of its models, with its version where a route of its
+/// own has it.
 #[test]
 fn engines_are_told_apart() {
     for (script, engine, version, seen, backend) in [
@@ -279,7 +280,8 @@ fn a_key_is_missing_or_there() {
     assert!(!named.stdout.contains(KEY));
 }
 
-/// A server that says that it is vLLM does not get vLLM's key by that, unless it is on this machine.
+/// A server that says that it is vLLM does not get vLLM's key by that, unless it is on this
+/// machine.
 #[test]
 fn a_server_chooses_no_key() {
     let engine = scripted(&format!("api-key = '{KEY}'\n{}", models("vllm")));
@@ -321,7 +323,8 @@ fn what_is_no_engine() {
     assert!(wrong.stderr.contains("ftp://127.0.0.1"), "{wrong:#?}");
 }
 
-/// Routes that are not there, a model that is not, and a server that fails: each has its own words and exit code.
+/// Routes that are not there, a model that is not, and a server that fails: each has its own words
+/// and exit code.
 #[test]
 fn refusals_are_told_apart() {
     let fixed = |status: u16, said: &str| {

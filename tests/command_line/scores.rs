@@ -1,5 +1,6 @@
-//! Scores from the command line: intervals, groups and examples, thresholds, comparisons on the same samples, judging again,
-//! and agreement with a baseline. The mock engine answers everything with one text, so the right answers are known.
+//! Scores from the command line: intervals, groups and examples, thresholds, comparisons on the
+//! same samples, judging again, and agreement with a baseline. The mock engine answers everything
+//! with one text, so the right answers are known.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,8 @@ use crate::support::process::{Ended, Mock, run, runner, words};
 
 const SAMPLES: usize = 40;
 
-/// Forty questions of two classes; the answer to three of four is yes, and the last has no reference.
+/// Forty questions of two classes; the answer to three of four is yes, and the last has no
+/// reference.
 fn questions(folder: &Path) {
     let mut rows = String::new();
     for index in 0..SAMPLES {
@@ -291,7 +293,8 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     assert!(wrong.stderr.contains("nowhere.json"), "{wrong:#?}");
 }
 
-/// Two scorers of one name keep their scores apart, and one that finds nothing to judge is shown with why.
+/// Two scorers of one name keep their scores apart, and one that finds nothing to judge is shown
+/// with why.
 #[test]
 fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let folder = tempfile::tempdir().unwrap();

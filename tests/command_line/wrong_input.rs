@@ -1,5 +1,5 @@
-//! Wrong input of every kind: a message that names the file, line, key or plugin and says what to do,
-//! the right exit code, an empty stdout. The cases are data, in `wrong_input.toml`.
+//! Wrong input of every kind: a message that names the file, line, key or plugin and says what to
+//! do, the right exit code, an empty stdout. The cases are data, in `wrong_input.toml`.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ struct Case {
     /// The environment.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Whether it only fails at the end, so that a result is printed.
+    /// True if it only fails at the end, so that a result is printed.
     #[serde(default)]
     measures: bool,
 }
@@ -152,9 +152,12 @@ fn without_stamps(text: &str) -> String {
     };
     let parts: Vec<String> = text
         .split('/')
-        .map(|part| match is_stamp(part) {
-            true => format!("[STAMP]{}", &part[15..]),
-            false => part.to_owned(),
+        .map(|part| {
+            if is_stamp(part) {
+                format!("[STAMP]{}", &part[15..])
+            } else {
+                part.to_owned()
+            }
         })
         .collect();
     parts.join("/")

@@ -34,7 +34,7 @@ impl Exporter {
         Exporter { url, asked, ended }
     }
 
-    /// How many pages it was asked for.
+    /// The number of pages that it was asked for.
     pub fn pages(&self) -> u64 {
         self.asked.load(Ordering::SeqCst)
     }

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 use super::stand_in;
 use crate::support::process::{run_patiently, runner};
 
-/// Eight users over an engine with one slot or eight: with one, the second device is at 351.5 W for eight times as long.
+/// Eight users over an engine with one slot or eight: with one, the second device is at 351.5 W for
+/// eight times as long.
 #[test]
 fn a_lab_minimizes_energy_per_token() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,6 @@
-//! A panic of any thread of a run: the run ends with what it measured, and says that it is a bug and where it lies.
-//! Builds without debug assertions have no trip wire, so these tests are not part of them.
+//! A panic of any thread of a run: the run ends with what it measured, and says that it is a bug
+//! and where it lies. Builds without debug assertions have no trip wire, so these tests are not
+//! part of them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,6 @@
-//! An interrupt while something else than a reply of the measurement is waited for: a connection, an answer about the
-//! server itself, a plugin that does not return. It ends the run soon, and keeps what was measured.
+//! An interrupt while something else than a reply of the measurement is waited for: a connection,
+//! an answer about the server itself, a plugin that does not return. It ends the run soon, and
+//! keeps what was measured.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -109,14 +110,15 @@ fn a_dataset_that_does_not_return() {
         let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--itl", "1ms"]));
         let dataset = format!("call = 'next', misbehave = 'loop', only-at = {at}");
         let mut process = scenario(folder.path(), &mock.url, &dataset, "requests = 20000\n");
-        match measured {
-            true => process.until("records are flushed", |_| {
+        if measured {
+            process.until("records are flushed", |_| {
                 has_records(&folder.path().join(RUNS))
-            }),
-            false => process.until("the run has begun", |_| {
+            })
+        } else {
+            process.until("the run has begun", |_| {
                 let run = only_run(&folder.path().join(RUNS));
                 run.is_some_and(|run| run.join(record::FILE).exists())
-            }),
+            })
         }
         interrupted(process);
         assert_eq!(count(&exchanges(folder.path()), None) > 0, measured);

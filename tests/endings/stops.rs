@@ -1,4 +1,5 @@
-//! An interrupt in every phase of a run: it ends soon, however much is planned and whatever it waits for.
+//! An interrupt in every phase of a run: it ends soon, however much is planned and whatever it
+//! waits for.
 
 use std::net::TcpListener;
 
@@ -112,8 +113,8 @@ fn thinking_users_do_not_hold_a_run_up() {
     assert_eq!((exchanges.len(), count(&exchanges, None)), (3, 3));
 }
 
-/// Whatever is waited for before the first request: a server that is not ready, one that says nothing when it is asked
-/// which models it serves, and one that never flushes its cache.
+/// Whatever is waited for before the first request: a server that is not ready, one that says
+/// nothing when it is asked which models it serves, and one that never flushes its cache.
 #[test]
 fn waiting_for_a_server_ends_with_an_interrupt() {
     let no_one = {
@@ -124,10 +125,7 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
     for (nobody, flags) in [(true, ready), (false, ""), (false, ready)] {
         let silent = Raw::routing([("GET", vec![vec![wait(3_600_000)]])]);
         let listening = silent.listen();
-        let url = match nobody {
-            true => &no_one,
-            false => &listening.url,
-        };
+        let url = if nobody { &no_one } else { &listening.url };
         let folder = TempDir::new().unwrap();
         let mut command = runner();
         command
@@ -147,7 +145,8 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
     }
 }
 
-/// The first interrupt lets the warm-up's requests end, the second gives them up; then nothing is measured.
+/// The first interrupt lets the warm-up's requests end, the second gives them up; then nothing is
+/// measured.
 #[test]
 fn a_warm_up_is_given_up() {
     let (folder, mock) = (

@@ -1,5 +1,6 @@
-//! The one check after every fault, whatever it was: the exit code, the folder, the summary against the records,
-//! the records against the engine's own log, and that nothing else changed or stayed behind.
+//! The one check after every fault, whatever it was: the exit code, the folder, the summary against
+//! the records, the records against the engine's own log, and that nothing else changed or stayed
+//! behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ const FILES: [&str; 9] = [
     "plugins.log",
 ];
 
-/// How a run must have ended.
+/// The way a run must have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// Its plan is done, and something was answered.
@@ -81,7 +82,8 @@ pub fn failure(exchange: &Exchange) -> Option<(Class, &str)> {
     }
 }
 
-/// Checks everything that holds after any fault. `log` is what the engine says it did, if it lived to tell.
+/// Checks everything that holds after any fault. `log` is what the engine says it did, if it lived
+/// to tell.
 #[track_caller]
 pub fn check(about: &str, place: &Path, ended: &Ended, how: How, log: Option<&[Truth]>) -> After {
     assert_eq!(ended.code, how.code(), "{about}: {ended:#?}");
@@ -162,8 +164,8 @@ pub fn readable(about: &str, folder: &Path) -> After {
     After { exchanges, summary }
 }
 
-/// The status says how it ended, and there is none only where nothing could be written any more. Returns how many
-/// requests it counts that have no record.
+/// The status says how it ended, and there is none only where nothing could be written any more.
+/// Returns how many requests it counts that have no record.
 #[track_caller]
 fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
     let killed = how == How::Killed;
@@ -272,8 +274,8 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
     }
 }
 
-/// The engine says the same: each answer that it gave whole is on record as one, with as many tokens (one is a byte
-/// of text), and each of its refusals with its status.
+/// The engine says the same: each answer that it gave whole is on record as one, with as many
+/// tokens (one is a byte of text), and each of its refusals with its status.
 #[track_caller]
 pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));
@@ -354,7 +356,7 @@ fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     items
 }
 
-/// Whether all of `some` are among `all`, each as often; both are sorted.
+/// True if all of `some` are among `all`, each as often; both are sorted.
 fn is_within(some: &[usize], all: &[usize]) -> bool {
     let mut all = all.iter();
     some.iter().all(|one| all.any(|other| other == one))

@@ -1,4 +1,5 @@
-//! Clocks that are set while a run goes on. No figure may depend on the time of day, and no clock's zero matters.
+//! Clocks that are set while a run goes on. No figure may depend on the time of day, and no clock's
+//! zero matters.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +15,8 @@ use crate::endings::{RUNS, line};
 use crate::support::lacking::{self, may_set_clocks};
 use crate::support::process::{Mock, Process, only_run, run, runner, runner_behind};
 
-/// A library that sets the time of day there and back each time that it is read, for a process that loads it first.
+/// A library that sets the time of day there and back each time that it is read, for a process that
+/// loads it first.
 const SETS_THE_CLOCK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,8 +55,8 @@ fn library(folder: &TempDir) -> Option<PathBuf> {
         .then_some(library)
 }
 
-/// By how much, and which timestamps. The kernel's are of the true time, which the program cannot know then, so steps
-/// that could be the age of a packet are tried with its own alone.
+/// By how much, and which timestamps. The kernel's are of the true time, which the program cannot
+/// know then, so steps that could be the age of a packet are tried with its own alone.
 const STEPS: [(&str, &str); 6] = [
     ("3600", "kernel"),
     ("-3600", "kernel"),
@@ -64,7 +66,8 @@ const STEPS: [(&str, &str); 6] = [
     ("100000000", "user"),
 ];
 
-/// Whether the folder's name, which has the time of day, is not of this day, or the run ended before it began.
+/// True if the folder's name, which has the time of day, is not of this day, or the run ended
+/// before it began.
 fn is_off(place: &Path) -> bool {
     let folder = only_run(&place.join(RUNS)).unwrap();
     let status = RunFolder::at(&folder).status().unwrap().unwrap();

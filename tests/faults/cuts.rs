@@ -40,7 +40,8 @@ const fn built_in(
     }
 }
 
-/// An engine that a script plays, of this name; the model and whether answers have the length that is asked for.
+/// An engine that a script plays, of this name; the model and whether answers have the length that
+/// is asked for.
 macro_rules! scripted {
     ($engine:literal, $config:literal, $model:literal, $ignore_eos:literal) => {
         Dialect {
@@ -132,7 +133,7 @@ fn reply(dialect: Dialect, flags: &str) -> Vec<u8> {
     reply
 }
 
-/// Where a stream's last event ends: the end marker, or an object.
+/// The place where a stream's last event ends: the end marker, or an object.
 fn end(reply: &[u8]) -> usize {
     let after = |what: &str| {
         let what = what.as_bytes();
@@ -143,7 +144,8 @@ fn end(reply: &[u8]) -> usize {
     end.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(reply)))
 }
 
-/// The outcome for a reply of this many bytes is that of what the client has then, and nothing else.
+/// The outcome for a reply of this many bytes is that of what the client has then, and nothing
+/// else.
 fn cut_everywhere(dialect: Dialect, streams: bool) {
     let flags = if streams { "" } else { "--disable-stream" };
     let about = format!("{dialect:?} {flags}");

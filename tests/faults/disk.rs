@@ -1,4 +1,5 @@
-//! Disks that are full, read-only or slow, and a folder that is removed while the run writes into it.
+//! Disks that are full, read-only or slow, and a folder that is removed while the run writes into
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +28,8 @@ fn on_disk(options: &str, keep: &Path) -> Command {
     runner_behind(&shell)
 }
 
-/// What a run that found no room left: readable as far as it goes, and no more than the engine answered.
+/// What a run that found no room left: readable as far as it goes, and no more than the engine
+/// answered.
 fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
     assert_eq!(ended.code, Some(3), "{about}: {ended:#?}");
     no_panic(about, ended);
@@ -109,7 +111,8 @@ fn a_disk_that_is_read_only_is_told_before_a_request_is_made() {
     assert_eq!(mock.end(), []);
 }
 
-/// No file may outgrow 1.2 MB, which is more than a component's memory: the records end there, and the status says why.
+/// No file may outgrow 1.2 MB, which is more than a component's memory: the records end there, and
+/// the status says why.
 #[test]
 fn a_file_that_may_grow_no_more_ends_the_run_with_what_it_holds() {
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
@@ -159,7 +162,8 @@ fn a_folder_that_is_removed_during_the_run_is_told_and_not_made_again() {
     );
 }
 
-/// A control group whose threads can be stopped, each for itself. Removed when dropped, with its threads going on.
+/// A control group whose threads can be stopped, each for itself. Removed when dropped, with its
+/// threads going on.
 struct Freezer(PathBuf);
 
 impl Freezer {
@@ -199,7 +203,8 @@ fn thread(process: &Process, name: &str) -> String {
     thread.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// A write that blocks stops the thread that writes: so that thread is stopped, for as long as others go on.
+/// A write that blocks stops the thread that writes: so that thread is stopped, for as long as
+/// others go on.
 #[test]
 fn a_disk_that_is_slow_delays_records_and_nothing_else() {
     let Some(freezer) = Freezer::new() else {

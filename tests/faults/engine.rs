@@ -71,14 +71,14 @@ fn an_engine_that_is_dead_at_the_start_is_told_before_anything_is_written() {
 /// What may happen to a request whose engine is gone.
 const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
 
-/// How an engine leaves: killed it leaves no log, asked to end it does.
+/// The way an engine leaves: killed it leaves no log, asked to end it does.
 #[derive(Clone, Copy, Debug)]
 enum Leaves {
     Killed,
     Asked,
 }
 
-/// How it leaves, whether it comes back, and the load.
+/// The way it leaves, whether it comes back, and the load.
 const COMINGS_AND_GOINGS: [(Leaves, bool, &str); 5] = [
     (Leaves::Killed, false, "--request-rate 100"),
     (Leaves::Killed, true, "--request-rate 100"),
@@ -135,7 +135,8 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
     });
 }
 
-/// An engine that answers a question and is then gone: every request fails, and that is what is reported.
+/// An engine that answers a question and is then gone: every request fails, and that is what is
+/// reported.
 #[test]
 fn an_engine_that_dies_after_the_question_leaves_failures_only() {
     for (about, act, class) in [

@@ -12,12 +12,12 @@ use super::check::{How, at_once, check, no_panic, tokens};
 use crate::endings::{RUNS, line};
 use crate::support::process::{Ended, Mock, Process, only_run, run, runner};
 
-/// How often a run is killed, and the latest instant: after its start, or, for every second run, after its first record
-/// could come.
+/// The number of times that a run is killed, and the latest instant: after its start, or, for every
+/// second run, after its first record could come.
 const KILLS: u64 = 100;
 const LATEST: Duration = Duration::from_millis(3_000);
 
-/// How long answers that were given lie apart, of those that are not on record.
+/// The time that answers that were given lie apart, of those that are not on record.
 fn missing_span(log: &[Truth], recorded: usize) -> Duration {
     let mut ended: Vec<u64> = (log.iter().filter(|truth| truth.end == End::Whole))
         .map(|truth| truth.ended.unwrap().0)

@@ -1,4 +1,5 @@
-//! Too few threads, file descriptors, memory: every limit, from one at which nothing works to one that is no limit.
+//! Too few threads, file descriptors, memory: every limit, from one at which nothing works to one
+//! that is no limit.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,8 @@ use crate::support::process::{Ended, Mock, only_run, run, runner, runner_behind}
 
 const LOAD: &str = "--num-prompts 5 --random-output-len 4";
 
-/// Whatever the limit, the run either ends as any other, or says what it lacks. Returns whether it ended well.
+/// Whatever the limit, the run either ends as any other, or says what it lacks. Returns whether it
+/// ended well.
 fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
     no_panic(about, ended);
     if ended.code == Some(0) {
@@ -46,7 +48,8 @@ fn every_limit(what: &str, limits: &[u64], shell: impl Fn(u64) -> String + Sync)
     at_once(limits, 2, |limit| {
         let place = TempDir::new().unwrap();
         let mut command = runner_behind(&format!("{} && exec \"$@\"", shell(*limit)));
-        // The standard library waits for itself where an allocation fails while it writes a backtrace.
+        // The standard library waits for itself where an allocation fails while it writes a
+        // backtrace.
         command.env("RUST_BACKTRACE", "0");
         let ended = run(&mut line(command, &mock, place.path(), LOAD));
         let about = format!("{what} limited to {limit}");
@@ -67,7 +70,8 @@ fn too_few_descriptors_are_told() {
 
 #[test]
 fn too_little_memory_is_told() {
-    // With less than the program's own size the system ends it before it begins. How large it is depends on the build.
+    // With less than the program's own size the system ends it before it begins. How large it is
+    // depends on the build.
     let program = std::fs::metadata(runner().get_program()).unwrap().len() >> 20;
     let mib = [32, 200, 600, 1_400, 3_000, 6_200, 8_800, 12_600].map(|more| program + more);
     let mib = [&mib[..], &[1 << 20]].concat();

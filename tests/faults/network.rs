@@ -1,5 +1,5 @@
-//! Networks that delay, lose, hold back, cut and fall silent: through a proxy everywhere, and through the kernel's own
-//! emulation in a network namespace where that is to be had.
+//! Networks that delay, lose, hold back, cut and fall silent: through a proxy everywhere, and
+//! through the kernel's own emulation in a network namespace where that is to be had.
 
 use std::process::Command;
 use std::time::Duration;
@@ -40,7 +40,8 @@ fn first_token(exchange: &Exchange) -> Nanos {
     first.unwrap().at.since(exchange.sent.unwrap())
 }
 
-/// Requests one after the other: the time to first token holds the engine's own and the way there and back.
+/// Requests one after the other: the time to first token holds the engine's own and the way there
+/// and back.
 fn holds_the_way(about: &str, after: &After, log: &[Truth], delay: Duration) {
     let way = Nanos(2 * delay.as_nanos() as u64);
     let mut log: Vec<&Truth> = log.iter().collect();
@@ -91,7 +92,8 @@ fn redirected(command: &Command, from: &str, to: &str) -> Command {
     other
 }
 
-/// A connection that says nothing any more and does not end, after this many bytes, and the failure.
+/// A connection that says nothing any more and does not end, after this many bytes, and the
+/// failure.
 const SILENCES: [(usize, Class); 4] = [
     (0, Class::FirstTokenTimeout),
     (40, Class::FirstTokenTimeout),

@@ -15,7 +15,7 @@ use crate::support::raw::{Raw, wait};
 /// What asks a run to end.
 const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
 
-/// Where the run stands when the signals come.
+/// The place where the run stands when the signals come.
 #[derive(Clone, Copy, Debug)]
 enum At {
     /// This many are in flight, and no reply comes.
@@ -24,7 +24,8 @@ enum At {
     Measuring,
 }
 
-/// The phase, the engine's speed, the load, where it stands, how many signals come, and the failures that may follow.
+/// The phase, the engine's speed, the load, where it stands, how many signals come, and the
+/// failures that may follow.
 type Row = (
     &'static str,
     [&'static str; 4],
@@ -58,9 +59,10 @@ fn a_signal_in_any_phase_keeps_what_was_measured() {
         |(signal, (phase, speed, load, at, times, classes))| {
             let about = format!("SIG{signal}, {phase}");
             let (place, mock) = (TempDir::new().unwrap(), Mock::logging(speed));
-            let warmup = match load.contains("--warmup-requests") {
-                true => "",
-                false => "--warmup-requests 0",
+            let warmup = if load.contains("--warmup-requests") {
+                ""
+            } else {
+                "--warmup-requests 0"
             };
             let flags = format!("--random-output-len 5 {warmup} {load}");
             let mut process = Process::start(&mut asking(place.path(), &mock.url, &flags));

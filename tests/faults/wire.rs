@@ -1,4 +1,5 @@
-//! Wrong lengths, resets and floods: bytes over TCP that no engine would send, and the whole program's answer to them.
+//! Wrong lengths, resets and floods: bytes over TCP that no engine would send, and the whole
+//! program's answer to them.
 
 use std::path::Path;
 use std::process::Command;
@@ -43,10 +44,12 @@ fn headed(fields: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     [head.as_bytes(), body.as_ref()].concat()
 }
 
-/// A fault, the reply that commits it, and the failure with a part of its message; absent for an answer.
+/// A fault, the reply that commits it, and the failure with a part of its message; absent for an
+/// answer.
 type Row = (&'static str, Vec<Act>, Option<(Class, &'static str)>);
 
-/// One request after the other, each fault between sound answers: its class and a part of its message.
+/// One request after the other, each fault between sound answers: its class and a part of its
+/// message.
 fn one_after_the_other(table: Vec<Row>, flags: &str) {
     let replies: Vec<Vec<Act>> = table.iter().map(|(_, acts, _)| acts.clone()).collect();
     let raw = Raw::engine(move |number| {

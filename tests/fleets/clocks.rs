@@ -1,5 +1,5 @@
-//! Clocks of real processes: one that is set while the run goes on, and one that can only be known roughly, because the way
-//! to it is longer than the way back.
+//! Clocks of real processes: one that is set while the run goes on, and one that can only be known
+//! roughly, because the way to it is longer than the way back.
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;
@@ -14,13 +14,15 @@ use crate::support::library::compile;
 use crate::support::process::{Mock, Process};
 use crate::support::proxy::{Network, Proxy};
 
-/// What stands before the C library's clock, compiled once by the compiler that compiles this program.
+/// The text before the C library's clock, compiled once by the compiler that compiles this
+/// program.
 fn set_clock() -> &'static PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| compile(include_str!("set_clock.rs"), "libset_clock.so"))
 }
 
-/// A clock that is set ahead by 5 ms while requests are sent is found: whose, by how much, and from when.
+/// A clock that is set ahead by 5 ms while requests are sent is found: whose, by how much, and from
+/// when.
 #[test]
 fn a_clock_that_is_set_during_a_run_is_found() {
     let fleet = Fleet::new(2);
@@ -68,8 +70,8 @@ fn a_clock_that_is_set_during_a_run_is_found() {
     assert_eq!(summary.requests.successful, 200);
 }
 
-/// How long after each request of a rank was sent, by the run's clock, the engine had it by its own: the middle one, in
-/// milliseconds.
+/// How long after each request of a rank was sent, by the run's clock, the engine had it by its
+/// own: the middle one, in milliseconds.
 fn until_received(exchanges: &[Exchange], received: &[f64], rank: u64) -> f64 {
     let both = exchanges.iter().zip(received);
     let mut after: Vec<f64> = both
@@ -80,9 +82,10 @@ fn until_received(exchanges: &[Exchange], received: &[f64], rank: u64) -> f64 {
     after[after.len() / 2]
 }
 
-/// What rank 0 sends takes 5 ms longer than what it hears. No clock can be known better than to half of that; the bound
-/// says so, and the clock is indeed wrong by that much: the engine got the requests of that process 2.5 ms later or earlier
-/// than their records say, beside those of rank 0. A way that is longer is no clock that moved.
+/// What rank 0 sends takes 5 ms longer than what it hears. No clock can be known better than to
+/// half of that; the bound says so, and the clock is indeed wrong by that much: the engine got the
+/// requests of that process 2.5 ms later or earlier than their records say, beside those of rank 0.
+/// A way that is longer is no clock that moved.
 #[test]
 fn a_clock_is_wrong_by_no_more_than_its_bound() {
     let fleet = Fleet::against(2, Mock::logging(&ENGINE));

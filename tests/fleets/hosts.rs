@@ -1,4 +1,5 @@
-//! Processes that `--hosts` starts, with a stand-in for ssh that runs the machine's shell here; and manifests.
+//! Processes that `--hosts` starts, with a stand-in for ssh that runs the machine's shell here; and
+//! manifests.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,8 +1,9 @@
 //! Machines of their own: namespaces of the kernel's network, with links that break.
 //!
-//! Each machine has two links, as load machines often have: one for what the processes tell each other, one to the engine.
-//! What breaks is the first, so that requests are sent and answered as before. They need `ip` (iproute2) and root; where
-//! the kernel makes no namespaces, the tests are left out.
+//! Each machine has two links, as load machines often have: one for what the processes tell each
+//! other, one to the engine. What breaks is the first, so that requests are sent and answered as
+//! before. They need `ip` (iproute2) and root; where the kernel makes no namespaces, the tests are
+//! left out.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +16,7 @@ use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
 use crate::support::lacking;
 use crate::support::process::{Mock, Process};
 
-/// Where the engine is, and rank 0.
+/// The place where the engine is, and rank 0.
 const ENGINE_AT: &str = "10.78.0.100";
 const COORDINATOR_AT: &str = "10.77.0.1";
 
@@ -29,12 +30,13 @@ struct Machines {
 fn ip(words: &str) -> Result<(), String> {
     let done = Command::new("ip").args(words.split_whitespace()).output();
     let done = done.map_err(|cause| cause.to_string())?;
-    match done.status.success() {
-        true => Ok(()),
-        false => Err(format!(
+    if done.status.success() {
+        Ok(())
+    } else {
+        Err(format!(
             "ip {words}: {}",
             String::from_utf8_lossy(&done.stderr)
-        )),
+        ))
     }
 }
 
@@ -162,7 +164,8 @@ fn four_machines_are_one_run() {
     );
 }
 
-/// Rank 0 cannot be reached for two seconds: records wait on the agents' disks, and all of them come.
+/// Rank 0 cannot be reached for two seconds: records wait on the agents' disks, and all of them
+/// come.
 #[test]
 fn a_link_that_comes_back_loses_nothing() {
     let Some(machines) = Machines::make(3) else {
@@ -203,8 +206,8 @@ fn a_link_that_comes_back_loses_nothing() {
     );
 }
 
-/// An agent that cannot reach rank 0 any more stops sending, ends with the code of a target that is gone, and says where
-/// its records are. Rank 0 reports what came, and the run is invalid.
+/// An agent that cannot reach rank 0 any more stops sending, ends with the code of a target that is
+/// gone, and says where its records are. Rank 0 reports what came, and the run is invalid.
 #[test]
 fn a_link_that_stays_down_ends_both_sides() {
     let Some(machines) = Machines::make(2) else {

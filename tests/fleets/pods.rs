@@ -1,8 +1,9 @@
-//! What the containers of a manifest run, as processes: their commands and variables are read from the manifest, and the
-//! rest is what an Indexed Job adds.
+//! What the containers of a manifest run, as processes: their commands and variables are read from
+//! the manifest, and the rest is what an Indexed Job adds.
 //!
-//! Each has a file system in which the paths of the manifest are, and where the service's name is this machine. That takes
-//! a namespace of mounts, and so root; where the kernel makes none, the tests are left out.
+//! Each has a file system in which the paths of the manifest are, and where the service's name is
+//! this machine. That takes a namespace of mounts, and so root; where the kernel makes none, the
+//! tests are left out.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +18,8 @@ use crate::support::process::{Process, run_patiently, runner, words};
 #[path = "../../host/fleet/src/manifest/tests/reader.rs"]
 mod reader;
 
-/// Makes a container's file system of this machine's and runs the rest of the words in it. `/etc` is `$ETC`, and
-/// `/results` is `$RESULTS`.
+/// Makes a container's file system of this machine's and runs the rest of the words in it. `/etc`
+/// is `$ETC`, and `/results` is `$RESULTS`.
 const CONTAINER: &str = r#"set -e
 mount --make-rprivate /
 mount -t tmpfs none /mnt

@@ -49,8 +49,8 @@ fn four_send_what_one_would_have_sent() {
     }
 }
 
-/// Users, slots and processes in numbers that do not divide: each process has as large a share of the requests as of the
-/// users, and one that has no user takes part and sends nothing.
+/// Users, slots and processes in numbers that do not divide: each process has as large a share of
+/// the requests as of the users, and one that has no user takes part and sends nothing.
 #[test]
 fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     for (size, load, records) in [
@@ -92,7 +92,8 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     }
 }
 
-/// A process that is refused while it warms up, against an engine that does not answer, ends, as do the others.
+/// A process that is refused while it warms up, against an engine that does not answer, ends, as do
+/// the others.
 #[test]
 fn who_is_refused_in_the_warm_up_ends() {
     let fleet = Fleet::against(2, Mock::start(&["--ttft", "1h"]));
@@ -259,7 +260,8 @@ fn an_agent_that_is_killed_is_lost() {
     assert!(again.stderr.contains("already"), "{again:#?}");
 }
 
-/// Whose disk is full exits with a code and says why; the other side hears of it, and neither waits for the other.
+/// Whose disk is full exits with a code and says why; the other side hears of it, and neither waits
+/// for the other.
 #[test]
 fn a_full_disk_is_told_on_both_sides() {
     if !may_mount() {
@@ -274,12 +276,11 @@ fn a_full_disk_is_told_on_both_sides() {
         let mount = format!("mkdir runs && mount -t tmpfs -o size={size} none runs && exec \"$@\"");
         let processes = (0..2).map(|rank| {
             let command = fleet.command(rank, flags);
-            match rank == full {
-                true => {
-                    let small = ["unshare", "-m", "sh", "-c", &mount, "sh"];
-                    Process::start(&mut behind(&small, &command))
-                }
-                false => Process::start(&mut { command }),
+            if rank == full {
+                let small = ["unshare", "-m", "sh", "-c", &mount, "sh"];
+                Process::start(&mut behind(&small, &command))
+            } else {
+                Process::start(&mut { command })
             }
         });
         let mut ended = all(processes.collect());
@@ -315,8 +316,8 @@ fn an_interrupt_ends_all() {
     }
 }
 
-/// What each agent measured is what the engine did: the time to first token holds the engine's own, and on average next to
-/// nothing beside it.
+/// What each agent measured is what the engine did: the time to first token holds the engine's own,
+/// and on average next to nothing beside it.
 #[test]
 fn each_agent_measures_what_the_engine_did() {
     let fleet = Fleet::against(4, Mock::logging(&ENGINE));

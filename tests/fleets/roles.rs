@@ -1,4 +1,5 @@
-//! What a process of a fleet can make the others do: tokens of both kinds, and whose keys and files go where.
+//! What a process of a fleet can make the others do: tokens of both kinds, and whose keys and files
+//! go where.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -48,7 +49,8 @@ fn agents_need_the_agents_token_alone() {
     assert!(rogue.stderr.contains("cannot coordinate"), "{rogue:#?}");
 }
 
-/// Rank 0's scenario names a variable: another machine sends its own value only if its own command line names it too.
+/// Rank 0's scenario names a variable: another machine sends its own value only if its own command
+/// line names it too.
 #[test]
 fn a_variable_that_rank_0_alone_names_stays_here() {
     let scene = |flags: &str| {
@@ -146,7 +148,8 @@ fn bare(fleet: &Fleet, rank: u32, words: &[&str]) -> Command {
     command
 }
 
-/// Rank 0's scenario gives up the look at certificates: the header of a machine that does not say so itself stays there.
+/// Rank 0's scenario gives up the look at certificates: the header of a machine that does not say
+/// so itself stays there.
 #[test]
 fn secrets_are_as_safe_on_the_way_as_the_machine_itself_says() {
     let authority = Authority::new();

@@ -1,5 +1,6 @@
-//! Stands before the C library's `clock_gettime`, so that a test can set the clock of one process while it runs: the
-//! monotonic clock is ahead by as many nanoseconds as the file that `CLOCK_AHEAD` names says at that moment.
+//! Stands before the C library's `clock_gettime`, so that a test can set the clock of one process
+//! while it runs: the monotonic clock is ahead by as many nanoseconds as the file that
+//! `CLOCK_AHEAD` names says at that moment.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -38,7 +39,8 @@ fn real() -> ClockGettime {
 fn ahead() -> Option<&'static AtomicI64> {
     static AHEAD: OnceLock<Option<&'static AtomicI64>> = OnceLock::new();
     *AHEAD.get_or_init(|| {
-        // SAFETY: the file has eight bytes, which nothing takes away; both sides read and write them at once.
+        // SAFETY: the file has eight bytes, which nothing takes away; both sides read and write
+        // them at once.
         unsafe {
             let path = getenv(c"CLOCK_AHEAD".as_ptr());
             if path.is_null() {

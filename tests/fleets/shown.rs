@@ -1,5 +1,5 @@
-//! What rank 0 shows of a fleet while it goes on: the page for Prometheus, the dashboard, devices, and what is said of
-//! flags.
+//! What rank 0 shows of a fleet while it goes on: the page for Prometheus, the dashboard, devices,
+//! and what is said of flags.
 
 use std::process::Command;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bo
     last.unwrap()
 }
 
-/// How many processes have this standing.
+/// The number of processes that have this standing.
 fn standing(page: &Page, standing: &str) -> f64 {
     let labels = [("standing", standing)];
     page.of("runner_fleet_agents", &labels)
@@ -49,8 +49,8 @@ fn ended(page: &Page, outcome: &str) -> (f64, Vec<f64>) {
     (sum, each.map(|sample| sample.value).collect())
 }
 
-/// The page has all processes together, and says of each whether it is heard. One that is killed falls silent and is
-/// lost, and what it did stays; the others go on.
+/// The page has all processes together, and says of each whether it is heard. One that is killed
+/// falls silent and is lost, and what it did stays; the others go on.
 #[test]
 fn the_page_is_of_the_whole_fleet() {
     let fleet = Fleet::new(3);
@@ -199,7 +199,8 @@ fn rank_0_reads_the_devices_for_all() {
     let devices = summary.devices.unwrap();
     assert_eq!(devices.source.as_deref(), Some("dcgm"));
     assert_eq!(devices.max_power_w, Some(250.0));
-    // The samples are by the clock of the records: the counter grew while the requests were answered.
+    // The samples are by the clock of the records: the counter grew while the requests were
+    // answered.
     assert!(
         devices.energy_j.is_some_and(|energy| energy > 0.0),
         "{devices:?}"

@@ -1,4 +1,5 @@
-//! Fleets under what really starts processes: Open MPI and Slurm; and processes whose clocks are not alike.
+//! Fleets under what really starts processes: Open MPI and Slurm; and processes whose clocks are
+//! not alike.
 //!
 //! They need their packages (`openmpi-bin`, `slurm-wlm`, `munge`) and root.
 
@@ -108,8 +109,8 @@ fn slurm_runs_the_batch_script() {
     assert_eq!(measured(&only_run(&fleet.path().join("runs"))).len(), 200);
 }
 
-/// A machine that has been up for another time, so that its clock shows other numbers: requests are due when they would
-/// be on one machine, to the nanosecond.
+/// A machine that has been up for another time, so that its clock shows other numbers: requests are
+/// due when they would be on one machine, to the nanosecond.
 #[test]
 fn a_clock_that_shows_other_numbers_changes_nothing() {
     if !may_set_clocks() {
@@ -139,8 +140,8 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
     assert_eq!(asked(&together), asked(&single));
 }
 
-/// Where packets take 5 ms, nobody can know a clock to a tenth of that: no run begins, and the process is named. With
-/// such clocks allowed, it does.
+/// Where packets take 5 ms, nobody can know a clock to a tenth of that: no run begins, and the
+/// process is named. With such clocks allowed, it does.
 #[test]
 fn a_clock_that_cannot_be_known_is_refused_by_name() {
     let fleet = Fleet::new(2);

@@ -442,7 +442,7 @@ fn the_hosts_headers_are_the_hosts() {
     }
 }
 
-/// How many threads of this process have that name.
+/// The number of threads of this process that have that name.
 fn threads(name: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     // A thread that has just ended has no name any more.

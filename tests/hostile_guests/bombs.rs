@@ -1,4 +1,5 @@
-//! Components that are too much: small files that stand for much, and large ones. None reaches the compiler.
+//! Components that are too much: small files that stand for much, and large ones. None reaches the
+//! compiler.
 
 use model::plugin::Limits;
 use plugins::PluginError;

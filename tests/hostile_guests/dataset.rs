@@ -231,7 +231,7 @@ fn reading_past_the_end_gives_nothing() {
     }
 }
 
-/// How many descriptors of this process lead to the file.
+/// The number of descriptors of this process lead to the file.
 fn descriptors(path: &Path) -> usize {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();
     let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());

@@ -1,5 +1,5 @@
-//! The same component and the same input give the same output: floats as text and the order of hash maps
-//! included, in every instance and in every process.
+//! The same component and the same input give the same output: floats as text and the order of hash
+//! maps included, in every instance and in every process.
 
 use std::process::Command;
 
@@ -28,9 +28,9 @@ fn instances_that_were_told_the_same_give_the_same() {
     }
 }
 
-/// What a plugin keeps and what it computes does not change with use. The order of a map that is made anew in
-/// every call does: the hasher's seed counts the maps of an instance. `runner plugin test` finds plugins whose
-/// output depends on it.
+/// Everything that a plugin keeps and what it computes does not change with use. The order of a map
+/// that is made anew in every call does: the hasher's seed counts the maps of an instance.
+/// `runner plugin test` finds plugins whose output depends on it.
 #[test]
 fn a_used_instance_gives_what_a_fresh_one_gives() {
     let calls = three_calls();

@@ -111,7 +111,8 @@ fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
     .clone()
 }
 
-/// What the guests are given. Only tests of endless loops have short calls: the machine may be busy.
+/// What the guests are given. Only tests of endless loops have short calls: the machine may be
+/// busy.
 pub fn grants(config: &Value) -> Grants {
     let call_ms = if config["misbehave"] == "loop" {
         200
@@ -134,7 +135,8 @@ pub fn grants(config: &Value) -> Grants {
     }
 }
 
-/// Memory enough to make answers of 100 MB, so that what stops them is the limit on what may be returned.
+/// Memory enough to make answers of 100 MB, so that what stops them is the limit on what may be
+/// returned.
 pub fn roomy(config: &Value) -> Grants {
     let mut grants = grants(config);
     grants.limits.memory_bytes = 1 << 30;
@@ -183,7 +185,7 @@ pub fn sample(prompt: &str) -> Sample {
     }
 }
 
-/// How to ask it.
+/// The way to ask it.
 pub fn settings() -> Settings {
     Settings {
         model: "m".to_owned(),
@@ -235,7 +237,8 @@ pub fn fails<T>(result: Result<T, PluginError>) -> PluginError {
     }
 }
 
-/// Asserts that the plugin trapped in that call, of that cause. A panic's message comes with its place.
+/// Asserts that the plugin trapped in that call, of that cause. A panic's message comes with its
+/// place.
 #[track_caller]
 pub fn trapped(error: &PluginError, name: &str, in_call: &str, of: &str) {
     let PluginError::Trapped {

@@ -1,5 +1,5 @@
-//! Files that are no plugin, or not one for this runner. A component that is nearly right is a good one with
-//! a name in it changed to another of the same length.
+//! Files that are no plugin, or not one for this runner. A component that is nearly right is a good
+//! one with a name in it changed to another of the same length.
 
 use std::fs;
 

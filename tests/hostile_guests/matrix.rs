@@ -1,5 +1,5 @@
-//! What plugins of each kind do wrong, in whole runs: how the run ends, what the records say, and that what was
-//! measured can be read.
+//! What plugins of each kind do wrong, in whole runs: how the run ends, what the records say, and
+//! that what was measured can be read.
 
 use model::exchange::{Class, Exchange};
 use report::assessment::Assessment;
@@ -15,7 +15,8 @@ enum Cost {
     Nothing,
     /// What it was done to: a backend's one exchange, a dataset's run, a scorer's one score.
     Its,
-    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin said so in order.
+    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin said so in
+    /// order.
     Said,
 }
 
@@ -137,7 +138,8 @@ const MISDEEDS: [Row; 15] = [
     ),
 ];
 
-/// Limits that a misdeed reaches soon, and nothing else: calls take microseconds, if the machine is not busy.
+/// Limits that a misdeed reaches soon, and nothing else: calls take microseconds, if the machine is
+/// not busy.
 fn sandbox(deed: &str) -> String {
     let call = if deed == "endless loop" { "3s" } else { "60s" };
     let memory = if deed == "memory bomb" {

@@ -117,9 +117,10 @@ fn run_told(
 ) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let scenario = home.path().join("hostile.toml");
-    let warmup = match more.starts_with("warmup") {
-        true => "",
-        false => "warmup = 0\n",
+    let warmup = if more.starts_with("warmup") {
+        ""
+    } else {
+        "warmup = 0\n"
     };
     fs::write(
         &scenario,
@@ -269,8 +270,8 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
     );
 }
 
-/// A frame that only the plugin can find the end of may be as large as any: it is left unread, and crosses to the plugin
-/// a few times, and not with each of its 512 pieces.
+/// A frame that only the plugin can find the end of may be as large as any: it is left unread, and
+/// crosses to the plugin a few times, and not with each of its 512 pieces.
 #[test]
 fn a_large_frame_of_raw_bytes_is_read() {
     const PIECES: usize = 512;

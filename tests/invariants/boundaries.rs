@@ -123,8 +123,8 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     }
 }
 
-/// (2) Receive times are taken before any plugin code runs: a reply that is decoded in one go, long after
-/// it arrived, has the times at which its frames were read.
+/// (2) Receive times are taken before any plugin code runs: a reply that is decoded in one go, long
+/// after it arrived, has the times at which its frames were read.
 #[test]
 fn decoding_late_moves_no_instant() {
     let resolved = Trial::of(SCENARIO).resolve();

@@ -1,5 +1,5 @@
-//! Each key of a scenario changes the plan where its declaration says, and nowhere else: a comparison of two runs
-//! rests on it.
+//! Each key of a scenario changes the plan where its declaration says, and nowhere else: a
+//! comparison of two runs rests on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,8 @@ const PLAIN: [&str; 6] = [
 
 /// A file that is there.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-/// What keys mean something beside, and what they are set to, where no value of their type would do.
+/// What keys mean something beside, and what they are set to, where no value of their type would
+/// do.
 fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let poisson = ["load.arrival=poisson", "load.rate=2"];
     let ramp = [
@@ -87,9 +88,10 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
 fn plan(assignments: &[String], over: &[String]) -> Result<BTreeMap<String, String>, String> {
     let assigned = |texts: &[String]| {
         let (scenario, problems) = Scenario::assigned(texts);
-        match problems.is_empty() {
-            true => Ok(scenario),
-            false => Err(format!("{problems:?}")),
+        if problems.is_empty() {
+            Ok(scenario)
+        } else {
+            Err(format!("{problems:?}"))
         }
     };
     let source = Source {

@@ -38,7 +38,7 @@ fn trial() -> Trial {
     Trial::of(SCENARIO)
 }
 
-/// When the plan's requests are due, from the start of the measurement.
+/// The time when the plan's requests are due, from the start of the measurement.
 fn planned() -> Vec<Nanos> {
     let due_times = trial().resolve().plan.due_times(&Trace::default());
     due_times
@@ -61,8 +61,9 @@ fn digests(exchanges: &[Exchange]) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// (3) Due times are a function of the plan alone: they do not depend on how fast the server is, how much it does
-/// at a time, whether it fails, or how many requests the client may have in flight. (7) Nor are the requests.
+/// (3) Due times are a function of the plan alone: they do not depend on how fast the server is,
+/// how much it does at a time, whether it fails, or how many requests the client may have in
+/// flight. (7) Nor are the requests.
 #[tokio::test(start_paused = true)]
 async fn due_times_and_requests_are_the_plans() {
     let quiet = trial().run().await;
@@ -313,8 +314,8 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
     assert_eq!(alone.requests.successful, 30);
 }
 
-/// The records of a slice as if all slices had begun at the same time: a slice's clock is its own, and
-/// the plan says when its first request was due.
+/// The records of a slice as if all slices had begun at the same time: a slice's clock is its own,
+/// and the plan says when its first request was due.
 fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
     let first = slice.measured().next().unwrap();
     let began = first.due.0 - planned()[first.index as usize].0;
@@ -380,8 +381,9 @@ fn slices_share_the_places() {
     }
 }
 
-/// (13) Slices of loads whose users or slots do not divide by the slices ask exactly what the whole asks, and at the same
-/// instants, where replies take equally long. A slice that has no place takes part and sends nothing.
+/// (13) Slices of loads whose users or slots do not divide by the slices ask exactly what the whole
+/// asks, and at the same instants, where replies take equally long. A slice that has no place takes
+/// part and sends nothing.
 #[tokio::test(start_paused = true)]
 async fn slices_of_any_number_ask_what_the_whole_asks() {
     for (over, warmup, of, idle) in [
@@ -448,7 +450,8 @@ dataset.plugin = "datasets/random.wasm"
 dataset.config = { like = "vllm", input-len = 40, output-len = 11 }
 "#;
 
-/// The measured requests by number, with when each was due, let go and sent since the measurement began.
+/// The measured requests by number, with when each was due, let go and sent since the measurement
+/// began.
 fn from_the_start(ran: &Ran) -> Vec<(u64, Nanos, Option<Nanos>, Option<Nanos>)> {
     let first = ran.measured().map(|exchange| exchange.due).min();
     let start = first.unwrap_or_default().since(ran.plan.first_due());

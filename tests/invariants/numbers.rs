@@ -1,5 +1,6 @@
-//! Whatever number somebody writes, in whatever key or flag, gives an error that says what is possible, or a plan that
-//! costs no more than its requests: no panic, no number that changes on its way, no memory or time by a number alone.
+//! Whatever number somebody writes, in whatever key or flag, gives an error that says what is
+//! possible, or a plan that costs no more than its requests: no panic, no number that changes on
+//! its way, no memory or time by a number alone.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +66,7 @@ const PLAIN: [&str; 5] = [
     "dataset.config.input-len=4",
 ];
 
-/// Whether a key takes numbers, lengths of time or sizes.
+/// True if a key takes numbers, lengths of time or sizes.
 fn is_number(key: &Key) -> bool {
     let takes = |text: &str| (key.check)(text).is_ok();
     !key.switch && key.words.is_empty() && !takes("no number") && !takes("{\"a\": 1}")
@@ -126,9 +127,10 @@ fn written(path: &str, value: &str, times: &str) -> Vec<Vec<String>> {
             .collect(),
         path if path.starts_with("load.stages[].") => {
             let key = path.rsplit('.').next().unwrap();
-            let quoted = match value.starts_with('[') || value.parse::<f64>().is_ok() {
-                true => value.to_owned(),
-                false => format!("'{value}'"),
+            let quoted = if value.starts_with('[') || value.parse::<f64>().is_ok() {
+                value.to_owned()
+            } else {
+                format!("'{value}'")
             };
             let stage = match key {
                 "rate" => format!("{{rate={quoted}, for='9s'}}"),

@@ -17,7 +17,8 @@ load = { requests = 20, arrival = "constant", rate = 10.0, warmup = 2 }
 timeouts.token-gap = "1s"
 "#;
 
-/// A run with every kind of outcome: successes, failures of several classes, a cap, a warmup, reasoning.
+/// A run with every kind of outcome: successes, failures of several classes, a cap, a warmup,
+/// reasoning.
 fn mixed() -> Trial {
     Trial::of(SCENARIO)
         .with("load.max-in-flight = 2\nload.duration = '2s'\nbackend.config.route = 'chat'")
@@ -39,7 +40,8 @@ fn table(ran: &Ran) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-/// (8) Absent is not zero: a value that a whole reply cannot have gets no line, no key and an empty cell.
+/// (8) Absent is not zero: a value that a whole reply cannot have gets no line, no key and an empty
+/// cell.
 #[tokio::test(start_paused = true)]
 async fn what_was_not_measured_is_absent() {
     let whole = Trial::of(SCENARIO)
@@ -74,7 +76,8 @@ async fn what_was_not_measured_is_absent() {
     }
 }
 
-/// (8) A failed request has no figures for stages that it did not reach, and none is in a statistic.
+/// (8) A failed request has no figures for stages that it did not reach, and none is in a
+/// statistic.
 #[tokio::test(start_paused = true)]
 async fn failures_leave_empty_cells() {
     let ran = mixed().run().await;

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use super::follows;
 use crate::support::process::{Ended, Process, processes_with, run_patiently, runner, signal};
 
-/// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an eighth of what 8 give.
+/// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an
+/// eighth of what 8 give.
 const SCENARIO: &str = r#"
 name = "short"
 [dataset]
@@ -80,7 +81,7 @@ impl Files {
             .collect()
     }
 
-    /// How many events of a kind the journal has.
+    /// The number of events of a kind the journal that has.
     fn events(&self, kind: &str) -> usize {
         let of = |event: &&Value| event["event"] == kind;
         self.journal().iter().filter(of).count()
@@ -122,7 +123,7 @@ impl Files {
         }
     }
 
-    /// Whether nothing listens on the engine's port.
+    /// True if nothing listens on the engine's port.
     fn is_free(&self) -> bool {
         TcpListener::bind(("127.0.0.1", self.port)).is_ok()
     }
@@ -228,7 +229,8 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     assert!(files.page().contains("max-concurrency 8"));
 }
 
-/// A full disk and a loss of power cut a journal anywhere: nothing that was measured is lost to the lab.
+/// A full disk and a loss of power cut a journal anywhere: nothing that was measured is lost to the
+/// lab.
 #[test]
 fn a_journal_that_was_cut_is_gone_on_with() {
     let files = Files::new(
@@ -271,9 +273,12 @@ fn a_second_interrupt_kills_the_engine_and_says_so() {
     let lab = files.path().join("lab.toml");
     let text = std::fs::read_to_string(&lab).unwrap();
     let deaf = "trap '' TERM; touch deaf; while :; do sleep 1; done; : deaf on {port}";
-    let lines = text.lines().map(|line| match line.starts_with("launch") {
-        true => format!("launch = [\"sh\", \"-c\", \"{deaf}\"]"),
-        false => line.to_owned(),
+    let lines = text.lines().map(|line| {
+        if line.starts_with("launch") {
+            format!("launch = [\"sh\", \"-c\", \"{deaf}\"]")
+        } else {
+            line.to_owned()
+        }
     });
     std::fs::write(&lab, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let engine = format!("deaf on {}", files.port);
@@ -292,7 +297,8 @@ fn a_second_interrupt_kills_the_engine_and_says_so() {
     assert!(processes_with(&engine).is_empty(), "{ended:#?}");
 }
 
-/// The engine is killed in the middle of a run: that run is made again, and the page has no figure of it.
+/// The engine is killed in the middle of a run: that run is made again, and the page has no figure
+/// of it.
 #[test]
 fn an_engine_that_dies_in_a_run_is_started_again() {
     let files = Files::new(
@@ -335,8 +341,8 @@ fn mistakes_of_a_lab_file_are_told_at_once() {
     }
 }
 
-/// Scenarios that differ in their load alone are a curve, and the next release stands beside this one: its figures are
-/// kept, so that they are there when the other folder is not.
+/// Scenarios that differ in their load alone are a curve, and the next release stands beside this
+/// one: its figures are kept, so that they are there when the other folder is not.
 #[test]
 fn a_lab_over_loads_is_drawn_and_held_against_the_one_before() {
     let files = Files::new(

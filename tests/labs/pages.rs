@@ -1,5 +1,5 @@
-//! Pages of labs, searches and sweeps in a real browser: the first picture is the answer, points can be seen, and nothing is
-//! cut off or scrolled sideways.
+//! Pages of labs, searches and sweeps in a real browser: the first picture is the answer, points
+//! can be seen, and nothing is cut off or scrolled sideways.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use crate::support::process::{Mock, run_patiently};
 const SCROLLED: &str = "[...document.querySelectorAll('.scroll')]
     .filter((e) => !e.closest('details:not([open])') && e.scrollWidth > e.clientWidth + 1)
     .map((e) => e.textContent.slice(0, 60))";
-/// The width of the narrowest point that is drawn: those of a line are one path, of which the first is measured alone.
+/// The width of the narrowest point that is drawn: those of a line are one path, of which the first
+/// is measured alone.
 const NARROWEST: &str = "Math.min(...[...document.querySelectorAll('.spot, .cross')]
     .filter((e) => e.getClientRects().length)
     .map((e) => {

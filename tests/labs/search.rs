@@ -156,7 +156,8 @@ fn a_sweep_that_is_interrupted_goes_on() {
     assert!(ended.stdout.contains("Pareto front"), "{ended:#?}");
 }
 
-/// The folder has the scenario and the flags, those of the environment too; only what may be secret is given again.
+/// The folder has the scenario and the flags, those of the environment too; only what may be secret
+/// is given again.
 #[test]
 fn a_folder_is_all_that_is_needed_to_go_on() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));

@@ -127,9 +127,10 @@ impl Family {
             "UNIT" => self.unit.replace(told.to_owned()).is_some(),
             _ => return Err(format!("{what} is no description")),
         };
-        match twice {
-            true => Err(format!("{name}: {what} twice")),
-            false => Ok(()),
+        if twice {
+            Err(format!("{name}: {what} twice"))
+        } else {
+            Ok(())
         }
     }
 

@@ -27,8 +27,8 @@ pub fn ask(address: &str, request: &str) -> Option<(String, String)> {
     Some((head.to_owned(), body.to_owned()))
 }
 
-/// Idle readers keep nobody out, and a page of the web that has this machine's address under its own name reads
-/// nothing.
+/// Idle readers keep nobody out, and a page of the web that has this machine's address under its
+/// own name reads nothing.
 #[test]
 fn idle_readers_and_other_names() {
     let (folder, mock) = (
@@ -81,7 +81,7 @@ fn idle_readers_and_other_names() {
     process.end().with_code(130);
 }
 
-/// Where the process says it listens.
+/// The place where the process says it listens.
 pub fn address(process: &mut Process) -> String {
     process.until("it says where it listens", |process| {
         process.stderr().contains("/metrics\n")

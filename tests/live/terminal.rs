@@ -1,5 +1,5 @@
-//! The dashboard and the progress line on a terminal, made by util-linux's `script`; and what is printed if
-//! there is none. Without `script`, the tests of terminals are left out.
+//! The dashboard and the progress line on a terminal, made by util-linux's `script`; and what is
+//! printed if there is none. Without `script`, the tests of terminals are left out.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,8 +10,8 @@ use crate::support::process::{Mock, Process, run, runner, runner_behind, words};
 const ENTER: &str = "\u{1b}[?1049h";
 const LEAVE: &str = "\u{1b}[?1049l";
 
-/// The binary on a terminal of 100 by 30 characters; prints the terminal's settings before and after. Nothing
-/// if there is no `script`.
+/// The binary on a terminal of 100 by 30 characters; prints the terminal's settings before and
+/// after. Nothing if there is no `script`.
 pub fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<Command> {
     if !lacking::has_terminals() {
         return None;
@@ -77,7 +77,7 @@ pub fn screens(seen: &str) -> (String, &str, &str) {
     (screen(seen), written, after)
 }
 
-/// Whether the alternate screen shows this.
+/// True if the alternate screen shows this.
 pub fn shows(what: &str) -> impl Fn(&Process) -> bool {
     move |process| screen(&process.stdout()).contains(what)
 }

@@ -326,7 +326,8 @@ fn a_dataset_that_is_unsteady_is_found_out() {
     }
 }
 
-/// Most runs draw spare samples, so a case that asks for none must not pass where they break the sessions.
+/// Most runs draw spare samples, so a case that asks for none must not pass where they break the
+/// sessions.
 #[test]
 fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
     let case = |fault: &str| {

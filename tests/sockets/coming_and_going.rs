@@ -116,8 +116,8 @@ async fn connect(to: SocketAddr) -> Result<tokio::net::TcpStream, ()> {
     connected.map_err(|_| ())?.map_err(|_| ())
 }
 
-/// A server with room for one in its queue, on a thread of its own: its address, and what is received
-/// when it finds that its queue has no end.
+/// A server with room for one in its queue, on a thread of its own: its address, and what is
+/// received when it finds that its queue has no end.
 fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
     let (tell, told) = mpsc::channel();
     let (endless, is_endless) = mpsc::channel();

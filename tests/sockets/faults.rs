@@ -1,5 +1,5 @@
-//! The faults that a server over TCP can commit, over every kind of connection: each is a failure of
-//! its class, and all other requests are answered.
+//! The faults that a server over TCP can commit, over every kind of connection: each is a failure
+//! of its class, and all other requests are answered.
 
 use model::exchange::{Class, Outcome};
 use tempfile::TempDir;

@@ -1,5 +1,5 @@
-//! Servers that no library writes, on real sockets: each is a failure of its class, never a wait without end, and never
-//! the answer to another request.
+//! Servers that no library writes, on real sockets: each is a failure of its class, never a wait
+//! without end, and never the answer to another request.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,7 +12,8 @@ use crate::endings::{class, count, exchanges};
 use crate::support::process::{run, runner, words};
 use crate::support::raw::{CHUNKED, DONE, LAST_CHUNK, chunk, text};
 
-/// A server whose every connection is treated like this, on threads that end with the test's process.
+/// A server whose every connection is treated like this, on threads that end with the test's
+/// process.
 fn server(treat: fn(TcpStream)) -> String {
     let models: fn(TcpStream) = models;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,5 @@
-//! TLS: which certificates the client trusts, its message if it does not, and that a result says if no
-//! certificate was checked.
+//! TLS: which certificates the client trusts, its message if it does not, and that a result says if
+//! no certificate was checked.
 
 use tempfile::TempDir;
 

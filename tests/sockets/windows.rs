@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use crate::endings::{count, exchanges, line};
 use crate::support::process::{Mock, run, runner};
 
-/// Together, the replies are larger than the bound, each is larger than its window, and none can be passed on before it
-/// is whole.
+/// Together, the replies are larger than the bound, each is larger than its window, and none can be
+/// passed on before it is whole.
 #[test]
 fn whole_replies_beyond_the_bound_come_to_their_end() {
     let (folder, mock) = (

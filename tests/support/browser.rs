@@ -14,7 +14,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::lacking;
 use super::process::Process;
 
-/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and measures nothing.
+/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and
+/// measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One browser at a time: several at once would take each other's time and memory.
@@ -108,7 +109,7 @@ impl Browser {
             .unwrap_or_else(|| panic!("{expression}: {value}"))
     }
 
-    /// Whether an expression is true in the page.
+    /// True if an expression is true in the page.
     pub async fn holds(&self, expression: &str) -> bool {
         self.value(&format!("!!({expression})")).await == Value::Bool(true)
     }
@@ -134,7 +135,8 @@ impl Browser {
         }
     }
 
-    /// Moves the pointer to a position within what a selector finds: shares of its width and height.
+    /// Moves the pointer to a position within what a selector finds: shares of its width and
+    /// height.
     pub async fn point(&self, selector: &str, (across, down): (f64, f64)) {
         let rect = self.rect(selector).await;
         let (x, y) = (rect[0] + rect[2] * across, rect[1] + rect[3] * down);

@@ -1,5 +1,6 @@
-//! What a machine lacks that a test needs. A test that cannot run calls one of these functions and returns;
-//! `cargo xtask test` lists it. Where `RUNNER_LEAVE_OUT` does not allow that, the test fails.
+//! What a machine lacks that a test needs. A test that cannot run calls one of these functions and
+//! returns; `cargo xtask test` lists it. Where `RUNNER_LEAVE_OUT` does not allow that, the test
+//! fails.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -89,8 +90,8 @@ pub fn may_mount() -> bool {
     can(&mut unshare, &MOUNTS)
 }
 
-/// Returns whether util-linux's `script` can give a program a terminal; otherwise the test is left out. Other systems
-/// have a program of that name with other arguments.
+/// Returns whether util-linux's `script` can give a program a terminal; otherwise the test is left
+/// out. Other systems have a program of that name with other arguments.
 #[track_caller]
 pub fn has_terminals() -> bool {
     let mut script = Command::new("sh");

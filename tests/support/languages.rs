@@ -1,5 +1,5 @@
-//! The languages beside Rust that plugins are written in, and where their compilers are. A test of one is left
-//! out where there is no compiler.
+//! The languages beside Rust that plugins are written in, and where their compilers are. A test of
+//! one is left out where there is no compiler.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,8 @@ pub const C: Other = Other {
 };
 
 impl Other {
-    /// Its compiler, or none, and then the test is left out: the one that the variable names, one that `cargo xtask examples` installed, or one on the PATH.
+    /// Its compiler, or none, and then the test is left out: the one that the variable names, one
+    /// that `cargo xtask examples` installed, or one on the PATH.
     #[track_caller]
     pub fn compiler(&self) -> Option<PathBuf> {
         if let Some(named) = std::env::var_os(self.variable) {

@@ -1,4 +1,5 @@
-//! Shared libraries that stand in for a system's, compiled by the compiler that compiles this program.
+//! Shared libraries that stand in for a system's, compiled by the compiler that compiles this
+//! program.
 
 use std::path::PathBuf;
 use std::process::Command;

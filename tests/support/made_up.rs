@@ -28,7 +28,7 @@ launch-command = "vllm serve Qwen/Qwen3-8B --tensor-parallel-size 8"
 
 /// A run to make up.
 pub struct MadeUp {
-    /// How many requests.
+    /// The number of requests.
     pub requests: u64,
     /// The engine's version.
     pub version: &'static str,
@@ -191,13 +191,14 @@ impl MadeUp {
                 output_tokens: Some(output),
                 ..Usage::default()
             }),
-            outcome: match failed {
-                false => Outcome::Ok,
-                true => Outcome::Incomplete {
+            outcome: if failed {
+                Outcome::Incomplete {
                     class: Class::Truncated,
                     reason: None,
                     message: self.message.to_owned(),
-                },
+                }
+            } else {
+                Outcome::Ok
             },
         }
     }

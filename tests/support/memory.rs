@@ -90,18 +90,18 @@ impl Memory {
         Memory { away, ..self }
     }
 
-    /// Each connection has another instant at which its opening began, by as many nanoseconds as were
-    /// opened before it.
+    /// Each connection has another instant at which its opening began, by as many nanoseconds as
+    /// were opened before it.
     pub fn apart(self, apart: bool) -> Self {
         Memory { apart, ..self }
     }
 
-    /// How many connections were open at the same time at most.
+    /// The number of connections that were open at the same time at most.
     pub fn peak(&self) -> usize {
         self.open.peak.load(Ordering::Relaxed)
     }
 
-    /// How many connections were opened.
+    /// The number of connections that were opened.
     pub fn opened(&self) -> usize {
         self.opened.load(Ordering::Relaxed)
     }

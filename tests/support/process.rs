@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use mock::Truth;
 use tempfile::TempDir;
 
-/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and measures nothing.
+/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and
+/// measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The log of a mock engine, in a folder of its own.
@@ -34,8 +35,9 @@ pub fn runner_behind(shell: &str) -> Command {
     cleaned(command)
 }
 
-/// A program that signals end, though this process was started to ignore them: behind `nohup`, or in the background of a
-/// script, where children would inherit that. A signal that is caught here is at its default in a child.
+/// A program that signals end, though this process was started to ignore them: behind `nohup`, or
+/// in the background of a script, where children would inherit that. A signal that is caught here
+/// is at its default in a child.
 fn heeding_signals(program: &str) -> Command {
     use tokio::signal::unix::{SignalKind, signal};
     static CAUGHT: std::sync::Once = std::sync::Once::new();
@@ -104,7 +106,8 @@ fn cleaned(mut command: Command) -> Command {
         "XDG_CACHE_HOME",
         concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
     );
-    // Whether a run is valid depends on how busy the machine is too; tests of the exit code remove this.
+    // Whether a run is valid depends on how busy the machine is too; tests of the exit code remove
+    // this.
     command.env("RUNNER_ALLOW_INVALID", "1");
     command.stdin(Stdio::null());
     command
@@ -115,14 +118,15 @@ pub fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace()
 }
 
-/// How a process ended and what it wrote.
+/// The way a process ended and what it wrote.
 #[derive(Debug)]
 pub struct Ended {
     /// The exit code; absent if a signal killed it.
     pub code: Option<i32>,
     /// All of its stdout.
     pub stdout: String,
-    /// All of its stderr, except lines about plugins that took long to compile, which depends on the machine.
+    /// All of its stderr, except lines about plugins that took long to compile, which depends on
+    /// the machine.
     pub stderr: String,
 }
 
@@ -211,7 +215,7 @@ impl Process {
         }
     }
 
-    /// Whether it has not ended yet.
+    /// True if it has not ended yet.
     pub fn goes_on(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -343,7 +347,8 @@ impl Mock {
         self.process.id()
     }
 
-    /// Ends it, and returns its log: what it did with each request, in the order in which they ended.
+    /// Ends it, and returns its log: what it did with each request, in the order in which they
+    /// ended.
     pub fn end(self) -> Vec<Truth> {
         self.process.signal("TERM");
         self.process.end().with_code(0);
@@ -416,7 +421,7 @@ pub fn only_run(runs: &Path) -> Option<PathBuf> {
     Some(run)
 }
 
-/// Whether a run has flushed some records to disk.
+/// True if a run has flushed some records to disk.
 pub fn has_records(runs: &Path) -> bool {
     let records = only_run(runs).map(|run| run.join(report::record::FILE));
     records.is_some_and(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 100))

@@ -1,5 +1,6 @@
-//! A network between a client and a server, over real sockets: it takes its time, holds segments back as lost ones are,
-//! and cuts the bytes elsewhere than they were written. What it carries stays the same.
+//! A network between a client and a server, over real sockets: it takes its time, holds segments
+//! back as lost ones are, and cuts the bytes elsewhere than they were written. What it carries
+//! stays the same.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,21 +15,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// What it does, in each direction.
+/// Its action, in each direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Network {
-    /// How long every byte is under way.
+    /// The time that every byte is under way.
     pub delay: Duration,
-    /// Whether only those of the server are.
+    /// True if only those of the server are.
     pub one_way: bool,
-    /// How much longer a segment can take; those behind it wait for it, as a transport in order makes them.
+    /// How much longer a segment can take; those behind it wait for it, as a transport in order
+    /// makes them.
     pub jitter: Duration,
     /// One segment in this many is lost, and comes later by [`RESENT`]; 0 for none.
     pub loses_one_in: u64,
     /// Bytes in a segment at most.
     pub segment: usize,
-    /// Bytes from the server after which a connection carries no more, and stays open; absent for any number. The first
-    /// connection, on which a server is asked for its models, is not affected.
+    /// Bytes from the server after which a connection carries no more, and stays open; absent for
+    /// any number. The first connection, on which a server is asked for its models, is not
+    /// affected.
     pub silent_after: Option<usize>,
 }
 
@@ -119,9 +122,10 @@ async fn connect(
     let (from_server, to_server) = server.into_split();
     let asking = Network {
         silent_after: None,
-        delay: match network.one_way {
-            true => Duration::ZERO,
-            false => network.delay,
+        delay: if network.one_way {
+            Duration::ZERO
+        } else {
+            network.delay
         },
         ..network
     };
@@ -175,7 +179,7 @@ async fn carry(
 }
 
 impl Network {
-    /// How long this segment is under way: the same for the same number.
+    /// The time that this segment is under way: the same for the same number.
     fn takes(&self, number: u64) -> Duration {
         let drawn = mix(number);
         let share = (drawn >> 32) as f64 / f64::from(u32::MAX);

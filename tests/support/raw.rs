@@ -33,7 +33,7 @@ pub enum Act {
     Reset,
 }
 
-/// How a connection is left.
+/// The way a connection is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Closed,
@@ -99,7 +99,8 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Answers the requests of these numbers, counted from 0 as they come, in this way; all others soundly.
+    /// Answers the requests of these numbers, counted from 0 as they come, in this way; all others
+    /// soundly.
     pub fn with(replies: impl IntoIterator<Item = (u64, Vec<Act>)>) -> Arc<Self> {
         Arc::new(Raw {
             replies: replies.into_iter().collect(),
@@ -107,8 +108,8 @@ impl Raw {
         })
     }
 
-    /// Answers a question for models, and then the request of each number as the function says, counted from 0 as
-    /// they come.
+    /// Answers a question for models, and then the request of each number as the function says,
+    /// counted from 0 as they come.
     pub fn engine(
         reply: impl Fn(u64) -> Vec<Act> + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
     ) -> Arc<Self> {
@@ -123,8 +124,9 @@ impl Raw {
         })
     }
 
-    /// Answers requests that begin with a text, such as `GET /health`, in these ways, one after the other, and
-    /// from then on in the last way; they have no number. All others are answered soundly.
+    /// Answers requests that begin with a text, such as `GET /health`, in these ways, one after the
+    /// other, and from then on in the last way; they have no number. All others are answered
+    /// soundly.
     pub fn routing(routes: impl IntoIterator<Item = (&'static str, Vec<Vec<Act>>)>) -> Arc<Self> {
         let routes = routes.into_iter();
         Arc::new(Raw {

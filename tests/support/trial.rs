@@ -1,5 +1,6 @@
-//! A trial: a scenario's text, settings that flags would lay over it, and a mock engine's script, run as a whole
-//! on virtual time. Everything between the scenario and the report is the real thing.
+//! A trial: a scenario's text, settings that flags would lay over it, and a mock engine's script,
+//! run as a whole on virtual time. Everything between the scenario and the report is the real
+//! thing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ pub struct Trial {
 pub struct Ran {
     /// The plan, with the model's name in it.
     pub plan: Plan,
-    /// How the run ended.
+    /// The way the run ended.
     pub ended: Result<(), RunError>,
     /// All exchanges as they were read back from the folder, ordered by phase and index.
     pub exchanges: Vec<Exchange>,
@@ -118,7 +119,8 @@ impl Trial {
         self
     }
 
-    /// Adds to the mock engine's script. Without any: a first token after 120 ms, then one every 20 ms.
+    /// Adds to the mock engine's script. Without any: a first token after 120 ms, then one every 20
+    /// ms.
     pub fn against(mut self, script: &str) -> Self {
         self.script.push_str(script);
         self.script.push('\n');
@@ -149,7 +151,8 @@ impl Trial {
         self
     }
 
-    /// The scenario with everything laid over it, resolved. It must name a model, so that no server has to be asked.
+    /// The scenario with everything laid over it, resolved. It must name a model, so that no server
+    /// has to be asked.
     pub fn resolve(&self) -> Checked {
         let unchecked = self.resolved().unchecked();
         unchecked.unwrap_or_else(|_| panic!("no model is named:\n{}", self.scenario))
@@ -279,7 +282,7 @@ impl Ran {
         self.folder.path()
     }
 
-    /// When the measurement began.
+    /// The time when the measurement began.
     pub fn start(&self) -> Nanos {
         self.summary.run.measure_start.unwrap()
     }

@@ -1,4 +1,5 @@
-//! What servers are asked in addition to answers: whether they are ready, to flush their caches, and for their metrics.
+//! What servers are asked in addition to answers: whether they are ready, to flush their caches,
+//! and for their metrics.
 
 use std::sync::Arc;
 use std::time::Duration;

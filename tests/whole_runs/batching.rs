@@ -4,12 +4,13 @@ use model::exchange::{Exchange, Outcome};
 
 use super::{assert_close, base};
 
-/// A step takes 10 ms, a millisecond for each request that goes on, and 100 µs for each prompt token.
+/// A step takes 10 ms, a millisecond for each request that goes on, and 100 µs for each prompt
+/// token.
 const BATCH: &str =
     "[batching]\nslots = 4\nstep = '10ms'\nrequest = '1ms'\nprompt-token = '100us'\njitter = 0";
 
-/// Four users who ask together and are answered together: the batch reads four prompts of 40 tokens in a step of
-/// 26 ms, and generates the other ten tokens in steps of 14 ms.
+/// Four users who ask together and are answered together: the batch reads four prompts of 40 tokens
+/// in a step of 26 ms, and generates the other ten tokens in steps of 14 ms.
 #[tokio::test(start_paused = true)]
 async fn a_closed_loop_has_the_tpot_of_a_full_batch() {
     let over = "load.concurrency = 4\nload.requests = 20";

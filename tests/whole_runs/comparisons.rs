@@ -58,7 +58,8 @@ async fn equal_scripts_are_not_told_apart_and_three_percent_are_seen() {
             ttft += usize::from(called.iter().any(|figure| figure.starts_with("ttft.")));
         }
     }
-    // A run that is off by chance is off in fourteen pairs, so the pairs are not 105 independent trials.
+    // A run that is off by chance is off in fourteen pairs, so the pairs are not 105 independent
+    // trials.
     assert!(
         ttft <= 5 && any <= 5,
         "of 105 pairs of equal scripts: TTFT {ttft}, any figure {any}"

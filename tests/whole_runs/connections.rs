@@ -1,4 +1,5 @@
-//! Which connection a request uses, and what happens to it: HTTP/2's streams, reuse, several targets.
+//! Which connection a request uses, and what happens to it: HTTP/2's streams, reuse, several
+//! targets.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ fn over_http_2() -> Trial {
     base().with("connection.http = '2'")
 }
 
-/// When the opening of an exchange's connection began: in these trials, which connection it was.
+/// The time when the opening of an exchange's connection began: in these trials, which connection it was.
 fn connection(exchange: &Exchange) -> Nanos {
     exchange.connection.unwrap().begun
 }
@@ -188,15 +189,16 @@ async fn a_conversation_keeps_its_connection() {
     }
 }
 
-/// A conversation does not say that it is over, so its connection is closed when it has been idle for as long as one
-/// may be that is used again.
+/// A conversation does not say that it is over, so its connection is closed when it has been idle
+/// for as long as one may be that is used again.
 #[tokio::test(start_paused = true)]
 async fn connections_of_conversations_that_are_over_are_closed() {
     let guest = components().join("guests/hostile-dataset.wasm");
     let scenario = BASE.replace("datasets/random.wasm", guest.to_str().unwrap());
     let (before, after) = scenario.split_once("like =").unwrap();
     let (_, after) = after.split_once("output-len = 11\n").unwrap();
-    // A conversation for each request: ten a second, of a third of a second each, and two seconds of idling.
+    // A conversation for each request: ten a second, of a third of a second each, and two seconds
+    // of idling.
     let trial = Trial::of(&format!("{before}sessions = 400\n{after}"))
         .with("load.requests = 400")
         .with("connection.reuse = 'session'");

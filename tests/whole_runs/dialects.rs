@@ -1,5 +1,5 @@
-//! Every shipped backend on every route it knows, streamed and not, and what servers do to a
-//! stream without any fault: reasoning, role-only chunks, several tokens an event, usage here or there.
+//! Every shipped backend on every route it knows, streamed and not, and what servers do to a stream
+//! without any fault: reasoning, role-only chunks, several tokens an event, usage here or there.
 
 use model::exchange::Kind;
 use result::metric::Source;
@@ -279,7 +279,8 @@ async fn usage_here_or_there() {
     }
 }
 
-/// Four tokens of reasoning come first: the first of them at 120 ms, the first of the answer at 200 ms.
+/// Four tokens of reasoning come first: the first of them at 120 ms, the first of the answer at 200
+/// ms.
 #[tokio::test(start_paused = true)]
 async fn reasoning() {
     for field in ["reasoning", "reasoning_content"] {
@@ -389,7 +390,8 @@ async fn tool_calls_are_output() {
     }
 }
 
-/// Two answers of eleven tokens each: the usage counts 22, once, and each gap is one of the reply's.
+/// Two answers of eleven tokens each: the usage counts 22, once, and each gap is one of the
+/// reply's.
 #[tokio::test(start_paused = true)]
 async fn several_answers_are_counted_once() {
     let role = chunk(0, r#""role":"assistant""#);

@@ -1,5 +1,5 @@
-//! The backends of engines whose routes the scripts in `host/mock/engines` play, streamed and not, and with replies
-//! that break.
+//! The backends of engines whose routes the scripts in `host/mock/engines` play, streamed and not,
+//! and with replies that break.
 
 use model::exchange::Class;
 use result::metric::Source;
@@ -21,8 +21,8 @@ macro_rules! hosted {
     };
 }
 
-/// A backend, its configuration, and the source of the input tokens of a reply that is not streamed: the mock engine
-/// sets no header fields, where TGI states them.
+/// A backend, its configuration, and the source of the input tokens of a reply that is not
+/// streamed: the mock engine sets no header fields, where TGI states them.
 const ENGINES: [(&str, &str, &str, Source); 10] = [
     (
         "anthropic",
@@ -70,7 +70,8 @@ const LLAMACPP: &str = include_str!("../../host/mock/engines/llamacpp.toml");
 const OLLAMA: &str = include_str!("../../host/mock/engines/ollama.toml");
 const TENSORRT_LLM: &str = include_str!("../../host/mock/engines/tensorrt-llm.toml");
 
-/// A run against the engine's script, after `settings` of the mock engine, which must come before tables.
+/// A run against the engine's script, after `settings` of the mock engine, which must come before
+/// tables.
 fn trial((name, config, script, _): (&str, &str, &str, Source), settings: &str) -> Trial {
     base()
         .plugin(&format!("backends/{name}.wasm"))

@@ -39,7 +39,8 @@ fn check(ran: &Ran, class: Class, fault: &str) {
     assert!(ran.text.contains(class.name()), "{fault}\n{}", ran.text);
 }
 
-/// What goes wrong, the failure it causes, and a part of its message: over HTTP/1.1 and over HTTP/2.
+/// What goes wrong, the failure it causes, and a part of its message: over HTTP/1.1 and over
+/// HTTP/2.
 #[rustfmt::skip]
 const FAULTS: [(&str, Class, [&str; 2]); 23] = [
     ("kind = 'http-error'", Class::HttpStatus, ["HTTP 500: EngineCore encountered an issue."; 2]),
@@ -167,8 +168,8 @@ async fn slowness_is_no_failure() {
     assert_eq!((e2e.min, e2e.max), (320.0, 320.0));
 }
 
-/// An answer that ends early where the API cannot force its length is complete; that it should have been longer is a
-/// finding.
+/// An answer that ends early where the API cannot force its length is complete; that it should have
+/// been longer is a finding.
 #[tokio::test(start_paused = true)]
 async fn short_answers_are_found() {
     let ran = base()

@@ -1,5 +1,5 @@
-//! What becomes of requests that are not answered in full: short answers, requests that are cancelled on purpose, what
-//! throughput leaves out, and percentiles that count failures.
+//! What becomes of requests that are not answered in full: short answers, requests that are
+//! cancelled on purpose, what throughput leaves out, and percentiles that count failures.
 
 use mock::End;
 use model::exchange::{Class, Exchange, Outcome};
@@ -12,7 +12,8 @@ use super::{assert_close, base};
 use crate::support::raw::Raw;
 use crate::support::trial::{Ran, Trial};
 
-/// The engine ends the answers to these requests after five tokens of eleven, although they force the length.
+/// The engine ends the answers to these requests after five tokens of eleven, although they force
+/// the length.
 const EARLY: &str = "[[fault]]\nkind = 'stop-early'\nafter-tokens = 5\nrequests = [1, 3]";
 
 fn seen(ran: &Ran, id: Id) -> Option<&str> {
@@ -74,7 +75,8 @@ async fn a_short_answer_is_not_complete_and_throughput_leaves_it_out() {
     );
 }
 
-/// An answer may end early where nothing forces its length, and where the server does not count its tokens.
+/// An answer may end early where nothing forces its length, and where the server does not count its
+/// tokens.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
     for (trial, about) in [
@@ -103,8 +105,8 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
     assert_eq!(forced.failures(), [(1, Class::Short), (3, Class::Short)]);
 }
 
-/// Twenty requests, of which each is left with a probability of 0.4 after 210 ms: then five tokens have come, and the next
-/// comes 10 ms later.
+/// Twenty requests, of which each is left with a probability of 0.4 after 210 ms: then five tokens
+/// have come, and the next comes 10 ms later.
 fn leaving() -> Trial {
     base()
         .with("load.requests = 20")
@@ -239,7 +241,8 @@ async fn slices_cancel_what_the_whole_cancels() {
     assert_ne!(other, whole);
 }
 
-/// Who leaves asks nothing more: the rest of the conversation is cancelled too, and nothing of it failed.
+/// Who leaves asks nothing more: the rest of the conversation is cancelled too, and nothing of it
+/// failed.
 #[tokio::test(start_paused = true)]
 async fn a_user_who_leaves_asks_nothing_more() {
     let file = file(2);

@@ -173,9 +173,12 @@ async fn recorded_histories_do_not_depend_on_the_server() {
 }
 
 fn refusing(which: u64) -> std::sync::Arc<Raw> {
-    Raw::engine(move |number| match number == which {
-        true => crate::support::raw::whole("500 Internal Server Error", "{}"),
-        false => answer(number),
+    Raw::engine(move |number| {
+        if number == which {
+            crate::support::raw::whole("500 Internal Server Error", "{}")
+        } else {
+            answer(number)
+        }
     })
 }
 
@@ -259,7 +262,8 @@ async fn a_plan_of_sessions_can_be_cut() {
     assert_eq!(seen, whole);
 }
 
-/// Five users have one session at a time each: four processes together are the five, whoever has two of them.
+/// Five users have one session at a time each: four processes together are the five, whoever has
+/// two of them.
 #[tokio::test(start_paused = true)]
 async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
     for (concurrency, of) in [(5, 4), (1, 2), (3, 4)] {
@@ -401,7 +405,8 @@ async fn sessions_that_are_not_complete_are_told_apart() {
     );
     assert!(!found(&ran, Id::RecordedAnswers));
 
-    // Where sessions go on with the answer on record, that is said; where the record is meant, it is not.
+    // Where sessions go on with the answer on record, that is said; where the record is meant, it
+    // is not.
     let ran = trial(&file, one_by_one)
         .with("[request]\nafter-failure = 'continue'\n")
         .against_raw(&refusing(0))
@@ -434,7 +439,8 @@ async fn sessions_may_begin_all_at_once() {
     assert_eq!(ran.peak_connections, 2);
 }
 
-/// What one session holds is more than the bound, so they come one after the other, however many are due.
+/// What one session holds is more than the bound, so they come one after the other, however many
+/// are due.
 #[tokio::test(start_paused = true)]
 async fn sessions_begin_only_while_there_is_memory_for_them() {
     let file = file(3);

@@ -1,5 +1,6 @@
-//! Every built-in scenario, run as a whole, with its own numbers: as many requests as it says, each as long
-//! as it says. Answers come 500 tokens an event, so that millions of tokens take seconds here.
+//! Every built-in scenario, run as a whole, with its own numbers: as many requests as it says, each
+//! as long as it says. Answers come 500 tokens an event, so that millions of tokens take seconds
+//! here.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;

@@ -1,9 +1,9 @@
-//! Results as other tools stated them: a text block on a page, a file of `vllm bench serve`, a line of
-//! SGLang's JSONL. The tool's definition is kept together with the figure, because one name covers
-//! several metrics.
+//! Results as other tools stated them: a text block on a page, a file of `vllm bench serve`, a line
+//! of SGLang's JSONL. The tool's definition is kept together with the figure, because one name
+//! covers several metrics.
 //!
-//! A claim is what the source states, without judgement: `audit` judges it. Nothing is filled in that the
-//! source does not state.
+//! A claim is what the source states, without judgement: `audit` judges it. Nothing is filled in
+//! that the source does not state.
 
 mod aiperf;
 mod block;
@@ -363,9 +363,10 @@ fn in_order(
             return Err(errors);
         }
     }
-    match errors.is_empty() {
-        true => Ok(read),
-        false => Err(errors),
+    if errors.is_empty() {
+        Ok(read)
+    } else {
+        Err(errors)
     }
 }
 

@@ -9,7 +9,8 @@ use result::finding::Severity;
 /// Duration and latencies are taken from clocks read a moment apart.
 const MOMENT: f64 = 0.01;
 
-/// Share of a full cap that may stay empty unremarked: a client takes a moment between two requests.
+/// Share of a full cap that may stay empty unremarked: a client takes a moment between two
+/// requests.
 const BETWEEN: f64 = 0.05;
 
 /// Mean number of requests in flight: the sum of latencies over the duration.
@@ -94,10 +95,10 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Where requests wait for nothing but the cap C, all its slots are in use until the last request is sent, at t. All in
-/// flight at t end within the longest latency M, so the run takes T <= t + M, and until t alone the latencies add up to
-/// C * t >= C * (T - M): N * mean E2E >= C * (T - M). It needs all N requests to be in the mean, as time in a slot
-/// that failed requests took is not.
+/// Where requests wait for nothing but the cap C, all its slots are in use until the last request
+/// is sent, at t. All in flight at t end within the longest latency M, so the run takes T <= t + M,
+/// and until t alone the latencies add up to C * t >= C * (T - M): N * mean E2E >= C * (T - M). It
+/// needs all N requests to be in the mean, as time in a slot that failed requests took is not.
 pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     let claim = figures.claim;
     let parts = (|| {
@@ -126,7 +127,8 @@ pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     vec![Finding::new(Id::CapNotFull, Severity::Note, seen)]
 }
 
-/// Whether requests waited for nothing but the cap, as far as the source says. AIPerf states no rate if there is none.
+/// True if requests waited for nothing but the cap, as far as the source says. AIPerf states no
+/// rate if there is none.
 fn at_once(figures: &Figures<'_>) -> bool {
     if figures.claim.paced {
         return false;
@@ -137,7 +139,8 @@ fn at_once(figures: &Figures<'_>) -> bool {
     }
 }
 
-/// The longest end-to-end latency in milliseconds: as stated, else of the requests that the source lists.
+/// The longest end-to-end latency in milliseconds: as stated, else of the requests that the source
+/// lists.
 fn longest(figures: &Figures<'_>) -> Option<Range> {
     let points = order::points(figures, "e2e");
     let stated = points.last().filter(|(percent, _)| *percent == 100.0);

@@ -7,8 +7,8 @@ use result::finding::Severity;
 /// Share of requests beyond which failures are more than an accident, as for runs of our own.
 const ACCIDENT: f64 = 0.01;
 
-/// Answers are cut to the requested length, so every token less is missing; tokenizers differ by less than
-/// this share on the same text.
+/// Answers are cut to the requested length, so every token less is missing; tokenizers differ by
+/// less than this share on the same text.
 const SHORT: f64 = 0.99;
 
 pub(super) fn nothing_answered(figures: &Figures<'_>) -> Option<Finding> {
@@ -28,7 +28,8 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
     };
     let told = claim.value("requests.failed").unwrap_or(0.0);
     let asked = claim.asked.requests.map(|asked| asked as f64);
-    // What guidellm calls incomplete was cut off by the end of the benchmark, so its total says nothing here.
+    // What guidellm calls incomplete was cut off by the end of the benchmark, so its total says
+    // nothing here.
     let of = asked.unwrap_or(0.0).max(answered + told);
     let missing = of - answered;
     let share = missing / of;
@@ -40,9 +41,10 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
         share if share > ACCIDENT => Severity::Suspect,
         _ => Severity::Note,
     };
-    let how = match told >= missing {
-        true => "failed",
-        false => "are missing, and the result does not mention them",
+    let how = if told >= missing {
+        "failed"
+    } else {
+        "are missing, and the result does not mention them"
     };
     let seen = format!(
         "{} of {} requests {how} ({})",

@@ -17,18 +17,20 @@ pub fn shown(value: f64) -> String {
     } else {
         format!("{value:.2}")
     };
-    match text.contains('.') && !text.contains('e') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') && !text.contains('e') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 
 /// A share as a percentage.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    match percent.abs() >= 10.0 {
-        true => format!("{percent:.0} %"),
-        false => format!("{percent:.1} %"),
+    if percent.abs() >= 10.0 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.1} %")
     }
 }
 
@@ -71,35 +73,38 @@ impl<'a> Figures<'a> {
         self.claim.definitions.get(theirs)?.metric.as_deref()
     }
 
-    /// Whether the tool defines TPOT without the time to the first token.
+    /// True if the tool defines TPOT without the time to the first token.
     pub(super) fn tpot_is_after_first(&self) -> bool {
         matches!(self.metric("tpot"), Some("tpot" | "tpot-last-token"))
     }
 
-    /// Whether TPOT is guidellm's: time to the last token over all tokens, of all requests together.
+    /// True if TPOT is guidellm's: time to the last token over all tokens, of all requests
+    /// together.
     pub(super) fn tpot_is_with_first(&self) -> bool {
         self.metric("tpot") == Some("tpot-with-first")
     }
 
-    /// Whether ITL is of gaps between pieces, pooled.
+    /// True if ITL is of gaps between pieces, pooled.
     pub(super) fn itl_is_gaps(&self) -> bool {
         self.metric("itl") == Some("itl")
     }
 
-    /// Whether the tool times only the first and the last token of a request, and computes means over all
-    /// requests' tokens together: guidellm and its wrappers, since the version whose files name it.
+    /// True if the tool times only the first and the last token of a request, and computes means
+    /// over all requests' tokens together: guidellm and its wrappers, since the version whose files
+    /// name it.
     pub(super) fn first_and_last(&self) -> bool {
         let of_it = matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack);
         of_it && self.tpot_is_with_first()
     }
 
-    /// Whether token throughputs are means over the tokens' events, from the first to the last, as guidellm's.
+    /// True if token throughputs are means over the tokens' events, from the first to the last, as
+    /// guidellm's.
     pub(super) fn by_events(&self) -> bool {
         matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack)
     }
 
-    /// Whether rates are over a longer time than the duration that is stated: AIPerf's are over the whole
-    /// phase, and its duration is from the first request to the last response.
+    /// True if rates are over a longer time than the duration that is stated: AIPerf's are over the
+    /// whole phase, and its duration is from the first request to the last response.
     pub(super) fn longer_span(&self) -> bool {
         self.claim.tool == Tool::Aiperf
     }
@@ -110,7 +115,7 @@ impl<'a> Figures<'a> {
         (decode.low > 0.0).then_some(decode)
     }
 
-    /// Whether the requests were answered whole, not in pieces.
+    /// True if the requests were answered whole, not in pieces.
     pub(super) fn whole_replies(&self) -> bool {
         self.claim.asked.stream == Some(false)
     }

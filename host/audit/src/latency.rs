@@ -1,12 +1,12 @@
-//! Rules on latencies against each other: the end-to-end latency is the time to the first token plus the time
-//! for all others.
+//! Rules on latencies against each other: the end-to-end latency is the time to the first token
+//! plus the time for all others.
 //!
-//! If a tool's TPOT is (E2E - TTFT) / (n - 1), its mean over requests gives the mean E2E exactly when all
-//! answers have the same length. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is mean(TPOT) * mean(n - 1)
-//! plus the covariance of the two, and that is unknown: short answers that wait for others' prompts have
-//! large TPOTs. LMDeploy's ShareGPT results are within 7 % of their decode time. Only a percentile gives
-//! certainty: no more than 1 % of the requests are above the 99th, and none of those lasts longer than
-//! the run.
+//! If a tool's TPOT is (E2E - TTFT) / (n - 1), its mean over requests gives the mean E2E exactly
+//! when all answers have the same length. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is
+//! mean(TPOT) * mean(n - 1) plus the covariance of the two, and that is unknown: short answers that
+//! wait for others' prompts have large TPOTs. LMDeploy's ShareGPT results are within 7 % of their
+//! decode time. Only a percentile gives certainty: no more than 1 % of the requests are above the
+//! 99th, and none of those lasts longer than the run.
 
 use super::figures::{Figures, percent, shown};
 use super::range::Range;
@@ -19,16 +19,19 @@ pub(super) const NOTHING: f64 = 0.001;
 /// Beyond this, two figures that must agree are of different things.
 pub(super) const MUCH: f64 = 0.05;
 
-/// How many times the plain mean of TPOT that over tokens may be before long answers would have to be slower
-/// than short ones by more than a batch ever makes them; with fewer requests than [`MANY`], one may.
+/// The largest ratio of the plain mean of TPOT to that over tokens before long answers
+/// would have to be slower than short ones by more than a batch ever makes them; with fewer
+/// requests than [`MANY`], one may.
 const TIMES: f64 = 4.0;
 const MANY: f64 = 100.0;
 
-/// How many times the one may be the other if all answers seem to have the same length, and one figure shows that of
-/// the others to be right: lengths that are different may have the totals of one length by chance.
+/// The largest ratio of the one to the other if all answers seem to have the same length,
+/// and one figure shows that of the others to be right: lengths that are different may have the
+/// totals of one length by chance.
 const TIMES_OF_ONE_LENGTH: f64 = 2.0;
 
-/// Least share of a request's time that its tokens cover. What follows the last token is an end marker.
+/// Least share of a request's time that its tokens cover. What follows the last token is an end
+/// marker.
 const COVERED: f64 = 0.9;
 
 /// Below this share, more than a quarter of the time is nobody's.
@@ -51,14 +54,16 @@ pub(super) fn whole(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     if figures.tpot_is_after_first() {
-        return match figures.same_length() {
-            true => fixed(figures, &parts),
-            false => varying(figures, &parts),
+        return if figures.same_length() {
+            fixed(figures, &parts)
+        } else {
+            varying(figures, &parts)
         };
     }
-    match figures.first_and_last() {
-        true => first_and_last(figures, &parts),
-        false => Vec::new(),
+    if figures.first_and_last() {
+        first_and_last(figures, &parts)
+    } else {
+        Vec::new()
     }
 }
 
@@ -87,9 +92,10 @@ fn fixed(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     if apart <= NOTHING {
         return Vec::new();
     }
-    let severity = match apart > MUCH {
-        true => Severity::Invalid,
-        false => Severity::Suspect,
+    let severity = if apart > MUCH {
+        Severity::Invalid
+    } else {
+        Severity::Suspect
     };
     let seen = format!(
         "TTFT + TPOT * (n - 1) is {} + {} * {} = {} ms, but E2E is {} ms, although all answers have {} tokens",
@@ -153,8 +159,9 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     vec![finding.by(formula(figures, parts))]
 }
 
-/// Where the totals are those of one length, the mean TPOT is that of all gaps. The audit doubts a mean TPOT that is
-/// far from that, or that a wrong formula gives, where the gaps, if stated, agree with the other figures.
+/// Where the totals are those of one length, the mean TPOT is that of all gaps. The audit doubts a
+/// mean TPOT that is far from that, or that a wrong formula gives, where the gaps, if stated, agree
+/// with the other figures.
 fn of_one_length(
     figures: &Figures<'_>,
     parts: &Parts,
@@ -183,8 +190,9 @@ fn of_one_length(
     Some(finding.by(formula))
 }
 
-/// The most steps of a request that share its time after the first token. An answer of one token has no TPOT, but may
-/// take about one step until it ends: with such answers there are up to n steps, not n - 1.
+/// The most steps of a request that share its time after the first token. An answer of one token
+/// has no TPOT, but may take about one step until it ends: with such answers there are up to n
+/// steps, not n - 1.
 fn steps(figures: &Figures<'_>, parts: &Parts) -> Range {
     match figures.shortest() {
         Some(least) if least >= 2.0 => parts.further(),
@@ -192,8 +200,8 @@ fn steps(figures: &Figures<'_>, parts: &Parts) -> Range {
     }
 }
 
-/// The longest mean time after the first token that the 99th percentile of TPOT allows: up to it all requests at
-/// that, and the others for the whole run.
+/// The longest mean time after the first token that the 99th percentile of TPOT allows: up to it
+/// all requests at that, and the others for the whole run.
 fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
     let p99 = figures.positive("tpot.p99")?;
     let answered = figures.answered()?;
@@ -202,17 +210,20 @@ fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
     Some(p99 * steps(figures, parts) + whole * Range::exact(above / answered))
 }
 
-/// Guidellm's figures are means over all tokens together, so that they give sums: TPOT * n is the time to the last
-/// token it timed, and so is TTFT + ITL * (n - 1).
+/// Guidellm's figures are means over all tokens together, so that they give sums: TPOT * n is the
+/// time to the last token it timed, and so is TTFT + ITL * (n - 1).
 fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     let last = parts.tpot * Range::exact(parts.tokens);
     let Some(itl) = figures.get("itl.mean") else {
         return Vec::new();
     };
     let by_gaps = parts.ttft + itl * parts.further();
-    let severity = |last: Range| match last.high < parts.e2e.low * HALF_COVERED {
-        true => Severity::Invalid,
-        false => Severity::Suspect,
+    let severity = |last: Range| {
+        if last.high < parts.e2e.low * HALF_COVERED {
+            Severity::Invalid
+        } else {
+            Severity::Suspect
+        }
     };
     // A request without tokens is in one mean and not in the other.
     if !last.wider(0.005).meets(by_gaps) {
@@ -249,21 +260,22 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
 fn early(parts: &Parts, itl: Range) -> String {
     let each = parts.decode() / parts.further();
     let instead = format!("(E2E - TTFT) / (n - 1) is {} ms", shown(each.mid()));
-    match itl.high < 0.01 && itl.mid() == 0.0 {
-        true => format!(
+    if itl.high < 0.01 && itl.mid() == 0.0 {
+        format!(
             "TPOT = TTFT / n, {} / {} = {}: the tool counted one chunk of each reply, as first and as last; {instead}",
             shown(parts.ttft.mid()),
             shown(parts.tokens),
             shown(parts.ttft.mid() / parts.tokens),
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "TPOT = (TTFT + ITL * (n - 1)) / n, ({} + {} * {}) / {} = {}; {instead}",
             shown(parts.ttft.mid()),
             shown(itl.mid()),
             shown(parts.tokens - 1.0),
             shown(parts.tokens),
             shown((parts.ttft.mid() + itl.mid() * (parts.tokens - 1.0)) / parts.tokens),
-        ),
+        )
     }
 }
 
@@ -287,7 +299,8 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     vec![Finding::new(Id::TpotWithFirst, Severity::Suspect, seen).by(Some(formula))]
 }
 
-/// The formula that reproduces a result's TPOT when the tool's own does not, as far as means can show.
+/// The formula that reproduces a result's TPOT when the tool's own does not, as far as means can
+/// show.
 fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     let tokens = Range::exact(parts.tokens);
     let decode = parts.decode();
@@ -339,8 +352,8 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     })
 }
 
-/// The gaps of a request span its first to last chunk, and there are at most as many as tokens after the
-/// first, except for chunks without tokens.
+/// The gaps of a request span its first to last chunk, and there are at most as many as tokens
+/// after the first, except for chunks without tokens.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     let (Some(decode), Some(itl), Some(tokens)) = (
         figures.decode(),
@@ -354,9 +367,10 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     }
     let covered = itl * Range::exact(tokens - 1.0 + BARE);
     if covered.high < decode.low * COVERED {
-        let severity = match covered.high < decode.low * HALF_COVERED {
-            true => Severity::Invalid,
-            false => Severity::Suspect,
+        let severity = if covered.high < decode.low * HALF_COVERED {
+            Severity::Invalid
+        } else {
+            Severity::Suspect
         };
         let seen = format!(
             "{} gaps of {} ms add up to {} ms, but E2E - TTFT is {} ms",
@@ -380,7 +394,8 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     vec![Finding::new(Id::TokensPerGap, Severity::Note, seen)]
 }
 
-/// The first token comes before the last, for every request and so for every statistic but the deviation.
+/// The first token comes before the last, for every request and so for every statistic but the
+/// deviation.
 pub(super) fn first_over_last(figures: &Figures<'_>) -> Vec<Finding> {
     let over: Vec<String> = figures
         .claim
@@ -400,17 +415,19 @@ pub(super) fn first_over_last(figures: &Figures<'_>) -> Vec<Finding> {
             })
         })
         .collect();
-    match over.is_empty() {
-        true => Vec::new(),
-        false => vec![Finding::new(
+    if over.is_empty() {
+        Vec::new()
+    } else {
+        vec![Finding::new(
             Id::TtftOverE2e,
             Severity::Invalid,
             over.join(", "),
-        )],
+        )]
     }
 }
 
-/// A request lies within the run, and so does each of its gaps. guidellm may leave the run's ends out of its duration.
+/// A request lies within the run, and so does each of its gaps. guidellm may leave the run's ends
+/// out of its duration.
 pub(super) fn over_duration(figures: &Figures<'_>) -> Vec<Finding> {
     let Some(duration) = figures.duration() else {
         return Vec::new();

@@ -1,17 +1,20 @@
-//! What is known of the lengths of the answers, from what was asked, from what the source states, and from totals.
+//! The known facts about the lengths of the answers, from what was asked, from what the source states,
+//! and from totals.
 //!
-//! Every rule on the time per token has a sharp form where all answers have one length, and a blunt one where they
-//! may differ. This module says which of the two holds, and how surely; it leaves the rules to others.
+//! Every rule on the time per token has a sharp form where all answers have one length, and a blunt
+//! one where they may differ. This module says which of the two holds, and how surely; it leaves
+//! the rules to others.
 
 use super::figures::{Figures, shown};
 use super::latency::{MUCH, NOTHING};
 use super::order;
 use super::range::Range;
 
-/// How it is known that all answers have one length.
+/// The way it is known that all answers have one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum One {
-    /// The length was requested and reached, or the source states the shortest and the longest answer.
+    /// The length was requested and reached, or the source states the shortest and the longest
+    /// answer.
     Stated,
     /// The totals are those of one length, and means with enough digits confirm it.
     Confirmed,
@@ -25,15 +28,16 @@ const MANY: f64 = 100.0;
 /// Widest sum of rounded means that says anything about a length, as a share of itself.
 const NARROW: f64 = 0.002;
 
-/// Widest sum of rounded means that confirms a length, as a share of itself: means that are written in full.
+/// Widest sum of rounded means that confirms a length, as a share of itself: means that are written
+/// in full.
 const PRECISE: f64 = 1e-8;
 
 /// How far the tokens of a text, counted again by another tokenizer, exceed the requested number.
 const AGAIN: f64 = 0.01;
 
 impl Figures<'_> {
-    /// Whether every answer certainly has the same number of tokens: either the mean is the most that was requested,
-    /// so that none can have fewer, or the shortest is as long as the longest.
+    /// True if every answer certainly has the same number of tokens: either the mean is the most
+    /// that was requested, so that none can have fewer, or the shortest is as long as the longest.
     pub(super) fn same_length(&self) -> bool {
         let Some(each) = self.tokens_each() else {
             return false;
@@ -43,16 +47,18 @@ impl Figures<'_> {
         requested == Some(each) || (stated && self.shortest() == Some(each))
     }
 
-    /// How it is known that all answers have one length, if it is.
+    /// The way it is known that all answers have one length, if it is.
     ///
-    /// Totals suggest it where the output total divides by the N requests, N is at least [`MANY`], and the length is
-    /// round or the input total divides too. The total of N independent lengths leaves any remainder about as often
-    /// as any other, so that 1 of N such runs divides; a length that somebody chose is nearly always round, and of the
-    /// others up to a thousand 1 in 25 is; and prompts and answers of different lengths divide both in 1 of N * N
-    /// runs. Three kinds of run divide more often. Answers that end by themselves after prompts of one length do in
-    /// 1 of N runs. k prompts that are repeated and always answered alike do in 1 of k. A mix of lengths in whole shares
-    /// does by design. So an inference makes a result suspect at most, and never by itself: a rule on means asks for
-    /// a figure far off, and a rule on percentiles for means that confirm it, or it only notes.
+    /// Totals suggest it where the output total divides by the N requests, N is at least [`MANY`],
+    /// and the length is round or the input total divides too. The total of N independent lengths
+    /// leaves any remainder about as often as any other, so that 1 of N such runs divides; a length
+    /// that somebody chose is nearly always round, and of the others up to a thousand 1 in 25 is;
+    /// and prompts and answers of different lengths divide both in 1 of N * N runs. Three kinds of
+    /// run divide more often. Answers that end by themselves after prompts of one length do in 1 of
+    /// N runs. k prompts that are repeated and always answered alike do in 1 of k. A mix of lengths
+    /// in whole shares does by design. So an inference makes a result suspect at most, and never by
+    /// itself: a rule on means asks for a figure far off, and a rule on percentiles for means that
+    /// confirm it, or it only notes.
     pub(super) fn one_length(&self) -> Option<One> {
         if self.same_length() {
             return Some(One::Stated);
@@ -70,16 +76,19 @@ impl Figures<'_> {
         (round(each) || divides).then_some(One::Inferred)
     }
 
-    /// The one length of all answers, where rules on percentiles may rely on it, and how surely: the means do not
-    /// contradict it, and an inferred one is confirmed where they have enough digits.
+    /// The one length of all answers, where rules on percentiles may rely on it, and how surely:
+    /// the means do not contradict it, and an inferred one is confirmed where they have enough
+    /// digits.
     ///
-    /// E2E = TTFT + TPOT * (n - 1) of the means is off by the covariance of TPOT and n over the requests, which is zero
-    /// for one length. For N different ones that are independent of TPOT, it is around zero with a deviation of
-    /// std(TPOT) * std(n) / sqrt(N). Two decimals do not show that: 100 tokens in three of four answers and 500 in
-    /// the fourth, at 20 ms with a deviation of 3 %, leave 3.3 ms for N = 1,000 and 1 ms for 10,000, where the
-    /// rounding of TPOT alone leaves the sum open by 1 ms in either direction. So the means of 24 % of such runs
-    /// agree with one length, and of 62 %. Means within [`PRECISE`], here 0.02 µs in either direction, agree in
-    /// 1 of 40,000 such runs of 10,000 requests. Where TPOT hardly varies, no means confirm anything.
+    /// E2E = TTFT + TPOT * (n - 1) of the means is off by the covariance of TPOT and n over the
+    /// requests, which is zero for one length. For N different ones that are independent of TPOT,
+    /// it is around zero with a deviation of std(TPOT) * std(n) / sqrt(N). Two decimals do not show
+    /// that: 100 tokens in three of four answers and 500 in the fourth, at 20 ms with a deviation
+    /// of 3 %, leave 3.3 ms for N = 1,000 and 1 ms for 10,000, where the rounding of TPOT alone
+    /// leaves the sum open by 1 ms in either direction. So the means of 24 % of such runs agree
+    /// with one length, and of 62 %. Means within [`PRECISE`], here 0.02 µs in either direction,
+    /// agree in 1 of 40,000 such runs of 10,000 requests. Where TPOT hardly varies, no means
+    /// confirm anything.
     pub(super) fn relied_on(&self) -> Option<(One, f64)> {
         let one = self.one_length()?;
         let each = self.tokens_each().filter(|each| *each > 1.0)?;
@@ -105,7 +114,7 @@ impl Figures<'_> {
         Some((how, each))
     }
 
-    /// Whether the percentiles of TPOT are further apart than a twentieth of its mean.
+    /// True if the percentiles of TPOT are further apart than a twentieth of its mean.
     fn tpot_varies(&self) -> bool {
         let points = order::points(self, "tpot");
         let ends = points.first().zip(points.last()).zip(self.get("tpot.mean"));
@@ -128,8 +137,8 @@ impl Figures<'_> {
             .map(|most| most as f64)
     }
 
-    /// The most tokens that an answer can have, and how findings say so: those of the longest, or those that were
-    /// requested of any.
+    /// The most tokens that an answer can have, and how findings say so: those of the longest, or
+    /// those that were requested of any.
     pub(super) fn most_tokens(&self) -> Option<(f64, String)> {
         if let Some(longest) = self.longest() {
             let words = format!("at most {} tokens an answer", shown(longest));
@@ -158,7 +167,7 @@ impl Figures<'_> {
     }
 }
 
-/// Whether people choose such a length: a power of two, one more than one, or a multiple of 50.
+/// True if people choose such a length: a power of two, one more than one, or a multiple of 50.
 fn round(length: f64) -> bool {
     let whole = length as u64;
     whole > 1

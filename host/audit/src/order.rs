@@ -1,8 +1,10 @@
-//! Rules on the statistics of one latency: percentiles are in order, and the mean is consistent with them.
+//! Rules on the statistics of one latency: percentiles are in order, and the mean is consistent
+//! with them.
 //!
-//! With samples sorted from 0 to N - 1, the p-th percentile lies between those at floor(p (N - 1)) and the next,
-//! whatever the interpolation; a tool that takes the nearest rank is off by one. So all but that many of
-//! the N samples are at least, or at most, the percentile, which bounds the mean.
+//! With samples sorted from 0 to N - 1, the p-th percentile lies between those at floor(p (N - 1))
+//! and the next, whatever the interpolation; a tool that takes the nearest rank is off by one. So
+//! all but that many of the N samples are at least, or at most, the percentile, which bounds the
+//! mean.
 
 use super::figures::{Figures, shown};
 use super::range::Range;
@@ -63,13 +65,14 @@ pub(super) fn percentiles(figures: &Figures<'_>) -> Vec<Finding> {
             }
         }
     }
-    match wrong.is_empty() {
-        true => Vec::new(),
-        false => vec![Finding::new(
+    if wrong.is_empty() {
+        Vec::new()
+    } else {
+        vec![Finding::new(
             Id::Disordered,
             Severity::Invalid,
             wrong.join("; "),
-        )],
+        )]
     }
 }
 
@@ -107,18 +110,19 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
             strays(figures, theirs, mean, &points).and_then(told)
         })
         .collect();
-    match wrong.is_empty() {
-        true => Vec::new(),
-        false => vec![Finding::new(
+    if wrong.is_empty() {
+        Vec::new()
+    } else {
+        vec![Finding::new(
             Id::MeanImpossible,
             Severity::Invalid,
             wrong.join("; "),
-        )],
+        )]
     }
 }
 
-/// The number of samples of a latency; `None` if it is not known well, or if samples are weighted by their
-/// tokens, so that one may dominate.
+/// The number of samples of a latency; `None` if it is not known well, or if samples are weighted
+/// by their tokens, so that one may dominate.
 fn samples(figures: &Figures<'_>, theirs: &str) -> Option<f64> {
     let answered = figures.answered()?;
     match theirs {
@@ -155,8 +159,8 @@ fn least(points: &[(f64, Range)], samples: f64) -> f64 {
     sum / samples * 0.99
 }
 
-/// The greatest mean: each sample as large as the percentile above it allows, and the rest as the largest, or the
-/// run's duration.
+/// The greatest mean: each sample as large as the percentile above it allows, and the rest as the
+/// largest, or the run's duration.
 fn greatest(points: &[(f64, Range)], samples: f64, most: Option<f64>) -> Option<f64> {
     let max = points
         .iter()

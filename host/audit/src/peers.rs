@@ -7,13 +7,15 @@ use super::{Finding, Id};
 use crate::claim::Claim;
 use result::finding::Severity;
 
-/// Figures that two results may share by being of the same requests; as many others make chance no answer.
+/// Figures that two results may share by being of the same requests; as many others make chance no
+/// answer.
 const FEW: usize = 6;
 
 /// How many results with the same figures are named.
 const NAMED: usize = 10;
 
-/// Prompts of one scenario differ by less than this share if nearly the same requests were answered.
+/// Prompts of one scenario differ by less than this share if nearly the same requests were
+/// answered.
 const ALIKE: f64 = 0.05;
 
 /// The findings of each claim compared with the others, by its index.
@@ -45,9 +47,10 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
             let one = group
                 .iter()
                 .all(|index| command(*index) == command(group[0]));
-            let (severity, of) = match one {
-                true => (Severity::Note, ""),
-                false => (Severity::Invalid, ", which was started with other settings"),
+            let (severity, of) = if one {
+                (Severity::Note, "")
+            } else {
+                (Severity::Invalid, ", which was started with other settings")
             };
             let found: Vec<(usize, Finding)> = group
                 .iter()

@@ -1,8 +1,9 @@
-//! Published results that ship inside the runner: figures of public pages, each with its source, as claims
-//! that comparisons and the audit accept like any other.
+//! Published results that ship inside the runner: figures of public pages, each with its source, as
+//! claims that comparisons and the audit accept like any other.
 //!
 //! A name consists of engine and version, hardware, model and scenario, such as
-//! `lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt`; if a page has several of the same, also of how the engine was started.
+//! `lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt`; if a page has several of the same, also of how the
+//! engine was started.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -83,8 +84,8 @@ pub fn all() -> Vec<Claim> {
     .clone()
 }
 
-/// The published results whose name equals or matches the pattern: `*` matches any characters, and without one a
-/// part of a name is enough. An empty pattern matches all.
+/// The published results whose name equals or matches the pattern: `*` matches any characters, and
+/// without one a part of a name is enough. An empty pattern matches all.
 ///
 /// # Errors
 /// A message that there is none, with the most similar name.
@@ -112,7 +113,7 @@ pub fn find(pattern: &str) -> Result<Vec<Claim>, String> {
     ))
 }
 
-/// Whether a name matches a pattern, ignoring case.
+/// True if a name matches a pattern, ignoring case.
 fn fits(name: &str, pattern: &str) -> bool {
     let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
     if !pattern.contains('*') {

@@ -4,14 +4,16 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use crate::claim::Stated;
 
-/// A number that lies between two, both included. All that are multiplied or divided here are positive.
+/// A number that lies between two, both included. All that are multiplied or divided here are
+/// positive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Range {
     pub low: f64,
     pub high: f64,
 }
 
-/// Sums of a million floating-point numbers, added in another order, differ by less than this share.
+/// Sums of a million floating-point numbers, added in another order, differ by less than this
+/// share.
 const FLOAT: f64 = 1e-9;
 
 impl Range {
@@ -35,7 +37,7 @@ impl Range {
         }
     }
 
-    /// Whether both can be the same number.
+    /// True if both can be the same number.
     pub fn meets(self, other: Range) -> bool {
         self.wider(FLOAT).low <= other.wider(FLOAT).high
             && other.wider(FLOAT).low <= self.wider(FLOAT).high
@@ -53,7 +55,7 @@ impl Range {
         }
     }
 
-    /// Whether it is less than the other beyond rounding.
+    /// True if it is less than the other beyond rounding.
     pub fn below(self, other: Range) -> bool {
         self.high < other.low && !self.meets(other)
     }

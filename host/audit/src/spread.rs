@@ -1,8 +1,9 @@
-//! Rules on the spread of latencies: percentiles, deviations and extremes of one against those of the others.
+//! Rules on the spread of latencies: percentiles, deviations and extremes of one against those of
+//! the others.
 //!
-//! They rest on what holds for each request: E2E = TTFT + TPOT * (n - 1) wherever a tool computes TPOT after the first
-//! token, and every gap lies within its request. Means are the matter of `latency`, the order of one latency's
-//! statistics that of `order`.
+//! They rest on what holds for each request: E2E = TTFT + TPOT * (n - 1) wherever a tool computes
+//! TPOT after the first token, and every gap lies within its request. Means are the matter of
+//! `latency`, the order of one latency's statistics that of `order`.
 
 use super::figures::{Figures, shown};
 use super::latency::{MUCH, NOTHING};
@@ -12,20 +13,22 @@ use super::range::Range;
 use super::{Finding, Id};
 use result::finding::Severity;
 
-/// Below this share of the bound, a percentile is within it: three of them may come from histograms, each off by half
-/// a thousandth.
+/// Below this share of the bound, a percentile is within it: three of them may come from
+/// histograms, each off by half a thousandth.
 const SLACK: f64 = 0.002;
 
 /// Below this share of the mean E2E, deviations are what remains of numbers that cancel.
 const CANCELLED: f64 = 1e-9;
 
-/// The fewest mean tokens after the first for which answers without any of them only widen the bound on the covariance.
+/// The fewest mean tokens after the first for which answers without any of them only widen the
+/// bound on the covariance.
 const FEW: f64 = 3.0;
 
 /// The most percentiles of a latency that are compared with the others'.
 const MOST: usize = 32;
 
-/// How grave it is that a figure is that far from a bound, by how surely all answers have one length.
+/// How grave it is that a figure is that far from a bound, by how surely all answers have one
+/// length.
 fn graded(apart: f64, one: One) -> Severity {
     match one {
         One::Stated if apart > MUCH => Severity::Invalid,
@@ -34,8 +37,8 @@ fn graded(apart: f64, one: One) -> Severity {
     }
 }
 
-/// Where all answers have n tokens, each E2E is TTFT + D with D = TPOT * (n - 1), so that the percentiles and deviations
-/// of the three bound each other.
+/// Where all answers have n tokens, each E2E is TTFT + D with D = TPOT * (n - 1), so that the
+/// percentiles and deviations of the three bound each other.
 pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
     if !figures.tpot_is_after_first() {
         return Vec::new();
@@ -66,13 +69,15 @@ pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
 /// A percentile with its value.
 type Point = (f64, Range);
 
-/// The percentile of E2E that is furthest outside of what those of TTFT and TPOT allow, and how far.
+/// The percentile of E2E that is furthest outside of what those of TTFT and TPOT allow, and how
+/// far.
 ///
-/// At least: a request with E2E < x + y has TTFT < x or D < y. If r requests are below x, the percentile a of TTFT, and
-/// s below y, the percentile b of D, then at most r + s are below x + y, and every percentile of E2E with r + s
-/// requests below it is at least x + y: about where p >= a + b. At most, likewise from above: E2E at 1 - a - b is at
-/// most TTFT at 1 - a plus D at 1 - b. The ends are sharp: TTFT is nowhere below its least, or below 0, so E2E at
-/// p is at least D at p, and more by the least TTFT.
+/// At least: a request with E2E < x + y has TTFT < x or D < y. If r requests are below x, the
+/// percentile a of TTFT, and s below y, the percentile b of D, then at most r + s are below x + y,
+/// and every percentile of E2E with r + s requests below it is at least x + y: about where p >= a +
+/// b. At most, likewise from above: E2E at 1 - a - b is at most TTFT at 1 - a plus D at 1 - b. The
+/// ends are sharp: TTFT is nowhere below its least, or below 0, so E2E at p is at least D at p, and
+/// more by the least TTFT.
 fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f64, String)> {
     let ranks = Ranks {
         last: answered - 1.0,
@@ -115,7 +120,8 @@ fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f6
     worst
 }
 
-/// Those of a latency that are compared with the others', each with each: a file may state any number.
+/// Those of a latency that are compared with the others', each with each: a file may state any
+/// number.
 fn few(points: Vec<Point>) -> Vec<Point> {
     let step = points.len().div_ceil(MOST).max(1);
     points.into_iter().step_by(step).collect()
@@ -134,8 +140,9 @@ fn allowed(first: Option<Point>, tpot: Point, further: f64, way: &str) -> String
     }
 }
 
-/// The ranks of percentiles among sorted samples, from 0. A percentile p is interpolated between the samples at
-/// floor(p * last) and the next, or is the nearest, off by one; the ends are samples.
+/// The ranks of percentiles among sorted samples, from 0. A percentile p is interpolated between
+/// the samples at floor(p * last) and the next, or is the nearest, off by one; the ends are
+/// samples.
 struct Ranks {
     last: f64,
 }
@@ -161,7 +168,7 @@ impl Ranks {
         }
     }
 
-    /// Whether E2E at one percentile is at least TTFT at another plus the rest at a third.
+    /// True if E2E at one percentile is at least TTFT at another plus the rest at a third.
     fn at_least(&self, e2e: f64, first: f64, rest: f64) -> bool {
         let sharp = (first == 0.0 && rest <= e2e) || (rest == 0.0 && first <= e2e);
         let rank = match e2e {
@@ -171,7 +178,7 @@ impl Ranks {
         sharp || rank >= self.below(first) + self.below(rest)
     }
 
-    /// Whether it is at most that.
+    /// True if it is at most that.
     fn at_most(&self, e2e: f64, first: f64, rest: f64) -> bool {
         let sharp = (first == 100.0 && rest >= e2e) || (rest == 100.0 && first >= e2e);
         let rank = match e2e {
@@ -182,7 +189,8 @@ impl Ranks {
     }
 }
 
-/// The deviation of a sum lies between the difference and the sum of its parts' deviations, whatever their correlation:
+/// The deviation of a sum lies between the difference and the sum of its parts' deviations,
+/// whatever their correlation:
 /// |TTFT's - D's| <= E2E's <= TTFT's + D's.
 fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
     let e2e = figures.get("e2e.std")?;
@@ -199,9 +207,10 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
     if off <= cancelled || apart <= SLACK {
         return None;
     }
-    let (way, bound) = match short > over {
-        true => ("less", least),
-        false => ("more", most),
+    let (way, bound) = if short > over {
+        ("less", least)
+    } else {
+        ("more", most)
     };
     let words = format!(
         "E2E has a deviation of {} ms, but those of TTFT and of TPOT * (n - 1), {} ms and {} * {} = {} ms, allow no {way} than {}",
@@ -215,12 +224,13 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
     Some((apart, words))
 }
 
-/// What the extremes of TPOT, or its deviation, allow of d = mean E2E - mean TTFT, at any lengths; `further` is
-/// m = mean(n) - 1.
+/// What the extremes of TPOT, or its deviation, allow of d = mean E2E - mean TTFT, at any lengths;
+/// `further` is m = mean(n) - 1.
 ///
-/// d is the mean of TPOT * (n - 1) over the requests, plus what follows the only token of an answer that has one, which
-/// is no less than zero and in no TPOT. So d / m is a mean of TPOT that is weighted by n - 1, if no answer is that
-/// short: it lies between the extremes. If some are, the lower bound alone holds.
+/// d is the mean of TPOT * (n - 1) over the requests, plus what follows the only token of an answer
+/// that has one, which is no less than zero and in no TPOT. So d / m is a mean of TPOT that is
+/// weighted by n - 1, if no answer is that short: it lies between the extremes. If some are, the
+/// lower bound alone holds.
 pub(super) fn any_length(
     figures: &Figures<'_>,
     decode: Range,
@@ -262,24 +272,22 @@ pub(super) fn any_length(
 
 /// The range of d / m that the mean and the deviation of TPOT allow where n - 1 is at most K.
 ///
-/// With L = n - 1, d - m * mean(TPOT) is the covariance of TPOT and L, which is no more than the product of their
-/// deviations (Cauchy and Schwarz). L is within k and K around m, so its variance is no more than (K - m)(m - k)
-/// (Bhatia and Davis).
+/// With L = n - 1, d - m * mean(TPOT) is the covariance of TPOT and L, which is no more than the
+/// product of their deviations (Cauchy and Schwarz). L is within k and K around m, so its variance
+/// is no more than (K - m)(m - k) (Bhatia and Davis).
 ///
-/// This takes every answer to have two tokens. If a share s of them has, with u = m / s as their mean of L,
-/// d >= m * mean(TPOT) + s * covariance, and s * sqrt((K - u)(u - 1)) = sqrt((s K - m)(m - s)) grows with s up to
-/// s = m (K + 1) / 2K, which is more than 1 for m >= 2: the lower bound holds with k = 1 all the more. Answers
-/// without any token, a share z with L = -1, raise d by z * mean(TPOT) or more, and with s <= 1 - z leave
-/// (K - m - z (K + 1))(m - 1 + 2 z) below the root, which falls with z from the start where (K + 3) m >= 3 K + 1,
-/// as for m >= 3. The upper bound does not hold then.
+/// This takes every answer to have two tokens. If a share s of them has, with u = m / s as their
+/// mean of L, d >= m * mean(TPOT) + s * covariance, and s * sqrt((K - u)(u - 1)) = sqrt((s K - m)(m
+/// - s)) grows with s up to s = m (K + 1) / 2K, which is more than 1 for m >= 2: the lower bound
+/// holds with k = 1 all the more. Answers without any token, a share z with L = -1, raise d by z *
+/// mean(TPOT) or more, and with s <= 1 - z leave (K - m - z (K + 1))(m - 1 + 2 z) below the root,
+/// which falls with z from the start where (K + 3) m >= 3 K + 1, as for m >= 3. The upper bound
+/// does not hold then.
 fn covariance(figures: &Figures<'_>, further: f64, all: bool) -> Option<Range> {
     let mean = figures.positive("tpot.mean")?;
     let deviation = figures.get("tpot.std")?.high.max(0.0);
     let most = figures.most_tokens()?.0 - 1.0;
-    let least = match all {
-        true => figures.shortest()? - 1.0,
-        false => 1.0,
-    };
+    let least = if all { figures.shortest()? - 1.0 } else { 1.0 };
     if !(least..=most).contains(&further) || (further < FEW && !all) {
         return None;
     }

@@ -1,4 +1,5 @@
-//! Honest measurements pass, whatever they measured; each dishonest figure is found by its own rule.
+//! Honest measurements pass, whatever they measured; each dishonest figure is found by its own
+//! rule.
 
 use std::fmt::Write;
 
@@ -95,13 +96,10 @@ fn block(seen: &[Seen], cap: usize, vllm: bool, asked: Option<u32>) -> String {
         );
     }
     let _ = writeln!(out, "============ Serving Benchmark Result ============");
-    match vllm {
-        true => {
-            let _ = writeln!(out, "Maximum request concurrency: {cap}");
-        }
-        false => {
-            let _ = writeln!(out, "Backend: lmdeploy\nTraffic request rate: inf");
-        }
+    if vllm {
+        let _ = writeln!(out, "Maximum request concurrency: {cap}");
+    } else {
+        let _ = writeln!(out, "Backend: lmdeploy\nTraffic request rate: inf");
     }
     let rate = |count: f64| count / duration;
     let _ = writeln!(out, "Successful requests: {}", seen.len());
@@ -120,25 +118,22 @@ fn block(seen: &[Seen], cap: usize, vllm: bool, asked: Option<u32>) -> String {
         "Output token throughput (tok/s): {:.2}",
         rate(f64::from(output))
     );
-    match vllm {
-        true => {
-            let total = input as f64 + f64::from(output);
-            let _ = writeln!(
-                out,
-                "Peak output token throughput (tok/s): {:.2}",
-                peak(seen)
-            );
-            let _ = writeln!(out, "Peak concurrent requests: {cap}.00");
-            let _ = writeln!(out, "Total token throughput (tok/s): {:.2}", rate(total));
-        }
-        false => {
-            let _ = writeln!(out, "Total generated tokens (retokenized): {output}");
-            let _ = writeln!(
-                out,
-                "Input token throughput (tok/s): {:.2}",
-                rate(input as f64)
-            );
-        }
+    if vllm {
+        let total = input as f64 + f64::from(output);
+        let _ = writeln!(
+            out,
+            "Peak output token throughput (tok/s): {:.2}",
+            peak(seen)
+        );
+        let _ = writeln!(out, "Peak concurrent requests: {cap}.00");
+        let _ = writeln!(out, "Total token throughput (tok/s): {:.2}", rate(total));
+    } else {
+        let _ = writeln!(out, "Total generated tokens (retokenized): {output}");
+        let _ = writeln!(
+            out,
+            "Input token throughput (tok/s): {:.2}",
+            rate(input as f64)
+        );
     }
     for (name, values) in &mut latencies {
         if values.is_empty() {
@@ -185,7 +180,8 @@ fn grave(result: &Audited) -> Vec<String> {
         .collect()
 }
 
-/// Most of the tokens within one second of a run of a few long answers: the peak is ten times the mean, and true.
+/// Most of the tokens within one second of a run of a few long answers: the peak is ten times the
+/// mean, and true.
 #[test]
 fn a_burst_among_slow_answers_is_not_doubted() {
     let mut requests = vec![(3.0, 1.6, 49); 10];
@@ -315,7 +311,8 @@ fn guidellm(seen: &[Seen], cap: usize) -> Claim {
     if tokens > count {
         claim.state("itl.mean", (e2e - ttft) / (tokens - count), 0.0);
     }
-    // Its rates begin with the first token; where that is much later than the run, it is said to be so.
+    // Its rates begin with the first token; where that is much later than the run, it is said to be
+    // so.
     if first < duration * 0.04 {
         claim.state(
             "throughput.output-tokens-per-s",

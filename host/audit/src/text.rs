@@ -1,4 +1,5 @@
-//! An audit as text for people: the findings of each result, and at the end what each kind of finding means.
+//! An audit as text for people: the findings of each result, and at the end what each kind of
+//! finding means.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -114,7 +115,7 @@ fn of_headline(out: &mut String, headline: &Headline, results: &[Audited]) {
     }
 }
 
-/// Why each kind of finding matters and what to do, once for each kind found.
+/// The reason why each kind of finding matters and what to do, once for each kind found.
 fn meanings(out: &mut String, report: &Report) {
     let findings = report.results.iter().flat_map(|result| &result.findings);
     let ids: BTreeSet<Id> = findings.map(|finding| finding.id).collect();
@@ -156,7 +157,7 @@ fn wrapped(out: &mut String, first: &str, next: &str, words: &str) {
     out.push('\n');
 }
 
-/// How a verdict is shown in a table.
+/// The way a verdict is shown in a table.
 pub fn verdict(result: &Audited) -> String {
     let grave: Vec<&str> = {
         let mut names: Vec<&str> = result

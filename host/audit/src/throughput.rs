@@ -18,14 +18,15 @@ const FULL: f64 = 0.75;
 /// No engine generates this many tokens per second for one request.
 const FASTEST: f64 = 10_000.0;
 
-/// How many times the throughput of the requests in flight at their mean speed one second may reach: a second
-/// without prompts is a few times faster than a run full of them.
+/// The largest ratio to the throughput of the requests in flight at their mean speed that one second
+/// may reach: a second without prompts is a few times faster than a run full of them.
 const TIMES: f64 = 10.0;
 
 fn graded(apart: f64) -> Severity {
-    match apart > MUCH {
-        true => Severity::Invalid,
-        false => Severity::Suspect,
+    if apart > MUCH {
+        Severity::Invalid
+    } else {
+        Severity::Suspect
     }
 }
 
@@ -48,15 +49,16 @@ pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
         shown(answered / duration.mid()),
         shown(rate.mid()),
     );
-    let (severity, formula) = match figures.longer_span() && over > duration.mid() {
-        true => (
+    let (severity, formula) = if figures.longer_span() && over > duration.mid() {
+        (
             Severity::Note,
             Some(format!(
                 "requests over the {} s of the whole phase",
                 shown(over)
             )),
-        ),
-        false => (graded(apart), None),
+        )
+    } else {
+        (graded(apart), None)
     };
     vec![Finding::new(Id::RequestRateDisagrees, severity, seen).by(formula)]
 }
@@ -96,9 +98,10 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
     let more = rate.mid() * duration.mid() > tokens;
     let over = tokens / rate.mid();
     let others: Vec<&str> = off.iter().skip(1).map(|(label, ..)| *label).collect();
-    let others = match others.is_empty() {
-        true => String::new(),
-        false => format!("; so is the {}", others.join(" and the ")),
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        format!("; so is the {}", others.join(" and the "))
     };
     let seen = format!(
         "{label} throughput {} tok/s is {} tokens over {} s, but the run took {} s, which gives {} ({}{}){others}",
@@ -112,20 +115,19 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
     );
     // guidellm's rate is a mean over the events of its tokens, from the first to the last.
     let by_events = figures.by_events() && (more || apart <= MUCH);
-    let (severity, formula) = match by_events {
-        true => {
-            let severity = if apart > MUCH {
-                Severity::Suspect
-            } else {
-                Severity::Note
-            };
-            let formula = format!(
-                "tokens over the {} s from the first timed token to the last",
-                shown(over)
-            );
-            (severity, Some(formula))
-        }
-        false => (graded(apart), None),
+    let (severity, formula) = if by_events {
+        let severity = if apart > MUCH {
+            Severity::Suspect
+        } else {
+            Severity::Note
+        };
+        let formula = format!(
+            "tokens over the {} s from the first timed token to the last",
+            shown(over)
+        );
+        (severity, Some(formula))
+    } else {
+        (graded(apart), None)
     };
     vec![Finding::new(Id::TokenRateDisagrees, severity, seen).by(formula)]
 }
@@ -150,7 +152,8 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
         .into_iter()
         .flatten()
         .map(|expected| total.apart(expected));
-    // guidellm takes the rate of prompts over another time than that of answers; the counts still agree.
+    // guidellm takes the rate of prompts over another time than that of answers; the counts still
+    // agree.
     let Some(apart) = apart.reduce(f64::min).filter(|apart| *apart > NOTHING) else {
         return Vec::new();
     };
@@ -160,9 +163,10 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
         shown(expected),
         shown(total.mid()),
     );
-    let severity = match figures.by_events() && apart <= MUCH {
-        true => Severity::Note,
-        false => graded(apart),
+    let severity = if figures.by_events() && apart <= MUCH {
+        Severity::Note
+    } else {
+        graded(apart)
     };
     vec![Finding::new(Id::TotalDisagrees, severity, seen)]
 }
@@ -205,7 +209,8 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
         );
         return vec![Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap)];
     }
-    // Some requests can be faster than the mean by any factor, so it is grave only of a tool whose formula does it.
+    // Some requests can be faster than the mean by any factor, so it is grave only of a tool whose
+    // formula does it.
     let severity = match gap {
         Some(_) => Severity::Suspect,
         None => Severity::Note,
@@ -256,13 +261,14 @@ fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
     vec![Finding::new(Id::PeakBelowMean, Severity::Suspect, seen).by(Some(formula))]
 }
 
-/// How many deviations of the time for all arrivals count as chance, and the least share for clocks.
+/// The number of deviations of the time for all arrivals count as chance, and the least share for
+/// clocks.
 const DEVIATIONS: f64 = 5.0;
 const MOMENT: f64 = 0.01;
 
-/// Share by which the time for n arrivals may stray from n / rate. It is a sum of n independent times, each with the
-/// coefficient of variation c, so that its own is c / sqrt(n). Poisson has c = 1, and gamma times of shape b, which
-/// `burstiness` states, c = 1 / sqrt(b).
+/// Share by which the time for n arrivals may stray from n / rate. It is a sum of n independent
+/// times, each with the coefficient of variation c, so that its own is c / sqrt(n). Poisson has c =
+/// 1, and gamma times of shape b, which `burstiness` states, c = 1 / sqrt(b).
 fn stray(figures: &Figures<'_>, requests: f64) -> f64 {
     let shape = figures.claim.asked.burstiness;
     let variation = match shape.filter(|shape| *shape > 0.0) {
@@ -272,8 +278,8 @@ fn stray(figures: &Figures<'_>, requests: f64) -> f64 {
     (DEVIATIONS * variation / requests.sqrt()).max(MOMENT)
 }
 
-/// The requested rate against the one that was reached. Requests arrive at random, and the last one still has to be
-/// answered.
+/// The requested rate against the one that was reached. Requests arrive at random, and the last one
+/// still has to be answered.
 pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     let rate = figures
         .claim

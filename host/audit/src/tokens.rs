@@ -5,12 +5,12 @@ use super::range::Range;
 use super::{Finding, Id};
 use result::finding::Severity;
 
-/// A text of many tokens seldom gives the same ones again, but about as many: texts of thousands of tokens
-/// are off by this share at most.
+/// A text of many tokens seldom gives the same ones again, but about as many: texts of thousands of
+/// tokens are off by this share at most.
 const AGAIN: f64 = 0.003;
 
-/// An end token is counted but has no text, a beginning token is added: one per request, plus merges at the
-/// seams.
+/// An end token is counted but has no text, a beginning token is added: one per request, plus
+/// merges at the seams.
 const SEAMS: f64 = 0.001;
 
 /// Beyond this share, figures a token are off by more than runs differ.
@@ -32,9 +32,10 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let share = off / counted;
-    let severity = match share > MUCH {
-        true => Severity::Suspect,
-        false => Severity::Note,
+    let severity = if share > MUCH {
+        Severity::Suspect
+    } else {
+        Severity::Note
     };
     let way = if again < counted { "fewer" } else { "more" };
     let seen = format!(

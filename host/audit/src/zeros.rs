@@ -1,5 +1,5 @@
-//! Rules on zeros: nothing takes zero time, so a latency of zero was not measured, or does not measure
-//! what its name says.
+//! Rules on zeros: nothing takes zero time, so a latency of zero was not measured, or does not
+//! measure what its name says.
 
 use super::figures::{Figures, shown};
 use super::{Finding, Id};
@@ -65,7 +65,7 @@ pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
     .collect()
 }
 
-/// Whether the first token came together with the last, as in replies that are not streamed.
+/// True if the first token came together with the last, as in replies that are not streamed.
 fn came_whole(figures: &Figures<'_>) -> bool {
     let (Some(first), Some(last)) = (figures.positive("ttft.mean"), figures.positive("e2e.mean"))
     else {
@@ -77,9 +77,10 @@ fn came_whole(figures: &Figures<'_>) -> bool {
 fn formula_of_zero(figures: &Figures<'_>) -> Option<String> {
     let zero = |name: &str| figures.claim.value(name) == Some(0.0);
     if zero("itl.mean") {
-        let last = match zero("ttft.median") {
-            true => "for half of the requests it counted no chunk at all",
-            false => "so the last token is also the first",
+        let last = if zero("ttft.median") {
+            "for half of the requests it counted no chunk at all"
+        } else {
+            "so the last token is also the first"
         };
         return Some(format!(
             "ITL is 0 if the tool counted one chunk per request: {last}"
@@ -115,11 +116,10 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     let mean = figures.claim.value("itl.mean").unwrap_or_default();
     let which = zeros.join(" and ");
     let seen = format!("{which} ITL is 0 at a mean of {} ms", shown(mean));
-    let formula = match figures.first_and_last() {
-        true => {
-            "gaps are computed from the first and last counted chunk of a request: they are 0 if all tokens were counted in one"
-        }
-        false => "one read of the socket returned several tokens, and all got the same timestamp",
+    let formula = if figures.first_and_last() {
+        "gaps are computed from the first and last counted chunk of a request: they are 0 if all tokens were counted in one"
+    } else {
+        "one read of the socket returned several tokens, and all got the same timestamp"
     };
     vec![Finding::new(Id::ZeroGaps, Severity::Suspect, seen).by(Some(formula.to_owned()))]
 }

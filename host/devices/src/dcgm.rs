@@ -1,12 +1,15 @@
-//! NVIDIA's devices as DCGM's exporter publishes them (<https://github.com/NVIDIA/dcgm-exporter>), on this machine or another.
+//! NVIDIA's devices as DCGM's exporter publishes them (<https://github.com/NVIDIA/dcgm-exporter>),
+//! on this machine or another.
 //!
-//! The exporter reads its devices every 30 seconds unless it is started with another `--collect-interval`, so a page
-//! repeats the values of the one before. The counter of energy is exact all the same, between two such readings.
+//! The exporter reads its devices every 30 seconds unless it is started with another
+//! `--collect-interval`, so a page repeats the values of the one before. The counter of energy is
+//! exact all the same, between two such readings.
 
 use crate::reading::{Choice, Device, Facts, Reading, Source};
 use exposition::{Line, lines};
 
-/// DCGM's numbers for what it does not know begin here: `DCGM_FP64_BLANK`. `DCGM_INT64_BLANK` is beyond it.
+/// DCGM's numbers for what it does not know begin here: `DCGM_FP64_BLANK`. `DCGM_INT64_BLANK` is
+/// beyond it.
 const BLANK: f64 = 140_737_488_355_328.0;
 
 /// `DCGM_INT32_BLANK` and what follows it.
@@ -46,7 +49,8 @@ enum Field {
     Throttle,
 }
 
-/// The fields by their names (`dcgm_fields.h`). The last has three: it was renamed, and configurations exist with each.
+/// The fields by their names (`dcgm_fields.h`). The last has three: it was renamed, and
+/// configurations exist with each.
 const FIELDS: [(&str, Field); 14] = [
     ("DCGM_FI_DEV_POWER_USAGE", Field::Power),
     ("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", Field::PowerLimit),
@@ -73,10 +77,12 @@ pub struct Page {
     pub devices: Vec<(Device, Reading)>,
 }
 
-/// Reads a page of the exporter. Lines of other fields are passed over, and so are values that DCGM does not know.
+/// Reads a page of the exporter. Lines of other fields are passed over, and so are values that DCGM
+/// does not know.
 ///
-/// A device that is shared has a line for each container; one that is partitioned has a line for each instance. What these
-/// draw, their clocks and temperatures are the device's, and only the memory of instances is added up.
+/// A device that is shared has a line for each container; one that is partitioned has a line for
+/// each instance. What these draw, their clocks and temperatures are the device's, and only the
+/// memory of instances is added up.
 pub fn parse(page: &str) -> Page {
     let mut read = Page::default();
     let mut gathered: Vec<(Device, Gathered)> = Vec::new();
@@ -226,9 +232,10 @@ impl Source for Exporter {
                 None => {}
             }
         }
-        match readings.iter().all(Option::is_none) {
-            true => Err("the page has none of the devices that it had".to_owned()),
-            false => Ok(readings),
+        if readings.iter().all(Option::is_none) {
+            Err("the page has none of the devices that it had".to_owned())
+        } else {
+            Ok(readings)
         }
     }
 }

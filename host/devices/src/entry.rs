@@ -1,5 +1,5 @@
-//! What is recorded, entry by entry: a recording is the sum of its entries, so that a file that has them line by line
-//! gives the same recording again, however early it ends.
+//! What is recorded, entry by entry: a recording is the sum of its entries, so that a file that has
+//! them line by line gives the same recording again, however early it ends.
 
 use model::units::Nanos;
 use schemars::JsonSchema;

@@ -357,9 +357,10 @@ impl Span {
     }
 
     fn covered(self, area: Area) -> f64 {
-        match self.length() > 0.0 {
-            true => area.covered_s / self.length(),
-            false => 0.0,
+        if self.length() > 0.0 {
+            area.covered_s / self.length()
+        } else {
+            0.0
         }
     }
 

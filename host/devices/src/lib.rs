@@ -1,15 +1,25 @@
-//! Devices over a run: power, energy, clocks, temperature, throttling, memory and utilisation, sampled; and what the
-//! host's processors drew.
+//! Devices over a run: power, energy, clocks, temperature, throttling, memory and utilisation,
+//! sampled; and what the host's processors drew.
 //!
-//! This crate owns where these are read (NVML, DCGM's exporter, RAPL), when, and what becomes of them over an interval.
-//! It leaves to others how to fetch an exporter's page, which interval is a run's, and what the figures mean for the run.
+//! This crate owns where these are read (NVML, DCGM's exporter, RAPL), when, and what becomes of
+//! them over an interval. It leaves to others how to fetch an exporter's page, which interval is a
+//! run's, and what the figures mean for the run.
 //!
-//! 1. A [`Source`] of devices is [`nvml::Nvml`] or [`dcgm::Exporter`]; the host's is [`rapl::Rapl`].
-//! 2. A [`Watch`] reads them at an interval on a thread of its own, and gives a [`Recording`], entry by entry while it
-//!    goes on and as a whole at its end.
-//! 3. [`Recording::over`] makes figures of an interval, and [`per_tokens`] those for a million tokens.
+//! 1. A [`Source`] of devices is [`nvml::Nvml`] or [`dcgm::Exporter`]; the host's is
+//!    [`rapl::Rapl`].
+//! 2. A [`Watch`] reads them at an interval on a thread of its own, and gives a [`Recording`],
+//!    entry by entry while it goes on and as a whole at its end.
+//! 3. [`Recording::over`] makes figures of an interval, and [`per_tokens`] those for a million
+//!    tokens.
 //!
 //! What is not measured is absent. It is never zero.
+//!
+//! Energy is the difference of a counter where there is one, from one change of the counter to
+//! another, because an exporter repeats values for half a minute; else it is the area below the
+//! power. A figure needs samples over nine tenths of its interval. The host's energy is never added
+//! to the devices': it lacks fans, disks and power supplies, and often cannot be read.
+//! `nvml/library.rs` has all the unsafe code; its tests compile a stand-in with NVML's symbols,
+//! because most machines have no driver.
 #![cfg_attr(
     test,
     allow(

@@ -1,7 +1,8 @@
-//! NVIDIA's devices on this machine, through NVML (<https://docs.nvidia.com/deploy/nvml-api/>), which comes with the
-//! driver and is loaded when it is asked for.
+//! NVIDIA's devices on this machine, through NVML (<https://docs.nvidia.com/deploy/nvml-api/>),
+//! which comes with the driver and is loaded when it is asked for.
 //!
-//! What a driver or a device does not have is absent: older drivers lack functions, older devices the energy counter.
+//! What a driver or a device does not have is absent: older drivers lack functions, older devices
+//! the energy counter.
 
 mod library;
 #[cfg(test)]
@@ -71,13 +72,14 @@ impl Nvml {
                 handles.push(handle);
             }
         }
-        match handles.is_empty() {
-            true => Err(NvmlError::NoDevice { count }),
-            false => Ok(Nvml {
+        if handles.is_empty() {
+            Err(NvmlError::NoDevice { count })
+        } else {
+            Ok(Nvml {
                 library,
                 handles,
                 facts,
-            }),
+            })
         }
     }
 
@@ -85,7 +87,8 @@ impl Nvml {
         let library = &self.library;
         let mut first_error = None;
         let mut said = false;
-        // A function that is missing, or not supported by the device, says nothing; one that fails says why.
+        // A function that is missing, or not supported by the device, says nothing; one that fails
+        // says why.
         let mut known = |result: Result<Option<u64>, NvmlError>| match result {
             Ok(value) => {
                 said |= value.is_some();
@@ -135,12 +138,11 @@ impl Source for Nvml {
     fn read(&mut self) -> Result<Vec<Option<Reading>>, String> {
         let readings = self.handles.iter().map(|handle| self.reading(*handle));
         let readings: Vec<Result<Reading, String>> = readings.collect();
-        match readings.iter().all(Result::is_err) {
-            true => {
-                let error = readings.into_iter().find_map(Result::err);
-                Err(error.unwrap_or_default())
-            }
-            false => Ok(readings.into_iter().map(Result::ok).collect()),
+        if readings.iter().all(Result::is_err) {
+            let error = readings.into_iter().find_map(Result::err);
+            Err(error.unwrap_or_default())
+        } else {
+            Ok(readings.into_iter().map(Result::ok).collect())
         }
     }
 }

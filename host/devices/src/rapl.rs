@@ -1,14 +1,15 @@
 //! What the host's processors and memory draw, from the counters that the kernel shows
-//! (<https://docs.kernel.org/power/powercap/powercap.html>). AMD's processors have them under the same names.
+//! (<https://docs.kernel.org/power/powercap/powercap.html>). AMD's processors have them under the
+//! same names.
 //!
-//! Since 2020 only root may read them unless the machine's owner says otherwise, so they are often absent. They do not
-//! have what fans, disks and power supplies draw.
+//! Since 2020 only root may read them unless the machine's owner says otherwise, so they are often
+//! absent. They do not have what fans, disks and power supplies draw.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel shows them.
+/// The place where the kernel shows them.
 pub const ROOT: &str = "/sys/class/powercap";
 
 /// A counter.
@@ -30,7 +31,7 @@ pub struct Rapl {
     names: Vec<String>,
 }
 
-/// Why the host's energy cannot be read.
+/// The reason why the host's energy cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRapl {
     /// The kernel shows no counters.
@@ -44,7 +45,7 @@ pub enum NoRapl {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         why: String,
     },
 }
@@ -78,8 +79,8 @@ impl Rapl {
                 Some((name.trim().to_owned(), path))
             })
             .collect();
-        // A package has its cores in it, and not its memory. `psys` has the whole platform, where there is one: it counts
-        // only where nothing else does.
+        // A package has its cores in it, and not its memory. `psys` has the whole platform, where
+        // there is one: it counts only where nothing else does.
         let part = |name: &str| name.starts_with("package") || name == "dram";
         let mut chosen: Vec<&(String, PathBuf)> =
             named.iter().filter(|(name, _)| part(name)).collect();
@@ -112,17 +113,18 @@ impl Rapl {
         &self.names
     }
 
-    /// What the host has drawn since this was opened, in joules. It must be read more often than a counter begins again:
-    /// a minute is often enough.
+    /// What the host has drawn since this was opened, in joules. It must be read more often than a
+    /// counter begins again: a minute is often enough.
     ///
     /// # Errors
     /// If a counter cannot be read any more.
     pub fn read(&mut self) -> Result<f64, NoRapl> {
         for zone in &mut self.zones {
             let now = number(&zone.energy)?;
-            let drawn = match now >= zone.last {
-                true => now - zone.last,
-                false => (zone.range.saturating_sub(zone.last)).saturating_add(now),
+            let drawn = if now >= zone.last {
+                now - zone.last
+            } else {
+                (zone.range.saturating_sub(zone.last)).saturating_add(now)
             };
             zone.last = now;
             zone.counted = zone.counted.saturating_add(drawn);

@@ -12,7 +12,7 @@ use crate::entry::{Entry, Failed, Head, Recording, Sample};
 use crate::rapl::Rapl;
 use crate::reading::{Facts, Reading, Source};
 
-/// How long a source may take to give its last reading: a driver that hangs holds no run up.
+/// The time that a source may take to give its last reading: a driver that hangs holds no run up.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
 /// What goes along with a recording, on its thread.
@@ -37,7 +37,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to record, with a sample at once and one at each interval. The clock's origin is that of the samples.
+    /// Begins to record, with a sample at once and one at each interval. The clock's origin is that
+    /// of the samples.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -84,7 +85,8 @@ impl Watch {
         Monitor(Arc::clone(&self.shared))
     }
 
-    /// Ends the recording with a last sample, and gives it. Where the devices do not answer, it does without that sample.
+    /// Ends the recording with a last sample, and gives it. Where the devices do not answer, it
+    /// does without that sample.
     pub fn finish(self) -> Recording {
         let _ = self.stop.send(());
         let _ = self.ended.recv_timeout(LAST_WITHIN);
@@ -97,7 +99,8 @@ impl Watch {
 pub struct Monitor(Arc<Mutex<Recording>>);
 
 impl Monitor {
-    /// The devices and the latest sample; absent before the first, and once the recording has ended.
+    /// The devices and the latest sample; absent before the first, and once the recording has
+    /// ended.
     pub fn latest(&self) -> Option<(Facts, Sample)> {
         let recording = lock(&self.0);
         Some((recording.facts.clone()?, recording.samples.last()?.clone()))

@@ -1,43 +1,46 @@
-//! How far an agent's clock is ahead of the coordinator's, and how exactly that is known.
+//! The lead of an agent's clock over the coordinator's, and how exactly that is known.
 //!
-//! Each side reads its own monotonic clock. A question leaves at `asked` by the coordinator's, comes at `received` by
-//! the agent's, its answer leaves at `sent` by the agent's, and comes at `heard` by the coordinator's. Neither way takes
-//! less than no time, so the offset lies between `sent - heard` and `received - asked`, whatever the delays and however
-//! unequal the two ways are. The middle is off by half the round trip at most, as with NTP (RFC 5905).
+//! Each side reads its own monotonic clock. A question leaves at `asked` by the coordinator's,
+//! comes at `received` by the agent's, its answer leaves at `sent` by the agent's, and comes at
+//! `heard` by the coordinator's. Neither way takes less than no time, so the offset lies between
+//! `sent - heard` and `received - asked`, whatever the delays and however unequal the two ways are.
+//! The middle is off by half the round trip at most, as with NTP (RFC 5905).
 //!
-//! Every answer narrows the interval: what is known is the intersection of all of them. Between answers it widens by the
-//! drift that two sound clocks may have, [`DRIFT_PPM`]. An answer that lies outside shows that a clock was set, stood
-//! still or drifts more: that is a [`Moved`], and the interval begins anew. So the window over which answers count needs
-//! no length; old ones lose their weight as they widen.
+//! Every answer narrows the interval: what is known is the intersection of all of them. Between
+//! answers it widens by the drift that two sound clocks may have, [`DRIFT_PPM`]. An answer that
+//! lies outside shows that a clock was set, stood still or drifts more: that is a [`Moved`], and
+//! the interval begins anew. So the window over which answers count needs no length; old ones lose
+//! their weight as they widen.
 //!
 //! This module owns the arithmetic. It reads no clock.
 
 use model::units::Nanos;
 
-/// How much two sound clocks may drift apart, in millionths: quartz of servers is within 50 of true.
+/// How much two sound clocks may drift apart, in millionths: quartz of servers is within 50 of
+/// true.
 pub const DRIFT_PPM: u64 = 100;
 /// The share of the smallest interval reported that the bound may have, as its divisor.
 pub const SHARE: u64 = 10;
-/// How many shifts of a clock are kept; further ones are counted.
+/// The number of shifts of a clock that are kept; further ones are counted.
 const MOST_MOVES: usize = 16;
 
 /// A question and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// When the question left, by the coordinator's clock.
+    /// The time when the question left, by the coordinator's clock.
     pub asked: Nanos,
-    /// When it came, by the agent's.
+    /// The time when it came, by the agent's.
     pub received: Nanos,
-    /// When the answer left, by the agent's.
+    /// The time when the answer left, by the agent's.
     pub sent: Nanos,
-    /// When it came, by the coordinator's.
+    /// The time when it came, by the coordinator's.
     pub heard: Nanos,
 }
 
-/// What is known of an offset at an instant: it is within `bound` of `offset`.
+/// The known facts about an offset at an instant: it is within `bound` of `offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Estimate {
-    /// How far the agent's clock is ahead of the coordinator's, in nanoseconds.
+    /// The lead of the agent's clock over the coordinator's, in nanoseconds.
     pub offset: i64,
     /// How far that may be from the truth, on either side.
     pub bound: Nanos,
@@ -46,11 +49,13 @@ pub struct Estimate {
 /// A clock that moved against the other by more than drift explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Moved {
-    /// The last instant, by the coordinator's clock, at which the clocks still agreed with what was known.
+    /// The last instant, by the coordinator's clock, at which the clocks still agreed with what was
+    /// known.
     pub from: Nanos,
-    /// When it was seen, by the coordinator's clock.
+    /// The time when it was seen, by the coordinator's clock.
     pub seen: Nanos,
-    /// By how much at least, in nanoseconds: positive if the agent's clock is further ahead than before.
+    /// By how much at least, in nanoseconds: positive if the agent's clock is further ahead than
+    /// before.
     pub by: i64,
 }
 
@@ -124,7 +129,8 @@ impl Course {
         if exchange.heard < exchange.asked || exchange.sent < exchange.received || least > most {
             return Err(Impossible);
         }
-        // The offset held at some instant of the exchange; by the end of it the clocks may have drifted.
+        // The offset held at some instant of the exchange; by the end of it the clocks may have
+        // drifted.
         let fresh = Interval {
             least,
             most,
@@ -149,14 +155,16 @@ impl Course {
         let moved = Moved {
             from: known.at,
             seen: exchange.heard,
-            by: match fresh.least > then.most {
-                true => fresh.least.saturating_sub(then.most),
-                false => fresh.most.saturating_sub(then.least),
+            by: if fresh.least > then.most {
+                fresh.least.saturating_sub(then.most)
+            } else {
+                fresh.most.saturating_sub(then.least)
             },
         };
-        match self.moves.len() < MOST_MOVES {
-            true => self.moves.push(moved),
-            false => self.unkept += 1,
+        if self.moves.len() < MOST_MOVES {
+            self.moves.push(moved)
+        } else {
+            self.unkept += 1
         }
         self.known = Some(fresh);
         Ok(Some(moved))
@@ -174,7 +182,7 @@ impl Course {
         })
     }
 
-    /// How many answers there were.
+    /// The number of answers.
     pub fn answers(&self) -> u64 {
         self.answers
     }
@@ -202,13 +210,14 @@ impl Estimate {
     /// If the bound is above a tenth of it.
     pub fn check(&self, smallest: Nanos) -> Result<(), TooWide> {
         let allowed = Nanos(smallest.0 / SHARE);
-        match self.bound > allowed {
-            true => Err(TooWide {
+        if self.bound > allowed {
+            Err(TooWide {
                 bound: self.bound,
                 smallest,
                 allowed,
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 }
@@ -219,7 +228,8 @@ mod tests {
 
     use super::*;
 
-    /// The agent's clock at an instant of the coordinator's, as a line: so far ahead, and drifting by so much.
+    /// The agent's clock at an instant of the coordinator's, as a line: so far ahead, and drifting
+    /// by so much.
     #[derive(Clone, Copy, Debug)]
     struct Truth {
         ahead: i64,
@@ -249,7 +259,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     proptest! {
-        /// However unequal the delays, and whatever drift within the stated one: the truth is within the bound.
+        /// However unequal the delays, and whatever drift within the stated one: the truth is
+        /// within the bound.
         #[test]
         fn the_truth_is_within_the_bound(
             ahead in 0..10_i64.pow(15),

@@ -1,11 +1,12 @@
-//! Files that every agent needs, by their digest: plugins, data sets, traces.
+//! Files that every agent needs, by their digest: plugins, datasets, traces.
 //!
-//! An agent keeps them in a folder, each under its SHA-256, so a file is fetched once for all runs. A file that comes
-//! goes to a part of its own; when it is complete its digest is verified, and it gets its name in one step. A part
-//! stays when a link breaks, and the rest of the file follows from there. The folder and all in it are their owner's alone,
-//! because rank 0 may have kept them from others. The folder has a bound: before files come, those
-//! of earlier runs make room, the oldest first. This module owns the folder and reading pieces from files; the order of
-//! questions and pieces is for `link`.
+//! An agent keeps them in a folder, each under its SHA-256, so a file is fetched once for all runs.
+//! A file that comes goes to a part of its own; when it is complete its digest is verified, and it
+//! gets its name in one step. A part stays when a link breaks, and the rest of the file follows
+//! from there. The folder and all in it are their owner's alone, because rank 0 may have kept them
+//! from others. The folder has a bound: before files come, those of earlier runs make room, the
+//! oldest first. This module owns the folder and reading pieces from files; the order of questions
+//! and pieces is for `link`.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,7 +17,7 @@ use model::private;
 use crate::records::{RecordsError, seal};
 use crate::wire::{BODY, FileEntry};
 
-/// How many files a run may have.
+/// The number of files that a run may have.
 pub const MOST: usize = 4096;
 
 /// A file could not be kept or read.
@@ -35,11 +36,11 @@ pub enum FileError {
         "the run's files have {bytes} bytes, and `{folder}` may hold {most}: give the folder a larger bound"
     )]
     TooLarge {
-        /// How many bytes they have.
+        /// The number of bytes that they have.
         bytes: u64,
         /// The folder.
         folder: PathBuf,
-        /// How many it may hold.
+        /// The number of entries that it may hold.
         most: u64,
     },
     /// The list of files cannot be right.
@@ -50,7 +51,7 @@ pub enum FileError {
         "the file `{name}` came with the SHA-256 {found}; the run's is {expected}: it changed on the coordinator's disk"
     )]
     Differs {
-        /// What the documents call it.
+        /// Its name in the documents.
         name: String,
         /// The digest of what came.
         found: String,
@@ -60,11 +61,11 @@ pub enum FileError {
     /// A piece of another place.
     #[error("a piece of `{name}` came for byte {came}, and the next is byte {expected}")]
     Gap {
-        /// What the documents call it.
+        /// Its name in the documents.
         name: String,
-        /// Where it belongs.
+        /// The place where it belongs.
         came: u64,
-        /// Where the part ends.
+        /// The place where the part ends.
         expected: u64,
     },
 }
@@ -113,8 +114,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// The one in this folder, which is made if need be, with a bound in bytes. `owner` tells apart the processes that
-    /// share it.
+    /// The one in this folder, which is made if need be, with a bound in bytes. `owner` tells apart
+    /// the processes that share it.
     ///
     /// # Errors
     /// If the folder cannot be made.
@@ -127,7 +128,7 @@ impl Store {
         })
     }
 
-    /// Where a file is, or will be.
+    /// The place where a file is, or will be.
     pub fn path(&self, digest: &str) -> PathBuf {
         self.folder.join(digest)
     }
@@ -216,7 +217,7 @@ impl Store {
         Ok(())
     }
 
-    /// How many bytes of a file have come.
+    /// The number of bytes of a file that have come.
     pub fn have(&self, entry: &FileEntry) -> u64 {
         let length = fs::metadata(self.part(&entry.digest)).map_or(0, |about| about.len());
         // A part that is longer cannot be of this file; it is begun anew.
@@ -226,7 +227,8 @@ impl Store {
     /// Adds a piece to a file's part, and says whether the file is complete and in its place.
     ///
     /// # Errors
-    /// If the piece belongs elsewhere, cannot be written, or completes something that is not the file.
+    /// If the piece belongs elsewhere, cannot be written, or completes something that is not the
+    /// file.
     pub fn add(&self, entry: &FileEntry, offset: u64, bytes: &[u8]) -> Result<bool, FileError> {
         let part = self.part(&entry.digest);
         let expected = self.have(entry);
@@ -293,13 +295,13 @@ mod tests {
         !lacking.is_empty()
     }
 
-    struct Bench {
+    struct Setup {
         folder: tempfile::TempDir,
     }
 
-    impl Bench {
+    impl Setup {
         fn new() -> Self {
-            Bench {
+            Setup {
                 folder: tempfile::tempdir().unwrap(),
             }
         }
@@ -318,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_file_comes_in_pieces_and_goes_on_after_a_break() {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let content: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         let (path, entry) = bench.file("plugin.wasm", &content);
         let mut store = bench.store(1 << 20);
@@ -344,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_is_not_the_file_gets_no_name() {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let (_, entry) = bench.file("a", b"right");
         let store = bench.store(100);
         let error = store.add(&entry, 0, b"wrong").unwrap_err().to_string();
@@ -362,7 +364,7 @@ mod tests {
 
     #[test]
     fn an_empty_file_is_a_file() {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let (_, entry) = bench.file("empty", b"");
         let store = bench.store(0);
         assert!(lacks(&store, &entry));
@@ -372,7 +374,7 @@ mod tests {
 
     #[test]
     fn the_folder_keeps_its_bound_and_what_is_not_its_own() {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let store = bench.store(10);
         let (_, old) = bench.file("old", b"12345678");
         assert!(store.add(&old, 0, b"12345678").unwrap());
@@ -395,12 +397,13 @@ mod tests {
         );
     }
 
-    /// What rank 0 may have kept from others is the user's alone here too, also where an earlier run left it open.
+    /// What rank 0 may have kept from others is the user's alone here too, also where an earlier
+    /// run left it open.
     #[test]
     fn what_is_kept_is_its_owners_alone() {
         use std::os::unix::fs::PermissionsExt;
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        let bench = Bench::new();
+        let bench = Setup::new();
         let store = bench.store(100);
         assert_eq!(mode(&bench.folder.path().join("store")), 0o700);
         let (_, secret) = bench.file("secret", b"prompts");
@@ -419,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_no_path() {
-        let bench = Bench::new();
+        let bench = Setup::new();
         for digest in ["../../etc/passwd", &"A".repeat(64), &"../".repeat(22)[..64]] {
             let entry = FileEntry {
                 name: "a".to_owned(),

@@ -1,11 +1,13 @@
 //! Who may speak, and as what: TLS 1.3 in which each side proves its role in the run.
 //!
-//! The coordinator has one Ed25519 key and all agents another; both follow from the run's token. Each side presents the
-//! public half of its own as a raw public key (RFC 7250), signs the handshake with it, and verifies that the other's is
-//! exactly that of the other role. So a process that has the agents' token alone can join the coordinator and is taken
-//! for it by nobody. There is no certificate and no authority, nothing that names a host, and nothing secret is sent. A
-//! peer without a token gets no byte of the protocol, and neither does one that speaks another protocol. This module
-//! owns the two configurations and the words for what goes wrong; connections are for `link`.
+//! The coordinator has one Ed25519 key and all agents another; both follow from the run's token.
+//! Each side presents the public half of its own as a raw public key (RFC 7250), signs the
+//! handshake with it, and verifies that the other's is exactly that of the other role. So a process
+//! that has the agents' token alone can join the coordinator and is taken for it by nobody. There
+//! is no certificate and no authority, nothing that names a host, and nothing secret is sent. A
+//! peer without a token gets no byte of the protocol, and neither does one that speaks another
+//! protocol. This module owns the two configurations and the words for what goes wrong; connections
+//! are for `link`.
 
 use std::io;
 use std::sync::Arc;
@@ -26,15 +28,17 @@ use rustls::{
 
 use crate::token::{Token, public};
 
-/// What stands before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
+/// The bytes before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
 const PKCS8: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
-/// What stands before the 32 bytes of a public Ed25519 key in its SubjectPublicKeyInfo (RFC 8410, section 4).
+/// The bytes before the 32 bytes of a public Ed25519 key in its SubjectPublicKeyInfo (RFC 8410,
+/// section 4).
 const SPKI: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
-/// The protocol's name in the handshake (ALPN), so that no server of HTTP is taken for a coordinator.
+/// The protocol's name in the handshake (ALPN), so that no server of HTTP is taken for a
+/// coordinator.
 const PROTOCOL: &[u8] = b"runner-fleet";
 
 /// What people read where the other side has another token.
@@ -107,7 +111,8 @@ pub(crate) fn name() -> ServerName<'static> {
     ServerName::try_from("coordinator").expect("a valid name")
 }
 
-/// What a handshake's error means; none if it says nothing about who the other side is, as a broken connection.
+/// What a handshake's error means; none if it says nothing about who the other side is, as a broken
+/// connection.
 pub(crate) fn meaning(error: &io::Error) -> Option<&'static str> {
     let tls = error.get_ref()?.downcast_ref::<Error>()?;
     Some(match tls {

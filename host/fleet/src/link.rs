@@ -1,8 +1,9 @@
-//! Real sockets: the coordinator that listens, agents that connect, and everything that keeps them in touch.
+//! Real sockets: the coordinator that listens, agents that connect, and everything that keeps them
+//! in touch.
 //!
 //! [`Coordinator`] and [`Agent`] drive the state machines of [`crate::rendezvous`]. This module owns connections, their
-//! bounds and their timing; it decides nothing about the run. Connections break and come back without the caller's
-//! doing, until [`Timing::grace`] is over.
+//! bounds and their timing; it decides nothing about the run. Connections break and come back
+//! without the caller's doing, until [`Timing::grace`] is over.
 //!
 //! ```text
 //! coordinator                                agent
@@ -16,11 +17,11 @@
 //! ```
 //!
 //! Bounds: handshakes under way at the same time ([`HANDSHAKES`]), their time, sizes of messages
-//! ([`crate::wire::Bound`]), messages that wait for a peer ([`WAITING`]), records of an agent ([`Offer::most_records`]).
-//! A peer that does not read is cut off.
+//! ([`crate::wire::Bound`]), messages that wait for a peer ([`WAITING`]), records of an agent
+//! ([`Offer::most_records`]). A peer that does not read is cut off.
 //!
-//! A runtime on which other work blocks answers no questions, and silence counts as a broken connection. So the caller
-//! gives this module a runtime on a thread of its own.
+//! A runtime on which other work blocks answers no questions, and silence counts as a broken
+//! connection. So the caller gives this module a runtime on a thread of its own.
 
 mod agent;
 mod board;
@@ -43,10 +44,10 @@ pub use coordinator::{
 };
 pub use lobby::HANDSHAKES;
 
-/// How many messages may wait for one peer.
+/// The number of messages that may wait for one peer.
 pub const WAITING: usize = 256;
 
-/// How long things may take.
+/// The time that things may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// A handshake, up to the greeting.
@@ -57,16 +58,16 @@ pub struct Timing {
     pub ping: Duration,
     /// Between the first questions, which make the estimate good.
     pub first_pings: Duration,
-    /// How many questions are first ones.
+    /// The number of questions that are first ones.
     pub first: u32,
     /// Without any message the connection counts as broken.
     pub silence: Duration,
-    /// How long a connection may be gone before its agent is lost. The agent itself ends its run a [`Self::silence`]
-    /// later.
+    /// The time that a connection may be gone before its agent is lost. The agent itself ends its
+    /// run a [`Self::silence`] later.
     pub grace: Duration,
     /// The longest pause between two attempts to connect. The first ones are shorter.
     pub retry: Duration,
-    /// How often the records' file is looked at.
+    /// The interval at which the records' file is looked at.
     pub records: Duration,
 }
 
@@ -98,7 +99,8 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
-/// Locks what no panicking thread can have left in pieces: every holder's changes are complete or not begun.
+/// Locks what no panicking thread can have left in pieces: every holder's changes are complete or
+/// not begun.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()

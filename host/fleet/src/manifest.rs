@@ -1,6 +1,7 @@
 //! What starts a fleet: manifests for Kubernetes and batch scripts for Slurm.
 //!
-//! This module owns their form and the rules for what is put into them. The caller describes the fleet with [`Pods`] or
+//! This module owns their form and the rules for what is put into them. The caller describes the
+//! fleet with [`Pods`] or
 //! [`Batch`]; every value is checked before it is written, all mistakes at once. Secrets are named and never written.
 //! What the processes then find in their environment is what [`crate::place`] reads.
 
@@ -15,7 +16,8 @@ use crate::place::MOST;
 pub use kubernetes::kubernetes;
 pub use slurm::slurm;
 
-/// The longest name of a fleet: a pod's host name adds a job's name and a number to it, and has 63 characters at most.
+/// The longest name of a fleet: a pod's host name adds a job's name and a number to it, and has 63
+/// characters at most.
 const LONGEST_NAME: usize = 50;
 
 /// A fleet of pods.
@@ -27,11 +29,11 @@ pub struct Pods {
     pub namespace: Option<String>,
     /// An image that has `runner` in its path.
     pub image: String,
-    /// How many pods.
+    /// The number of pods.
     pub size: u32,
     /// The port of the coordinator, which is the pod with index 0.
     pub port: u16,
-    /// Where the scenario is.
+    /// The place where the scenario is.
     pub scenario: Scenario,
     /// Further words of the command.
     pub arguments: Vec<String>,
@@ -39,12 +41,12 @@ pub struct Pods {
     pub cpu: String,
     /// Memory of each pod, such as `16Gi`.
     pub memory: String,
-    /// Where the run's token is.
+    /// The place where the run's token is.
     pub token: SecretKey,
     /// Further variables from secrets, such as an API key.
     pub variables: Vec<(String, SecretKey)>,
-    /// A claim for the results, which many pods can mount (`ReadWriteMany`). Without one they are gone with the pod of
-    /// the coordinator, but for what it prints.
+    /// A claim for the results, which many pods can mount (`ReadWriteMany`). Without one they are
+    /// gone with the pod of the coordinator, but for what it prints.
     pub results: Option<String>,
     /// Make a JobSet, which has its own service, and not a Job and a Service.
     pub jobset: bool,
@@ -78,7 +80,7 @@ pub struct SecretKey {
 pub struct Batch {
     /// The job's name.
     pub name: String,
-    /// How many nodes, with one process each.
+    /// The number of nodes, with one process each.
     pub size: u32,
     /// Cores of each process.
     pub cpus: u32,
@@ -218,9 +220,10 @@ impl Check {
     }
 
     fn end(self) -> Result<(), Unusable> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(Unusable(self.0)),
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(Unusable(self.0))
         }
     }
 }

@@ -1,7 +1,9 @@
-//! Which process of how many this one is, and where rank 0 listens: read from the variables that starters set.
+//! Which process of how many this one is, and where rank 0 listens: read from the variables that
+//! starters set.
 //!
-//! This module owns the names of those variables and what they mean. It takes the environment as a map and reads
-//! nothing itself. Where a starter does not say something, the error names the variable that does.
+//! This module owns the names of those variables and what they mean. It takes the environment as a
+//! map and reads nothing itself. Where a starter does not say something, the error names the
+//! variable that does.
 //!
 //! | starter | rank | size | host of rank 0 |
 //! | --- | --- | --- | --- |
@@ -12,12 +14,14 @@
 //! | PMIx alone | `PMIX_RANK` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
 //! | Indexed Job, JobSet | `JOB_COMPLETION_INDEX` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
 //!
-//! The order is that of nearness: `mpirun` within a Slurm job starts its daemons with `srun`, so Slurm's variables
-//! are then those of a daemon and not of this process. Where PMI agrees with Slurm about rank and size, `srun` started
-//! this process itself (`srun --mpi=pmi2`), and Slurm knows the hosts.
+//! The order is that of nearness: `mpirun` within a Slurm job starts its daemons with `srun`, so
+//! Slurm's variables are then those of a daemon and not of this process. Where PMI agrees with
+//! Slurm about rank and size, `srun` started this process itself (`srun --mpi=pmi2`), and Slurm
+//! knows the hosts.
 //!
-//! Sources: the manual of `srun`, section on output environment variables; Open MPI's documentation, "Environment
-//! variables set for MPI applications"; MPICH's hydra; Kubernetes' documentation of Indexed Jobs.
+//! Sources: the manual of `srun`, section on output environment variables; Open MPI's
+//! documentation, "Environment variables set for MPI applications"; MPICH's hydra; Kubernetes'
+//! documentation of Indexed Jobs.
 
 pub mod hostlist;
 #[cfg(test)]
@@ -74,9 +78,9 @@ impl Starter {
 /// The place of this process in the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which process this is, from 0. Rank 0 coordinates.
+    /// The process that this is, from 0. Rank 0 coordinates.
     pub rank: u32,
-    /// How many processes there are.
+    /// The number of processes.
     pub size: u32,
     /// The host of rank 0, as the others reach it.
     pub host: String,
@@ -389,7 +393,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Whether `srun` started this process, or one that it comes from.
+    /// True if `srun` started this process, or one that it comes from.
     fn in_step(&self) -> bool {
         ["SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NODELIST"]
             .iter()

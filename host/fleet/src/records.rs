@@ -1,7 +1,8 @@
 //! Records on their way to one place: an agent's file that grows, and the coordinator's copy of it.
 //!
-//! The file on the agent's disk is the queue. Its recorder writes it as for a run of one machine and knows nothing of the
-//! coordinator, so a slow coordinator slows nothing that measures. [`Outgoing`] reads what was written and not yet sent,
+//! The file on the agent's disk is the queue. Its recorder writes it as for a run of one machine
+//! and knows nothing of the coordinator, so a slow coordinator slows nothing that measures.
+//! [`Outgoing`] reads what was written and not yet sent,
 //! [`Incoming`] appends what comes and knows how far it is, and only bytes at exactly that place are taken. So a link
 //! that breaks anywhere costs nothing but time: the agent goes on where the coordinator is.
 //!
@@ -16,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::wire::BODY;
 
-/// How many bytes may be under way and not yet acknowledged.
+/// The number of bytes that may be under way and not yet acknowledged.
 pub const WINDOW: u64 = 1 << 20;
 
 /// SHA-256 of no bytes.
@@ -40,17 +41,17 @@ pub enum RecordsError {
     Ahead {
         /// The file.
         path: PathBuf,
-        /// How many bytes the coordinator has.
+        /// The number of bytes that the coordinator has.
         theirs: u64,
-        /// How many the file has.
+        /// The bytes that the file has.
         ours: u64,
     },
     /// Bytes of another place than where the coordinator is.
-    #[error("records came for byte {came}, and the next is byte {expected}")]
+    #[error("records out of order: got byte {came}, expected {expected}")]
     Gap {
-        /// Where they belong.
+        /// The place where they belong.
         came: u64,
-        /// Where the copy ends.
+        /// The place where the copy ends.
         expected: u64,
     },
     /// There are more than the coordinator keeps.
@@ -64,11 +65,11 @@ pub enum RecordsError {
         "the records came damaged: the agent wrote {written} bytes with the SHA-256 {theirs}, here are {kept} with {ours}"
     )]
     Damaged {
-        /// How many bytes the agent wrote.
+        /// The number of bytes that the agent wrote.
         written: u64,
         /// Their digest.
         theirs: String,
-        /// How many bytes are here.
+        /// The number of bytes that are here.
         kept: u64,
         /// Their digest.
         ours: String,
@@ -85,7 +86,8 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Those that a recorder writes, or will write, at this path, of which the coordinator has so many bytes.
+    /// Those that a recorder writes, or will write, at this path, of which the coordinator has so
+    /// many bytes.
     pub fn new(path: &Path, acknowledged: u64) -> Self {
         Outgoing {
             path: path.to_owned(),
@@ -101,7 +103,8 @@ impl Outgoing {
         self.sent = self.sent.max(offset);
     }
 
-    /// The next bytes to send, with their place; none if the file has no more yet, or as much is under way as may be.
+    /// The next bytes to send, with their place; none if the file has no more yet, or as much is
+    /// under way as may be.
     ///
     /// # Errors
     /// If the file cannot be read, or is shorter than what the coordinator has.
@@ -180,7 +183,8 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// A copy at a path where nothing is, of so many bytes at most. The file is made with the first bytes.
+    /// A copy at a path where nothing is, of so many bytes at most. The file is made with the first
+    /// bytes.
     pub fn new(path: &Path, most: u64) -> Self {
         Incoming {
             path: path.to_owned(),
@@ -191,12 +195,12 @@ impl Incoming {
         }
     }
 
-    /// Where it is.
+    /// Its place.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many bytes it has.
+    /// The number of bytes that it has.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -216,8 +220,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// Takes bytes at their place, and says how many there are now. What is there already is passed over, because a
-    /// connection that broke may have brought it.
+    /// Takes bytes at their place, and says how many there are now. What is there already is passed
+    /// over, because a connection that broke may have brought it.
     ///
     /// # Errors
     /// If they leave a gap, are too many, or cannot be written.
@@ -260,14 +264,15 @@ impl Incoming {
     /// If length or digest differ.
     pub fn check(&self, written: u64, sha256: &str) -> Result<(), RecordsError> {
         let ours = model::hex(&self.digest.clone().finalize());
-        match written == self.length && ours == sha256 {
-            true => Ok(()),
-            false => Err(RecordsError::Damaged {
+        if written == self.length && ours == sha256 {
+            Ok(())
+        } else {
+            Err(RecordsError::Damaged {
                 written,
                 theirs: sha256.chars().take(64).collect(),
                 kept: self.length,
                 ours,
-            }),
+            })
         }
     }
 }

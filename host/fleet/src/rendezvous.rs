@@ -1,13 +1,15 @@
-//! The coordinator's decisions, from the first greeting to the last ending: who belongs to the run, when all are ready,
-//! and who was lost.
+//! The coordinator's decisions, from the first greeting to the last ending: who belongs to the run,
+//! when all are ready, and who was lost.
 //!
 //! [`Rendezvous`] is a state machine without sockets and without a clock: inputs with their instants go in, actions come
-//! out. [`agent`] is the other side's. A connection may break and come back at any time: a process is known by its rank
-//! and its instance number, every message may be repeated, and what an agent missed is said again when it greets.
+//! out. [`agent`] is the other side's. A connection may break and come back at any time: a process
+//! is known by its rank and its instance number, every message may be repeated, and what an agent
+//! missed is said again when it greets.
 //!
-//! Before the start a single reason is enough for no run at all, because a run with other load than the plan's is
-//! another run. All reasons are collected first: those who come late may have reasons of their own. After the start
-//! nothing is refused any more; an agent that does not come back within the grace is lost for good.
+//! Before the start a single reason is enough for no run at all, because a run with other load than
+//! the plan's is another run. All reasons are collected first: those who come late may have reasons
+//! of their own. After the start nothing is refused any more; an agent that does not come back
+//! within the grace is lost for good.
 
 pub mod agent;
 mod event;
@@ -30,38 +32,41 @@ pub use reason::{Reason, Step, Who};
 /// A connection, numbered by the one who accepted it.
 pub type Conn = u64;
 
-/// How many strangers are named among the reasons.
+/// The number of strangers that are named among the reasons.
 const MOST_STRANGERS: usize = 8;
-/// How many reasons beyond one for each process are kept: whoever has a token can give as many as there are numbers.
+/// The number of reasons beyond one for each process that are kept: whoever has a token can give as
+/// many as there are numbers.
 const MORE_REASONS: usize = 64;
-/// How long, after the start, an agent may answer for its clock alone, with neither figures, records nor an ending, before
-/// it is lost. The digest of its records may take minutes on a slow disk.
+/// How long, after the start, an agent may answer for its clock alone, with neither figures,
+/// records nor an ending, before it is lost. The digest of its records may take minutes on a slow
+/// disk.
 const QUIET: Nanos = Nanos(600_000_000_000);
-/// How many interrupts of agents are passed on.
+/// The number of interrupts of agents that are passed on.
 const MOST_INTERRUPTS: u32 = 2;
 
 /// What the coordinator expects.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The program's version, which all must have: its number, and where it is known its platform and its digest.
+    /// The program's version, which all must have: its number, and where it is known its platform
+    /// and its digest.
     pub version: String,
-    /// How many processes there are.
+    /// The number of processes.
     pub size: u32,
     /// Their machines by rank, where the starter says them.
     pub hosts: Vec<String>,
-    /// How long to wait for greetings.
+    /// The time to wait for greetings.
     pub arrive: Nanos,
-    /// How long to wait from then until all are ready.
+    /// The time to wait from then until all are ready.
     pub prepare: Nanos,
-    /// How long to wait for further reasons once there is one.
+    /// The time to wait for further reasons once there is one.
     pub settle: Nanos,
-    /// How long a connection may be gone before its agent is lost.
+    /// The time that a connection may be gone before its agent is lost.
     pub grace: Nanos,
     /// The smallest interval that the run reports. The clocks must be known to a tenth of it.
     pub smallest: Nanos,
-    /// How many answers a clock's estimate takes at least.
+    /// The number of answers that a clock's estimate takes at least.
     pub answers: u64,
-    /// How long to wait, once all are ready, until the clocks are known well enough.
+    /// The time to wait, once all are ready, until the clocks are known well enough.
     pub measure: Nanos,
 }
 
@@ -111,7 +116,7 @@ pub enum Action {
     Event(Event),
 }
 
-/// Where the whole stands.
+/// The place where the whole stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Gathering,
@@ -126,22 +131,22 @@ enum Phase {
 pub struct Seat {
     /// Who it is.
     pub who: Who,
-    /// How far it has come.
+    /// Its progress.
     pub step: Step,
-    /// What it recorded of its machine.
+    /// The facts that it recorded of its machine.
     pub facts: Option<Value>,
     /// Its clock.
     pub clock: Course,
     /// The estimate of its clock at the start.
     pub at_start: Option<Estimate>,
-    /// How its part of the run ended.
+    /// The way its part of the run ended.
     pub ending: Option<Value>,
     /// Since when, by the coordinator's clock, it is lost, and why.
     pub lost: Option<(Nanos, String)>,
     instance: Option<u64>,
     conn: Option<Conn>,
     heard: Nanos,
-    /// When it last said something of its own: an answer about its clock is none.
+    /// The time when it last said something of its own: an answer about its clock is none.
     told: Nanos,
     broken: Option<(Nanos, String)>,
     turned_away: bool,
@@ -191,8 +196,9 @@ pub struct Rendezvous {
     interrupt: Option<Interrupt>,
 }
 
-/// Whether two processes run the same program. A version is a number, then the platform for which it was built, then the
-/// build's digest: builds for several platforms are never alike, so there the number decides.
+/// True if two processes run the same program. A version is a number, then the platform for which
+/// it was built, then the build's digest: builds for several platforms are never alike, so there
+/// the number decides.
 fn is_same_build(one: &str, other: &str) -> bool {
     let mut parts = one.split(' ').zip(other.split(' '));
     let is_same = |parts: Option<(&str, &str)>| parts.is_none_or(|(one, other)| one == other);

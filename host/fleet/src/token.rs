@@ -1,9 +1,10 @@
 //! The token of a run: the secret that makes its coordinator, and what is derived from it.
 //!
-//! There are two kinds. The run's token gives the keys of both roles, so whoever has it can be rank 0. The agents' token
-//! follows from it and cannot be turned back: it has the agents' key and the public half of the coordinator's, so whoever
-//! has it can join that coordinator and not play it. This module owns reading both and deriving from them. No token is
-//! ever sent; how a key proves its role to the other side is for `identity`.
+//! There are two kinds. The run's token gives the keys of both roles, so whoever has it can be rank
+//! 0. The agents' token follows from it and cannot be turned back: it has the agents' key and the
+//! public half of the coordinator's, so whoever has it can join that coordinator and not play it.
+//! This module owns reading both and deriving from them. No token is ever sent; how a key proves
+//! its role to the other side is for `identity`.
 
 use std::fmt;
 use std::io::Read;
@@ -16,7 +17,8 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 pub const VARIABLE: &str = "RUNNER_FLEET_TOKEN";
 /// The variable with the path of a file that holds the token.
 pub const FILE_VARIABLE: &str = "RUNNER_FLEET_TOKEN_FILE";
-/// The fewest hexadecimal digits: 128 bits, so that nobody who saw a handshake finds the token by trying.
+/// The fewest hexadecimal digits: 128 bits, so that nobody who saw a handshake finds the token by
+/// trying.
 const FEWEST: usize = 32;
 /// The most hexadecimal digits.
 const MOST: usize = 256;
@@ -24,14 +26,15 @@ const MOST: usize = 256;
 const COORDINATOR: &[u8] = b"runner fleet 2 ed25519 coordinator";
 /// What the agents' key is for.
 const AGENTS: &[u8] = b"runner fleet 2 ed25519 agents";
-/// How the agents' token begins. The run's token has hexadecimal digits alone, so neither is taken for the other.
+/// The way the agents' token begins. The run's token has hexadecimal digits alone, so neither is
+/// taken for the other.
 const PREFIX: &str = "agents-";
-/// How many hexadecimal digits a key has.
+/// The number of hexadecimal digits that a key has.
 const KEY: usize = 64;
 /// A salt that is public and the same for all runs; the token has the entropy.
 const SALT: &[u8] = b"runner fleet";
 
-/// How to make one.
+/// The way to make one.
 const REMEDY: &str = "make one with `openssl rand -hex 32` and give the same to every process";
 
 /// A token: the run's, or its agents'.
@@ -51,7 +54,7 @@ enum Kind {
     },
 }
 
-/// Why there is no token. No message holds any part of one.
+/// The reason why there is no token. No message holds any part of one.
 #[derive(Debug, thiserror::Error)]
 pub enum NoToken {
     /// Neither variable is set.
@@ -81,7 +84,8 @@ pub enum NoToken {
 }
 
 impl Token {
-    /// From its hexadecimal digits, with white space around them; `place` names where they come from.
+    /// From its hexadecimal digits, with white space around them; `place` names where they come
+    /// from.
     ///
     /// # Errors
     /// If it has another form or fewer than 128 bits.
@@ -140,7 +144,7 @@ impl Token {
         }
     }
 
-    /// Whether it can coordinate: an agents' token cannot.
+    /// True if it can coordinate: an agents' token cannot.
     pub fn coordinates(&self) -> bool {
         matches!(self.0, Kind::Run(_))
     }
@@ -154,7 +158,8 @@ impl Token {
         })
     }
 
-    /// An agents' token, to be handed to agents: whoever reads it can join the run. The run's own token is never shown.
+    /// An agents' token, to be handed to agents: whoever reads it can join the run. The run's own
+    /// token is never shown.
     pub fn shown(&self) -> String {
         let (seed, coordinator) = (self.agents_seed(), self.coordinator_public());
         format!("{PREFIX}{}-{}", model::hex(&seed), model::hex(&coordinator))
@@ -285,7 +290,8 @@ mod tests {
         assert!(error.to_string().contains("cannot be read"), "{error}");
     }
 
-    /// RFC 5869 with Python's `hmac`, and Ed25519 of RFC 8032 in Python, over the same labels and salt give the same bytes.
+    /// RFC 5869 with Python's `hmac`, and Ed25519 of RFC 8032 in Python, over the same labels and
+    /// salt give the same bytes.
     #[test]
     fn the_keys_follow_from_the_token_alone() {
         let token = Token::parse(GOOD, VARIABLE).unwrap();

@@ -1,9 +1,9 @@
 //! What processes of a fleet say to each other: messages, and the frames that carry them.
 //!
-//! A frame is the length of its header and of its body, four bytes each with the highest first; the header, which is a
-//! message as JSON; and the body, which is bytes of a file or of records and mostly empty. This module owns the form of
-//! both and the bounds on their sizes. It reads and writes no socket, and knows no order of messages; that is for
-//! `rendezvous` and `link`.
+//! A frame is the length of its header and of its body, four bytes each with the highest first; the
+//! header, which is a message as JSON; and the body, which is bytes of a file or of records and
+//! mostly empty. This module owns the form of both and the bounds on their sizes. It reads and
+//! writes no socket, and knows no order of messages; that is for `rendezvous` and `link`.
 
 #[cfg(test)]
 mod tests;
@@ -16,11 +16,13 @@ use serde_json::Value;
 pub const PROTOCOL: u32 = 1;
 /// Bytes before a frame's header.
 const LENGTHS: usize = 8;
-/// The largest body, in bytes: small, so that a reply to a clock's question never waits long behind one.
+/// The largest body, in bytes: small, so that a reply to a clock's question never waits long behind
+/// one.
 pub const BODY: usize = 64 << 10;
 /// The largest message with figures, in bytes: they come all the time, and are for display alone.
 pub const FIGURES: usize = 192 << 10;
-/// How much memory grows for a header at a time: what a peer claims to send is not taken before it comes.
+/// How much memory grows for a header at a time: what a peer claims to send is not taken before it
+/// comes.
 const STEP: usize = 64 << 10;
 
 /// A message of either side.
@@ -49,25 +51,26 @@ pub enum Message {
     Prepared {
         /// The plan's digest, which must be that of rank 0.
         plan: String,
-        /// What the coordinator records of this machine. Under `plan`, the plan's parts by name, for messages.
+        /// What the coordinator records of this machine. Under `plan`, the plan's parts by name,
+        /// for messages.
         facts: Value,
     },
     /// Coordinator: what does your clock show?
     Ping {
-        /// Which question.
+        /// The question.
         id: u64,
-        /// When it was sent, by the coordinator's clock.
+        /// The time when it was sent, by the coordinator's clock.
         sent: Nanos,
     },
     /// Agent: this.
     Pong {
-        /// Which question.
+        /// The question.
         id: u64,
-        /// When that was sent, by the coordinator's clock.
+        /// The time when that was sent, by the coordinator's clock.
         asked: Nanos,
-        /// When it came, by the agent's clock.
+        /// The time when it came, by the agent's clock.
         received: Nanos,
-        /// When the answer was sent, by the agent's clock.
+        /// The time when the answer was sent, by the agent's clock.
         sent: Nanos,
     },
     /// Agent: connections are open, and the first request is ready.
@@ -91,7 +94,7 @@ pub enum Message {
     },
     /// Coordinator: it has the records up to here.
     Ack {
-        /// How many bytes.
+        /// The number of bytes.
         offset: u64,
     },
     /// Either: the run ends.
@@ -100,7 +103,7 @@ pub enum Message {
     Finished(Finished),
     /// Coordinator: there will be no run, or this process is no part of it.
     Refused {
-        /// Why, a sentence each.
+        /// The reason, a sentence each.
         reasons: Vec<String>,
     },
     /// Coordinator: the end is on record, and the agent may leave.
@@ -109,7 +112,8 @@ pub enum Message {
 
 /// Who an agent is.
 ///
-/// Later versions may add fields, and all versions read it, so that a version that does not fit is refused by name.
+/// Later versions may add fields, and all versions read it, so that a version that does not fit is
+/// refused by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Hello {
@@ -117,13 +121,14 @@ pub struct Hello {
     pub protocol: u32,
     /// Its version of the program.
     pub version: String,
-    /// Which process it is.
+    /// The process that it is.
     pub rank: u32,
-    /// How many there are, by its environment.
+    /// The number of them, by its environment.
     pub size: u32,
     /// Its machine's name.
     pub host: String,
-    /// A number of this process alone: with it, a process that connects again is known from a second one of that rank.
+    /// A number of this process alone: with it, a process that connects again is known from a
+    /// second one of that rank.
     pub instance: u64,
 }
 
@@ -131,23 +136,23 @@ pub struct Hello {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Welcome {
-    /// Which slice of the plan is the agent's.
+    /// The slice of the plan that is the agent's.
     pub index: u32,
-    /// How many slices there are.
+    /// The number of slices.
     pub of: u32,
     /// The scenario's documents and settings, which mean nothing here.
     pub documents: Value,
     /// Files that the agent must have before it prepares.
     pub files: Vec<FileEntry>,
-    /// How many bytes of the agent's records the coordinator has.
+    /// The number of bytes of the agent's records the coordinator that has.
     pub records: u64,
 }
 
-/// A file that every agent needs, such as a plugin or a data set.
+/// A file that every agent needs, such as a plugin or a dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FileEntry {
-    /// What the documents call it.
+    /// Its name in the documents.
     pub name: String,
     /// SHA-256, in hexadecimal.
     pub digest: String,
@@ -161,17 +166,17 @@ pub struct FileEntry {
 pub struct Interrupt {
     /// How often: once stops sending, twice gives up the replies under way.
     pub times: u32,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// How an agent's part of the run ended.
+/// The way an agent's part of the run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Finished {
     /// What the run's owner records of the ending.
     pub ending: Value,
-    /// How many bytes of records it wrote.
+    /// The number of bytes of records it wrote.
     pub records: u64,
     /// SHA-256 of those bytes, in hexadecimal.
     pub sha256: String,
@@ -233,9 +238,9 @@ pub enum WireError {
     TooLarge {
         /// Header or body.
         part: &'static str,
-        /// How many it has.
+        /// Its bytes.
         found: u64,
-        /// How many it may have.
+        /// The bytes that are allowed.
         most: usize,
     },
     /// Its header is no message.
@@ -302,9 +307,10 @@ impl Frame {
 }
 
 fn within(part: &'static str, found: u64, most: usize) -> Result<(), WireError> {
-    match found > most as u64 {
-        true => Err(WireError::TooLarge { part, found, most }),
-        false => Ok(()),
+    if found > most as u64 {
+        Err(WireError::TooLarge { part, found, most })
+    } else {
+        Ok(())
     }
 }
 
@@ -329,8 +335,8 @@ impl Decoder {
         self.bound = bound;
     }
 
-    /// Adds bytes. Call [`Self::next`] until it has no more before adding others, so that what is held stays within
-    /// one frame and one piece.
+    /// Adds bytes. Call [`Self::next`] until it has no more before adding others, so that what is
+    /// held stays within one frame and one piece.
     pub fn feed(&mut self, bytes: &[u8]) {
         // Growing by doubling would hold up to twice a frame.
         if self.held.capacity() - self.held.len() < bytes.len() {
@@ -372,7 +378,7 @@ impl Decoder {
         Ok(Some(Frame { message, body }))
     }
 
-    /// How many bytes wait for the rest of their frame.
+    /// The number of bytes that wait for the rest of their frame.
     pub fn held(&self) -> usize {
         self.held.len()
     }

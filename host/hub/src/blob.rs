@@ -1,8 +1,9 @@
-//! Contents in the cache: brought once, whole and checked, under the tag that the hub has for them, with a link for each
-//! commit that has them.
+//! Contents in the cache: brought once, whole and checked, under the tag that the hub has for them,
+//! with a link for each commit that has them.
 //!
-//! What comes goes to a file `TAG.incomplete`, as the hub's own tools do it, and gets its name when it is checked. So
-//! what an interrupted download leaves is gone on with, and nobody sees half a file.
+//! What comes goes to a file `TAG.incomplete`, as the hub's own tools do it, and gets its name when
+//! it is checked. So what an interrupted download leaves is gone on with, and nobody sees half a
+//! file.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -18,9 +19,9 @@ use crate::error::HubError;
 use crate::fetch::{Event, Remote, is_link};
 use crate::name::Repository;
 
-/// How often a download may stop without a further byte.
+/// The number of times that a download may stop without a further byte.
 const STUCK: u32 = 5;
-/// How much is read at a time.
+/// The amount that is read at a time.
 const PIECE: usize = 128 << 10;
 
 /// A digest that can be a tag.
@@ -84,11 +85,11 @@ fn feed(file: &mut File, mut to: impl FnMut(&[u8])) -> std::io::Result<()> {
 pub(crate) struct Blobs {
     /// The repository's folder.
     folder: PathBuf,
-    /// Where the hub's tools keep the locks on it.
+    /// The place where the hub's tools keep the locks on it.
     locks: PathBuf,
 }
 
-/// How an attempt to bring the rest ended.
+/// The way an attempt to bring the rest ended.
 enum Ended {
     /// With the last byte.
     Whole,
@@ -327,7 +328,7 @@ fn pour(
     }
 }
 
-/// Whether an answer is the part of a file that begins at this byte.
+/// True if an answer is the part of a file that begins at this byte.
 fn starts_at(answer: &Answer, byte: u64) -> bool {
     let range = answer.response.headers().get(header::CONTENT_RANGE);
     let range = range.and_then(|range| range.to_str().ok());
@@ -358,13 +359,14 @@ fn check(file: &mut File, bytes: u64, remote: &Remote) -> Result<(), HubError> {
         path: PathBuf::from(&remote.path),
         cause,
     })?;
-    match found == remote.tag {
-        true => Ok(()),
-        false => Err(HubError::Checksum {
+    if found == remote.tag {
+        Ok(())
+    } else {
+        Err(HubError::Checksum {
             path: remote.path.clone(),
             hash: digest.name(),
             expected: remote.tag.clone(),
             found,
-        }),
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! The local cache that all tools of the hub share: which folder it is, and what of a repository is in it.
+//! The local cache that all tools of the hub share: which folder it is, and what of a repository is
+//! in it.
 //!
 //! ```text
 //! models--ORG--NAME/refs/main                        the commit that the branch had
@@ -19,7 +20,7 @@ pub struct Cache {
     root: PathBuf,
 }
 
-/// What the cache holds of a repository at one commit.
+/// Everything that the cache holds of a repository at one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The folder with its files.
@@ -50,8 +51,8 @@ fn expanded(path: &str, home: Option<String>) -> PathBuf {
 }
 
 impl Cache {
-    /// The one that these variables name: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else `huggingface/hub` in
-    /// `XDG_CACHE_HOME`, else in `~/.cache`. None where there is no home.
+    /// The one that these variables name: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else
+    /// `huggingface/hub` in `XDG_CACHE_HOME`, else in `~/.cache`. None where there is no home.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let said = variable("HF_HUB_CACHE").filter(|value| !value.is_empty());
         match said {
@@ -70,13 +71,13 @@ impl Cache {
         &self.root
     }
 
-    /// Where it keeps a repository.
+    /// The place where it keeps a repository.
     pub fn folder(&self, repository: &Repository) -> PathBuf {
         self.root.join(repository.folder())
     }
 
-    /// What it holds of a repository at the revision that is asked for. Where none is asked for, the main branch as it
-    /// was last downloaded; or the only commit that there is.
+    /// What it holds of a repository at the revision that is asked for. Where none is asked for,
+    /// the main branch as it was last downloaded; or the only commit that there is.
     pub fn find(&self, repository: &Repository) -> Option<Snapshot> {
         let folder = self.folder(repository);
         let snapshots = folder.join("snapshots");
@@ -112,7 +113,7 @@ impl Snapshot {
         path.is_file().then_some(path)
     }
 
-    /// Whether a tokenizer is among its files.
+    /// True if a tokenizer is among its files.
     pub fn has_tokenizer(&self) -> bool {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
         entries.flatten().any(|entry| {

@@ -1,8 +1,11 @@
-//! Questions to the hub: over TLS with the system's certificates, with the token where it belongs, asked again where
-//! the network failed.
+//! Questions to the hub: over TLS with the system's certificates, with the token where it belongs,
+//! asked again where the network failed.
 //!
-//! Redirects are followed here, hop by hop, because each decides anew who may see the token: only the hub itself may,
-//! and never the servers for contents that it sends us to.
+//! Redirects are followed here, hop by hop, because each decides anew who may see the token: only
+//! the hub itself may, and never the servers for contents that it sends us to.
+//!
+//! Contents come into `TAG.incomplete` and get their name when their digest is right. `runner
+//! fetch` is the only command that downloads anything; a run only looks into the cache.
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -20,21 +23,22 @@ use crate::settings::{Settings, Token};
 
 /// Most redirects from one question.
 const REDIRECTS: usize = 10;
-/// How long opening a connection may take.
+/// The time that opening a connection may take.
 const CONNECT: Duration = Duration::from_secs(20);
-/// How long an answer's head may take, and each piece of its body.
+/// The time that an answer's head may take, and each piece of its body.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The least that must come of a body in [`WHILE`], in bytes: whoever sends a byte a minute sends for ever.
+/// The least that must come of a body in [`WHILE`], in bytes: whoever sends a byte a minute sends
+/// for ever.
 const LEAST: u64 = 64 << 10;
-/// How long a slow server is waited for. Tests wait for nobody.
+/// The time that a slow server is waited for. Tests wait for nobody.
 const WHILE: Nanos = Nanos(if cfg!(test) {
     300_000_000
 } else {
     60_000_000_000
 });
-/// How long the whole of a list may take.
+/// The time that the whole of a list may take.
 const WHOLE: Nanos = Nanos(10 * WHILE.0);
-/// How often a question is asked before its failure is final.
+/// The number of times that a question is asked before its failure is final.
 const TRIES: u32 = 4;
 /// Longest text of an error that is shown.
 const SHOWN: usize = 300;
@@ -51,11 +55,12 @@ pub struct Client {
 pub(crate) struct Answer {
     /// The last answer.
     pub(crate) response: Response<ureq::Body>,
-    /// The heads of the answers that the hub itself gave on the way, and of the last one if it was the hub's.
+    /// The heads of the answers that the hub itself gave on the way, and of the last one if it was
+    /// the hub's.
     pub(crate) of_hub: Vec<HeaderMap>,
     /// Who gave the last answer.
     pub(crate) host: String,
-    /// Whether that was the hub.
+    /// True if that was the hub.
     pub(crate) is_of_hub: bool,
 }
 
@@ -65,7 +70,7 @@ impl Answer {
         self.response.status().as_u16()
     }
 
-    /// Whether it is what was asked for.
+    /// True if it is what was asked for.
     pub(crate) fn is_ok(&self) -> bool {
         self.response.status().is_success()
     }
@@ -146,7 +151,7 @@ impl Pace {
 /// A connection that failed.
 struct Failed {
     error: HubError,
-    /// Whether it may work the next time.
+    /// True if it may work the next time.
     is_passing: bool,
 }
 
@@ -197,12 +202,13 @@ impl Client {
         &self.endpoint
     }
 
-    /// Whether questions carry a token.
+    /// True if questions carry a token.
     pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Asks for a path of the hub, again where that may help. `from` is the first byte that is wanted.
+    /// Asks for a path of the hub, again where that may help. `from` is the first byte that is
+    /// wanted.
     ///
     /// # Errors
     /// Where no answer can be had. Any status is an answer.
@@ -303,14 +309,15 @@ impl Client {
             let secret = secret.trim_start_matches("Bearer ");
             said = said.replace(secret, "…");
         }
-        match said.is_empty() {
-            true => said,
-            false => format!(": {said}"),
+        if said.is_empty() {
+            said
+        } else {
+            format!(": {said}")
         }
     }
 }
 
-/// How long to wait after that many failures in a row: not at all, 1 s, 2 s, 4 s, 8 s.
+/// The time to wait after that many failures in a row: not at all, 1 s, 2 s, 4 s, 8 s.
 pub(crate) fn pause(failures: u32) -> Duration {
     // Tests wait for nobody.
     let second = Duration::from_millis(if cfg!(test) { 1 } else { 1_000 });
@@ -320,12 +327,12 @@ pub(crate) fn pause(failures: u32) -> Duration {
     }
 }
 
-/// Whether a status may be another one soon.
+/// True if a status may be another one soon.
 pub(crate) fn is_passing(status: u16) -> bool {
     matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// How long the other side wants to be left alone, at most half a minute.
+/// The time that the other side wants to be left alone, at most half a minute.
 fn wait_of(answer: &Answer) -> Option<Duration> {
     let said = answer.response.headers().get(header::RETRY_AFTER)?;
     let seconds: u64 = said.to_str().ok()?.trim().parse().ok()?;

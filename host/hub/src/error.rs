@@ -1,11 +1,11 @@
-//! What can go wrong between here and the hub, in words that say what to do.
+//! The failures that can occur between here and the hub, in words that say what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::size;
 
-/// Why something could not be downloaded.
+/// The reason why something could not be downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     /// A variable is wrong.
@@ -21,7 +21,7 @@ pub enum HubError {
         name: String,
         /// The status.
         status: u16,
-        /// What to do.
+        /// The action to take.
         advice: String,
     },
     /// There is none, or it is not shown to everyone.
@@ -63,7 +63,7 @@ pub enum HubError {
     Unreachable {
         /// The host.
         host: String,
-        /// What was seen.
+        /// The observation.
         cause: String,
     },
     /// Something else than an answer.
@@ -87,7 +87,7 @@ pub enum HubError {
         host: String,
         /// What was asked for.
         what: String,
-        /// What is wrong with it.
+        /// Its mistake.
         cause: String,
     },
     /// A file of unknown size has no end within what may come.
@@ -97,7 +97,7 @@ pub enum HubError {
     Larger {
         /// The file.
         path: String,
-        /// How many bytes were allowed.
+        /// The number of bytes that were allowed.
         limit: u64,
     },
     /// The contents are not what the hub says they are.
@@ -107,11 +107,11 @@ pub enum HubError {
     Checksum {
         /// The file.
         path: String,
-        /// Which digest.
+        /// The digest.
         hash: &'static str,
-        /// What the hub states.
+        /// The facts that the hub states.
         expected: String,
-        /// What it is.
+        /// Its kind.
         found: String,
     },
     /// The contents have another length than the hub says.
@@ -121,9 +121,9 @@ pub enum HubError {
     Length {
         /// The file.
         path: String,
-        /// What the hub states.
+        /// The facts that the hub states.
         expected: u64,
-        /// How many came.
+        /// The number of came.
         found: u64,
     },
     /// A download that stopped too often.
@@ -133,7 +133,7 @@ pub enum HubError {
         path: String,
         /// The host.
         host: String,
-        /// How much is there.
+        /// The amount that is there.
         held: u64,
         /// What was seen last.
         cause: String,
@@ -161,18 +161,19 @@ impl HubError {
     /// What the system says about a file of the cache.
     pub(crate) fn disk(path: &Path, cause: io::Error) -> Self {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-        match full.contains(&cause.kind()) {
-            true => HubError::DiskFull {
+        if full.contains(&cause.kind()) {
+            HubError::DiskFull {
                 folder: path.parent().unwrap_or(path).to_owned(),
-            },
-            false => HubError::Disk {
+            }
+        } else {
+            HubError::Disk {
                 path: path.to_owned(),
                 cause,
-            },
+            }
         }
     }
 
-    /// Whether the other side failed: it is not there, or what it gives is not what it promises.
+    /// True if the other side failed: it is not there, or what it gives is not what it promises.
     pub fn is_of_hub(&self) -> bool {
         matches!(
             self,

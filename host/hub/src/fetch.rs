@@ -1,4 +1,5 @@
-//! Downloads of a repository: what it has, how large its files are, and then the files, several at a time.
+//! Downloads of a repository: what it has, how large its files are, and then the files, several at
+//! a time.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -16,12 +17,12 @@ use crate::origin::escaped;
 
 /// Longest list of files that is read, in bytes.
 const LIST_BYTES: u64 = 64 << 20;
-/// How many questions about files are asked at a time.
+/// The number of questions about files that are asked at a time.
 const QUESTIONS: usize = 8;
-/// How many files are downloaded at a time.
+/// The number of files that are downloaded at a time.
 const DOWNLOADS: usize = 4;
 
-/// What a repository has at a revision.
+/// Everything that a repository has at a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The commit.
@@ -42,7 +43,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Whether what comes can be compared with a digest that the hub states.
+    /// True if what comes can be compared with a digest that the hub states.
     pub fn has_checksum(&self) -> bool {
         crate::blob::Digest::of(&self.tag).is_some()
     }
@@ -59,7 +60,7 @@ pub enum Event<'a> {
     Again {
         /// The file.
         path: &'a str,
-        /// What was seen.
+        /// The observation.
         cause: &'a str,
     },
     /// A file is complete and checked.
@@ -68,7 +69,7 @@ pub enum Event<'a> {
         path: &'a str,
         /// Its length.
         bytes: u64,
-        /// Whether it had been there already.
+        /// True if it had been there already.
         was_there: bool,
     },
 }
@@ -123,7 +124,7 @@ pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubErro
     })
 }
 
-/// Whether a path stays below its repository.
+/// True if a path stays below its repository.
 fn is_path(path: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0'])
@@ -147,7 +148,8 @@ pub fn look(
         if !answer.is_ok() {
             return Err(refused(client, &answer, repository, &path, Some(file)));
         }
-        // A large file's own tag and length stand in fields of their own, beside those of the redirect.
+        // A large file's own tag and length stand in fields of their own, beside those of the
+        // redirect.
         let tag = answer.field("x-linked-etag").or(answer.field("etag"));
         let tag = tag.map(|tag| tag.trim_start_matches("W/").trim_matches('"').to_owned());
         let Some(tag) = tag.filter(|tag| is_component(tag)) else {
@@ -169,8 +171,9 @@ pub fn look(
     })
 }
 
-/// Downloads files into the cache, checks them, and makes them the repository's at its revision, once all of them are
-/// there. Of a file whose size the hub does not state, at most `limit` bytes are taken.
+/// Downloads files into the cache, checks them, and makes them the repository's at its revision,
+/// once all of them are there. Of a file whose size the hub does not state, at most `limit` bytes
+/// are taken.
 ///
 /// # Errors
 /// Why files are missing. What has come of them is kept.
@@ -204,7 +207,7 @@ pub fn fetch(
     })
 }
 
-/// Where the hub has a file.
+/// The place where the hub has a file.
 fn address(repository: &Repository, commit: &str, file: &str) -> String {
     format!(
         "/{}{}/resolve/{}/{}",
@@ -252,13 +255,15 @@ fn each<I: Sync, T: Send>(
     // The same cause is said once.
     let mut said = std::collections::BTreeSet::new();
     errors.retain(|error| said.insert(error.to_string()));
-    match errors.is_empty() {
-        true => Ok(made),
-        false => Err(errors),
+    if errors.is_empty() {
+        Ok(made)
+    } else {
+        Err(errors)
     }
 }
 
-/// What an answer means that is no file and no list. The hub gives the reason in a field of its own.
+/// What an answer means that is no file and no list. The hub gives the reason in a field of its
+/// own.
 fn refused(
     client: &Client,
     answer: &Answer,
@@ -278,13 +283,14 @@ fn refused(
     };
     let gated = || {
         let page = format!("{endpoint}/{}{name}", repository.kind().before());
-        let advice = match client.has_token() {
-            true => format!(
+        let advice = if client.has_token() {
+            format!(
                 "the token of HF_TOKEN may not read it; accept the terms at {page} with the token's account, or give the token of another, with the right to read gated repositories"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "accept its terms at {page} with your account, and set HF_TOKEN to a token of that account"
-            ),
+            )
         };
         HubError::Gated {
             name: name.clone(),
@@ -338,9 +344,10 @@ impl Listing {
                 }
             })
             .collect();
-        match errors.is_empty() {
-            true => Ok(names.to_vec()),
-            false => Err(errors),
+        if errors.is_empty() {
+            Ok(names.to_vec())
+        } else {
+            Err(errors)
         }
     }
 
@@ -370,7 +377,7 @@ fn few(files: &[String]) -> String {
     }
 }
 
-/// Whether a path is one of the cache's links to the contents of a file.
+/// True if a path is one of the cache's links to the contents of a file.
 pub(crate) fn is_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_symlink())
 }

@@ -1,12 +1,12 @@
 //! Which files of a repository are of a tokenizer, and which are data.
 
-/// Whether a file, by its path in the repository, belongs to a tokenizer: the tokenizer itself, its chat template, and
-/// the settings that say what a model makes of tokens.
+/// True if a file, by its path in the repository, belongs to a tokenizer: the tokenizer itself, its
+/// chat template, and the settings that say what a model makes of tokens.
 pub fn is_of_tokenizer(path: &str) -> bool {
     decides_tokens(path) || ["config.json", "generation_config.json"].contains(&path)
 }
 
-/// Whether a file decides which tokens a text or a conversation has.
+/// True if a file decides which tokens a text or a conversation has.
 pub fn decides_tokens(path: &str) -> bool {
     const NAMES: [&str; 12] = [
         "tokenizer.json",
@@ -35,7 +35,7 @@ pub fn decides_tokens(path: &str) -> bool {
                 || path.ends_with(".tiktoken"))
 }
 
-/// Whether a file alone is enough of a tokenizer to be worth opening its folder.
+/// True if a file alone is enough of a tokenizer to be worth opening its folder.
 pub(crate) fn holds_tokenizer(path: &str) -> bool {
     const NAMES: [&str; 6] = [
         "tokenizer.json",
@@ -48,7 +48,7 @@ pub(crate) fn holds_tokenizer(path: &str) -> bool {
     NAMES.contains(&path) || !path.contains('/') && path.ends_with(".tiktoken")
 }
 
-/// Whether a file's ending is one of data.
+/// True if a file's ending is one of data.
 pub fn is_data(path: &str) -> bool {
     const ENDINGS: [&str; 8] = [
         ".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".txt", ".zst", ".gz",

@@ -1,8 +1,9 @@
 //! Tokenizers and datasets of the Hugging Face hub: its local cache, and downloads into it.
 //!
-//! This crate owns the names of repositories, the layout of the cache that all tools of the hub share, and the routes
-//! by which files come into it: each is checked, and goes on where an earlier download stopped. It leaves to others
-//! when to download ([`Client`] is made by `runner fetch` alone), what the files mean, and what a person sees of it.
+//! This crate owns the names of repositories, the layout of the cache that all tools of the hub
+//! share, and the routes by which files come into it: each is checked, and goes on where an earlier
+//! download stopped. It leaves to others when to download ([`Client`] is made by `runner fetch`
+//! alone), what the files mean, and what a person sees of it.
 #![cfg_attr(
     test,
     allow(

@@ -1,4 +1,5 @@
-//! What repositories are called: `ORG/NAME`, or `NAME` for the oldest, with `@REVISION` where it is not the main branch.
+//! What repositories are called: `ORG/NAME`, or `NAME` for the oldest, with `@REVISION` where it is
+//! not the main branch.
 //!
 //! A name becomes part of a path and of an address, so what could leave either is no name.
 
@@ -7,7 +8,7 @@ use std::fmt;
 /// Longest part of a name, as the hub has it.
 const LONGEST: usize = 96;
 
-/// What a repository holds.
+/// Everything that a repository holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A model, and its tokenizer.
@@ -33,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// What stands before the name in the addresses of its pages and files.
+    /// The text before the name in the addresses of its pages and files.
     pub(crate) fn before(self) -> &'static str {
         match self {
             Kind::Model => "",
@@ -105,7 +106,7 @@ impl Repository {
         })
     }
 
-    /// What it holds.
+    /// Its contents.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -120,7 +121,7 @@ impl Repository {
         self.revision.as_deref().unwrap_or("main")
     }
 
-    /// Whether a revision was said.
+    /// True if a revision was said.
     pub(crate) fn has_revision(&self) -> bool {
         self.revision.is_some()
     }
@@ -160,8 +161,8 @@ fn is_revision(revision: &str) -> bool {
     revision.len() <= 200 && revision.split('/').all(is_part)
 }
 
-/// Whether it is one component of a path and no more: what a file of the cache, or the hub, gives as a commit or a tag
-/// of contents.
+/// True if it is one component of a path and no more: what a file of the cache, or the hub, gives
+/// as a commit or a tag of contents.
 pub(crate) fn is_component(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && text.len() <= 200 && !text.starts_with('.') && text.bytes().all(allowed)

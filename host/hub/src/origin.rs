@@ -5,7 +5,7 @@ use ureq::http::Uri;
 /// Scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Whether what is said there is encrypted.
+    /// True if what is said there is encrypted.
     pub(crate) is_secure: bool,
     /// In lower case.
     pub(crate) host: String,
@@ -36,7 +36,7 @@ impl Origin {
     }
 }
 
-/// Where a redirect leads.
+/// The place where a redirect leads.
 pub(crate) fn follow(from: &Uri, location: &str) -> Option<Uri> {
     let scheme = from.scheme_str()?;
     let authority = from.authority()?.as_str();

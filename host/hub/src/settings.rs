@@ -14,7 +14,7 @@ const HUB: &str = "https://huggingface.co";
 pub struct Settings {
     /// The hub's address, without a slash at its end: `HF_ENDPOINT`.
     pub endpoint: String,
-    /// Whether nothing may be downloaded: `HF_HUB_OFFLINE`.
+    /// True if nothing may be downloaded: `HF_HUB_OFFLINE`.
     pub offline: bool,
     /// The local cache.
     pub cache: Cache,

@@ -51,7 +51,7 @@ pub const OPTION: [Key; 5] = [
         ["engines.options.NAME", "omit"],
         "one of the values",
         "every value is written",
-        "The value for which nothing is written, so that the engine's own default holds.",
+        "With this value the flag is left out, so the engine uses its default.",
     ),
     key(
         ["engines.options.NAME", "off"],
@@ -124,7 +124,7 @@ pub const KEYS: [Key; 51] = [
         ["", "set-for"],
         "a table of tables of a scenario's keys",
         "nothing",
-        "The same for one scenario, by its file's name without `.toml`: [set-for.sharegpt.dataset.files]. It holds no \
+        "As `set`, for one scenario (its file name without `.toml`): [set-for.sharegpt.dataset.files]. It holds no \
          placeholders.",
     ),
     key(

@@ -15,6 +15,13 @@
 //! }
 //! page::page(&findings::of(&lab, &scenarios, &results, None)).markdown()
 //! ```
+//!
+//! **The statistics.** A stage runs its trials in interleaved rounds, the baseline in each. One
+//! start of an engine serves all scenarios of a round, so the unit of every test is a start: the
+//! mean of the logarithms of its scenarios. A model of trial and round takes out what a round does
+//! to all trials, and estimates the error from all trials together. Dunnett's distribution gives
+//! the intervals of all comparisons of a stage. What was chosen is confirmed by fresh runs, because
+//! the best of many was lucky.
 #![cfg_attr(
     test,
     allow(

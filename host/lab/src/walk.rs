@@ -51,7 +51,7 @@ pub struct Kept {
 pub(crate) struct Walk<'a> {
     /// The lab.
     pub lab: &'a Lab,
-    /// The model.
+    /// Index into `lab.models`.
     pub model: usize,
     /// The scenarios.
     pub scenarios: &'a [Scenario],

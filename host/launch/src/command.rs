@@ -7,14 +7,15 @@ use std::process::{Command, Stdio};
 
 use crate::spec::Value;
 
-/// Whether a variable of ours is for this program alone: its settings, and the keys that it asks servers with. An engine
-/// gets it only where its own environment names it. `HF_TOKEN` is none of them, because engines download models.
+/// True if a variable of ours is for this program alone: its settings, and the keys that it asks
+/// servers with. An engine gets it only where its own environment names it. `HF_TOKEN` is none of
+/// them, because engines download models.
 pub fn is_withheld(name: &str) -> bool {
     name.starts_with("RUNNER_") || name.ends_with("_API_KEY") || name == "API_KEY"
 }
 
-/// A program with its arguments, in a process group of its own, without input, and with this environment beside ours
-/// without what is withheld and `withheld`.
+/// A program with its arguments, in a process group of its own, without input, and with this
+/// environment beside ours without what is withheld and `withheld`.
 pub(crate) fn command(
     words: &[String],
     environment: &[(String, Value)],

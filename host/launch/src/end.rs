@@ -11,7 +11,8 @@ use crate::leader::Leader;
 use crate::process::{Id, Process, Table, raw};
 use crate::stop::{Needed, Seen};
 
-/// How long processes may take to vanish that were killed: longer takes what waits for a device or a disk.
+/// The time that processes may take to vanish that were killed: longer takes what waits for a device or
+/// a disk.
 pub(crate) const KILLED_WITHIN: Duration = Duration::from_secs(15);
 
 /// The first pause between two looks, and the longest.
@@ -21,8 +22,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mi
 pub(crate) struct Prey<'e> {
     pub table: &'e Table,
     pub family: &'e mut Family,
-    /// The process that leads the group, if it is a child of this process. Then its group can have no other identifier's
-    /// owner, and a signal goes to the group as a whole.
+    /// The process that leads the group, if it is a child of this process. Then its group can have
+    /// no other identifier's owner, and a signal goes to the group as a whole.
     pub leader: Option<&'e mut Leader>,
 }
 

@@ -28,11 +28,11 @@ use crate::stop::{Memory, Needed, Seen, Stopped};
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// How long what an engine has written may take to arrive once it has ended. It arrives at once, unless a process that
-/// lives on has the pipe.
+/// The time that what an engine has written may take to arrive once it has ended. It arrives at once,
+/// unless a process that lives on has the pipe.
 const ARRIVES_WITHIN: Nanos = Nanos(1_000_000_000);
 
-/// How long what was killed may take to vanish while its owner leaves.
+/// The time that what was killed may take to vanish while its owner leaves.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// What the caller found when it asked an engine whether it is ready.
@@ -46,7 +46,7 @@ pub enum Check {
     Never(String),
 }
 
-/// Why an engine was not started.
+/// The reason why an engine was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// There is no command.
@@ -75,7 +75,7 @@ pub enum StartError {
         name: String,
         /// The log or the folder of markers.
         path: PathBuf,
-        /// Why it cannot be written.
+        /// The reason why it cannot be written.
         source: io::Error,
     },
     /// The system does not run the command.
@@ -86,9 +86,9 @@ pub enum StartError {
     Program {
         /// The engine.
         name: String,
-        /// What was to run.
+        /// The program to run.
         program: String,
-        /// Why it does not.
+        /// The reason why it does not.
         source: io::Error,
     },
 }
@@ -100,7 +100,7 @@ fn hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// Why an engine did not become ready.
+/// The reason why an engine did not become ready.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotReady {
     /// It died.
@@ -109,9 +109,9 @@ pub enum NotReady {
     /// It took too long.
     #[error("the engine was not ready within {} s: {}", within.as_secs_f64(), last.as_deref().unwrap_or("it did not answer"))]
     Late {
-        /// How long it was waited for.
+        /// The time that it was waited for.
         within: Duration,
-        /// Why it was not ready when it was asked last.
+        /// The reason why it was not ready when it was asked last.
         last: Option<String>,
         /// The last lines that it wrote, the oldest first.
         last_lines: Vec<String>,
@@ -119,7 +119,7 @@ pub enum NotReady {
     /// It will not become ready.
     #[error("the engine will not become ready: {why}")]
     Never {
-        /// Why.
+        /// The reason.
         why: String,
         /// The last lines that it wrote, the oldest first.
         last_lines: Vec<String>,
@@ -153,7 +153,8 @@ impl Engine {
     /// Starts an engine.
     ///
     /// # Errors
-    /// If its port is occupied, or it cannot be run, or what it writes cannot be kept. Then nothing is left of it.
+    /// If its port is occupied, or it cannot be run, or what it writes cannot be kept. Then nothing
+    /// is left of it.
     pub fn start(spec: Spec) -> Result<Self, StartError> {
         let name = || spec.name.clone();
         let file = |path: &Path| {
@@ -269,12 +270,12 @@ impl Engine {
         }
     }
 
-    /// Asks with `check` until it is ready, at longer and longer intervals. A check that takes long is given up when the
-    /// time is over, or when the engine dies.
+    /// Asks with `check` until it is ready, at longer and longer intervals. A check that takes long
+    /// is given up when the time is over, or when the engine dies.
     ///
     /// # Errors
-    /// If the engine dies, if it takes longer than it may, or if the check says that it never will be ready. The engine
-    /// is still to be stopped then.
+    /// If the engine dies, if it takes longer than it may, or if the check says that it never will
+    /// be ready. The engine is still to be stopped then.
     pub async fn ready(
         &mut self,
         mut check: impl AsyncFnMut() -> Check,
@@ -339,7 +340,8 @@ impl Engine {
         }
     }
 
-    /// Resolves when it dies; never, if it does not. It may be awaited anywhere, and dropped at any time.
+    /// Resolves when it dies; never, if it does not. It may be awaited anywhere, and dropped at any
+    /// time.
     pub fn death(&self) -> impl Future<Output = Death> + Send + 'static + use<> {
         let before_ready = self.record.ready_after_s.is_none();
         died(
@@ -351,8 +353,9 @@ impl Engine {
         )
     }
 
-    /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its timeout, until none is left;
-    /// then waits until its port is free, and until `memory` says that its devices' memory is.
+    /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its
+    /// timeout, until none is left; then waits until its port is free, and until `memory` says that
+    /// its devices' memory is.
     ///
     /// A stop that is dropped before it has ended kills the engine at once.
     pub async fn stop(mut self, mut memory: impl AsyncFnMut() -> Memory) -> Stopped {
@@ -423,7 +426,8 @@ pub struct Killer {
 }
 
 impl Killer {
-    /// Sends SIGKILL to what is left of the engine, waits a moment, and says in a sentence what became of it.
+    /// Sends SIGKILL to what is left of the engine, waits a moment, and says in a sentence what
+    /// became of it.
     pub fn kill(mut self) -> String {
         let mut prey = Prey {
             table: &self.table,

@@ -111,9 +111,10 @@ impl std::fmt::Display for Exit {
 
 impl std::fmt::Display for Death {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let when = match self.before_ready {
-            true => "before it was ready",
-            false => "while it was measured",
+        let when = if self.before_ready {
+            "before it was ready"
+        } else {
+            "while it was measured"
         };
         write!(f, "the engine died {when}, with {}", self.exit)?;
         match &self.evidence {
@@ -126,7 +127,8 @@ impl std::fmt::Display for Death {
 /// Why an engine died that ended so: of what the kernel killed since it started, and of the last line that names a cause.
 pub(crate) fn classify(exit: Exit, killed: Killed, hint: Option<&Hint>) -> (Class, Option<String>) {
     let was_killed = exit.signal() == Some(Signal::KILL.as_raw());
-    // A process of the engine can be killed for memory, and the one that was started can then end by itself.
+    // A process of the engine can be killed for memory, and the one that was started can then end
+    // by itself.
     if killed.in_group > 0 && !exit.is_success() {
         let evidence = "the kernel killed a process of its control group for memory";
         return (Class::OutOfMemory, Some(evidence.to_owned()));

@@ -7,24 +7,28 @@ use serde::{Deserialize, Serialize};
 use crate::LAUNCH_ID;
 use crate::process::{Id, Process, Table};
 
-/// What an engine's processes are known by. It grows: what was seen to belong to the engine belongs to it later, when its
-/// parent is gone.
+/// What an engine's processes are known by. It grows: what was seen to belong to the engine belongs
+/// to it later, when its parent is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Family {
-    /// The launch's identifier, which is in the environment of its processes unless they take it away.
+    /// The launch's identifier, which is in the environment of its processes unless they take it
+    /// away.
     pub launch: String,
-    /// The process that was started; its identifier is that of the group. Absent until it is started.
+    /// The process that was started; its identifier is that of the group. Absent until it is
+    /// started.
     pub leader: Option<Id>,
     /// The pipe that is its log, which its processes have as their output unless they close it.
     pub pipe: Option<u64>,
-    /// Processes that were seen. A marker does not hold them: a list of identifiers that lies on a disk proves nothing.
+    /// Processes that were seen. A marker does not hold them: a list of identifiers that lies on a
+    /// disk proves nothing.
     #[serde(skip)]
     pub seen: BTreeSet<Id>,
 }
 
 impl Family {
-    /// The living processes of the engine, which are remembered. None where the system does not show processes.
+    /// The living processes of the engine, which are remembered. None where the system does not
+    /// show processes.
     pub fn look(&mut self, table: &Table) -> Option<Vec<Process>> {
         let all = table.processes()?;
         let variable = format!("{LAUNCH_ID}={}", self.launch);
@@ -37,8 +41,8 @@ impl Family {
         Some(members)
     }
 
-    /// Of these processes the engine's, without those that have ended. `evident` says of a process whether it has the
-    /// launch's mark.
+    /// Of these processes the engine's, without those that have ended. `evident` says of a process
+    /// whether it has the launch's mark.
     fn members(&self, all: &[Process], evident: impl Fn(&Process) -> bool) -> Vec<Process> {
         let group = self.leader.map(|leader| leader.pid);
         // What is older than the engine is none of its processes, whatever it looks like.
@@ -50,8 +54,9 @@ impl Family {
                     || (process.id.start >= first && evident(process))
             })
             .collect();
-        // The system gives no new process the identifier of a group that has members. So a group with a member of ours is
-        // ours, and one without may be that of a stranger who got the identifier later.
+        // The system gives no new process the identifier of a group that has members. So a group
+        // with a member of ours is ours, and one without may be that of a stranger who got the
+        // identifier later.
         let in_group = |process: &Process| Some(process.group) == group;
         let group_is_ours = all
             .iter()

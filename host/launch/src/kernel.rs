@@ -1,5 +1,5 @@
-//! How many processes the kernel has killed because memory was not enough: on this machine, and in this process' control
-//! group, which an engine inherits.
+//! How many processes the kernel has killed because memory was not enough: on this machine, and in
+//! this process' control group, which an engine inherits.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub(crate) struct Counts {
     group: Option<u64>,
 }
 
-/// How many processes were killed between two instants, as far as the kernel tells.
+/// The number of processes that were killed between two instants, as far as the kernel tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Killed {
     /// In this process' control group.
@@ -48,8 +48,8 @@ impl Counts {
     }
 }
 
-/// Where the kernel counts for the control groups that `/proc/self/cgroup` lists: one line of `0::PATH` for version 2,
-/// one that names the controller `memory` for version 1.
+/// The place where the kernel counts for the control groups that `/proc/self/cgroup` lists: one line of
+/// `0::PATH` for version 2, one that names the controller `memory` for version 1.
 fn files_of(groups: &str) -> Vec<String> {
     let file = |line: &str| {
         let mut parts = line.splitn(3, ':');

@@ -1,5 +1,5 @@
-//! The process that was started: how it ended is noticed at once, and its identifier stays its own until the rest of its
-//! group has ended too.
+//! The process that was started: how it ended is noticed at once, and its identifier stays its own
+//! until the rest of its group has ended too.
 
 use std::io;
 use std::process::Command;
@@ -35,7 +35,8 @@ impl Leader {
         let pid = leader.pid;
         let thread = std::thread::Builder::new().name("engine-exit".to_owned());
         let waits = thread.spawn(move || {
-            // It stays a process, so nobody else gets its identifier while its group may be sent a signal.
+            // It stays a process, so nobody else gets its identifier while its group may be sent a
+            // signal.
             tell.send_replace(Some(wait(pid, WaitIdOptions::NOWAIT)));
         });
         if let Err(error) = waits {
@@ -52,12 +53,12 @@ impl Leader {
         self.pid
     }
 
-    /// How it ended, if it has.
+    /// The way it ended, if it has.
     pub fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
 
-    /// Whether it has ended, also where how is not known yet.
+    /// True if it has ended, also where how is not known yet.
     pub fn has_ended(&self) -> bool {
         let options = WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG | WaitIdOptions::EXITED;
         let asked = raw(self.pid).map(|pid| waitid(WaitId::Pid(pid), options));
@@ -69,7 +70,8 @@ impl Leader {
         ended(self.exit.clone()).await
     }
 
-    /// Waits until it is known how it ended, without a runtime: it has ended, and only that it has is on its way.
+    /// Waits until it is known how it ended, without a runtime: it has ended, and only that it has
+    /// is on its way.
     pub fn wait(&self) {
         while self.exit().is_none() && self.exit.has_changed().is_ok() {
             std::thread::sleep(Duration::from_millis(1));
@@ -81,7 +83,7 @@ impl Leader {
         self.exit.clone()
     }
 
-    /// Whether its identifier, and so its group's, is certain to be its own.
+    /// True if its identifier, and so its group's, is certain to be its own.
     pub fn holds_group(&self) -> bool {
         !self.reaped
     }

@@ -1,27 +1,32 @@
-//! An engine as processes of this machine: started, waited for, watched, stopped, and cleaned up after a crash.
+//! An engine as processes of this machine: started, waited for, watched, stopped, and cleaned up
+//! after a crash.
 //!
-//! This crate owns an engine's processes, what they write, and the markers by which a later start finds what an earlier
-//! one left. It leaves to others how to ask an engine whether it is ready ([`Engine::ready`] takes the questions), which
-//! engine to start with which options, and what a person sees of it.
+//! This crate owns an engine's processes, what they write, and the markers by which a later start
+//! finds what an earlier one left. It leaves to others how to ask an engine whether it is ready
+//! ([`Engine::ready`] takes the questions), which engine to start with which options, and what a
+//! person sees of it.
 //!
 //! The order of calls:
 //!
 //! 1. [`clean_up`] ends what a runner that was killed left behind.
-//! 2. [`Engine::start`] refuses an occupied port, and starts the command in a process group of its own.
+//! 2. [`Engine::start`] refuses an occupied port, and starts the command in a process group of its
+//!    own.
 //! 3. [`Engine::ready`] asks until the engine answers; the engine's death ends the wait at once.
 //! 4. [`Engine::death`] resolves when the engine dies during a run.
-//! 5. [`Engine::stop`] ends it: SIGTERM, then SIGKILL, until nothing of it is left, its port is free, and so is the
-//!    memory of its devices. An [`Engine`] that is dropped is killed.
+//! 5. [`Engine::stop`] ends it: SIGTERM, then SIGKILL, until nothing of it is left, its port is
+//!    free, and so is the memory of its devices. An [`Engine`] that is dropped is killed.
 //!
-//! **Which processes are the engine's.** A process identifier is reused, and workers leave the group of the process that
-//! started them, so neither says enough. A process belongs to the engine if it is the one that was started (same identifier
-//! and same start time), if it has the launch's identifier in its environment, if it writes to the launch's log, if it was
-//! seen as a descendant of such a process, or if it is in a group that has such a process. Nothing else is sent a signal.
-//! What was seen is known to the runner that saw it alone: [`clean_up`] takes the marks, the process that was started if
-//! it still leads its group, and what descends from them or shares the group.
+//! **Which processes are the engine's.** A process identifier is reused, and workers leave the
+//! group of the process that started them, so neither says enough. A process belongs to the engine
+//! if it is the one that was started (same identifier and same start time), if it has the launch's
+//! identifier in its environment, if it writes to the launch's log, if it was seen as a descendant
+//! of such a process, or if it is in a group that has such a process. Nothing else is sent a
+//! signal. What was seen is known to the runner that saw it alone: [`clean_up`] takes the marks,
+//! the process that was started if it still leads its group, and what descends from them or shares
+//! the group.
 //!
-//! A container is a launch command too: `docker run --rm --init …` hands SIGTERM on. SIGKILL does not reach what runs in a
-//! container, which then shows as a port that does not become free.
+//! A container is a launch command too: `docker run --rm --init …` hands SIGTERM on. SIGKILL does
+//! not reach what runs in a container, which then shows as a port that does not become free.
 #![cfg_attr(
     test,
     allow(

@@ -1,8 +1,10 @@
-//! What an engine writes: to a file of bounded length without secrets, and the last lines in memory.
+//! What an engine writes: to a file of bounded length without secrets, and the last lines in
+//! memory.
 //!
-//! A thread of its own reads the pipe that is the engine's standard output and its standard error, so that an engine is
-//! never held up, whatever else this process does, and a full disk holds nothing up either. The file is a ring of two:
-//! when the first is half the limit, it takes the place of the second.
+//! A thread of its own reads the pipe that is the engine's standard output and its standard error,
+//! so that an engine is never held up, whatever else this process does, and a full disk holds
+//! nothing up either. The file is a ring of two: when the first is half the limit, it takes the
+//! place of the second.
 
 mod hint;
 mod lines;

@@ -1,8 +1,8 @@
-//! The file that says which engine runs, and whose it is: what a later start needs to find an engine whose runner was
-//! killed.
+//! The file that says which engine runs, and whose it is: what a later start needs to find an
+//! engine whose runner was killed.
 //!
-//! A marker makes a later start end processes, so it is believed only where nobody else can have written it: the folder
-//! and the file belong to this user, and others may not write to them.
+//! A marker makes a later start end processes, so it is believed only where nobody else can have
+//! written it: the folder and the file belong to this user, and others may not write to them.
 
 use std::fs;
 use std::io::{self, Read};
@@ -34,13 +34,13 @@ pub(crate) struct Marker {
     pub name: String,
     /// What was started, without secrets.
     pub command: Vec<String>,
-    /// Where it listens.
+    /// The place where it listens.
     pub host: String,
     /// The port on which it listens.
     pub port: u16,
-    /// Where its output is.
+    /// The place where its output is.
     pub log: PathBuf,
-    /// How long it may take to end after SIGTERM, in seconds.
+    /// The time that it may take to end after SIGTERM, in seconds.
     pub stop_timeout_s: f64,
     /// The system's start in which it runs.
     pub boot: Option<String>,
@@ -78,7 +78,7 @@ impl Marker {
         }
     }
 
-    /// Where the marker of a launch lies.
+    /// The place where the marker of a launch lies.
     pub fn path(folder: &Path, launch: &str) -> PathBuf {
         folder.join(format!("{launch}.{EXTENSION}"))
     }
@@ -98,8 +98,8 @@ impl Marker {
     /// Reads one.
     ///
     /// # Errors
-    /// If it cannot be read, if another user could have written it, or if it is none of this version. The text says what
-    /// to do.
+    /// If it cannot be read, if another user could have written it, or if it is none of this
+    /// version. The text says what to do.
     pub fn read(path: &Path) -> Result<Self, String> {
         let mut text = String::new();
         let file = private::open_own(path).map_err(|error| error.to_string())?;

@@ -81,12 +81,13 @@ pub fn check(host: &str, port: u16) -> Result<(), Occupied> {
 
 /// The same, of this instant.
 pub(crate) fn check_once(table: &Table, host: &str, port: u16) -> Result<(), Occupied> {
-    match is_free(host, port) {
-        true => Ok(()),
-        false => Err(Occupied {
+    if is_free(host, port) {
+        Ok(())
+    } else {
+        Err(Occupied {
             port,
             holders: holders(table, port),
-        }),
+        })
     }
 }
 
@@ -102,7 +103,8 @@ fn is_free(host: &str, port: u16) -> bool {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ];
     let usual = usual.map(|address| SocketAddr::new(address, port));
-    // Other failures, such as an address that this machine does not have, say nothing about the port.
+    // Other failures, such as an address that this machine does not have, say nothing about the
+    // port.
     !given.chain(usual).any(|address| {
         TcpListener::bind(address).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
     })

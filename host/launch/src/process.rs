@@ -1,5 +1,5 @@
-//! What the system says about processes: reads and parses `/proc`. Where it does not exist, nothing is known of a process
-//! but that it lives.
+//! What the system says about processes: reads and parses `/proc`. Where it does not exist, nothing
+//! is known of a process but that it lives.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-/// How much of a command is shown.
+/// The part of a command that is shown.
 const SHOWN: usize = 120;
 
 /// A process, however often the system uses its identifier again.
@@ -16,7 +16,7 @@ const SHOWN: usize = 120;
 pub(crate) struct Id {
     /// Its identifier.
     pub pid: u32,
-    /// When it started, in ticks since the system did.
+    /// The time when it started, in ticks since the system did.
     pub start: u64,
 }
 
@@ -28,11 +28,11 @@ pub(crate) struct Process {
     pub parent: u32,
     /// Its process group.
     pub group: u32,
-    /// Whether it has ended, and its parent has not asked how.
+    /// True if it has ended, and its parent has not asked how.
     pub ended: bool,
 }
 
-/// Where the system shows its processes.
+/// The place where the system shows its processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     root: PathBuf,
@@ -68,13 +68,13 @@ impl Table {
         parse(pid, &String::from_utf8_lossy(&stat))
     }
 
-    /// Whether a process is still the one that had its identifier, and has not ended.
+    /// True if a process is still the one that had its identifier, and has not ended.
     pub fn lives(&self, id: Id) -> bool {
         let process = self.process(id.pid);
         process.is_some_and(|process| process.id == id && !process.ended)
     }
 
-    /// Whether a process was started with this variable, written as `NAME=value`.
+    /// True if a process was started with this variable, written as `NAME=value`.
     pub fn has_variable(&self, pid: u32, variable: &str) -> bool {
         let variables = fs::read(self.root.join(format!("{pid}/environ"))).unwrap_or_default();
         variables
@@ -82,7 +82,7 @@ impl Table {
             .any(|one| one == variable.as_bytes())
     }
 
-    /// Whether a process has this pipe as its standard output or standard error.
+    /// True if a process has this pipe as its standard output or standard error.
     pub fn writes_to(&self, pid: u32, pipe: u64) -> bool {
         let expected = format!("pipe:[{pipe}]");
         [1, 2].iter().any(|file| {

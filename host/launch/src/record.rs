@@ -99,9 +99,12 @@ impl Record {
     /// Of an engine that has just been started.
     pub(crate) fn new(spec: &Spec, launch: &str, pid: u32) -> Self {
         let secrets = spec.secrets();
-        let plain = |name: &str, text: &str| match model::redact::is_secret(name) {
-            true => REDACTED.to_owned(),
-            false => secrets.redact(text),
+        let plain = |name: &str, text: &str| {
+            if model::redact::is_secret(name) {
+                REDACTED.to_owned()
+            } else {
+                secrets.redact(text)
+            }
         };
         let environment: BTreeMap<String, Option<String>> = (spec.environment.iter())
             .map(|(name, value)| {

@@ -33,39 +33,41 @@ pub struct Spec {
     pub name: String,
     /// The program and its arguments, ready to run: nothing in it is interpreted.
     pub command: Vec<String>,
-    /// What the environment has beside what this process has. The last of a name counts.
+    /// Everything that the environment has beside what this process has. The last of a name counts.
     pub environment: Vec<(String, Value)>,
-    /// Further variables of this process that it does not inherit, beside those that are [withheld](crate::is_withheld)
-    /// from every engine.
+    /// Further variables of this process that it does not inherit, beside those that are
+    /// [withheld](crate::is_withheld) from every engine.
     pub withheld: Vec<String>,
-    /// Where it runs; here if absent.
+    /// The place where it runs; here if absent.
     pub directory: Option<PathBuf>,
-    /// Where it is to listen, as a client on this machine writes it.
+    /// The place where it is to listen, as a client on this machine writes it.
     pub host: String,
     /// The port on which it is to listen.
     pub port: u16,
-    /// How long it may take until it answers.
+    /// The time that it may take until it answers.
     pub ready_timeout: Duration,
-    /// How long it may take to end after SIGTERM.
+    /// The time that it may take to end after SIGTERM.
     pub stop_timeout: Duration,
-    /// How long its port and its devices' memory may take to become free after its processes have ended.
+    /// The time that its port and its devices' memory may take to become free after its processes
+    /// have ended.
     pub settle_timeout: Duration,
-    /// The file that gets what it writes. A second one of the same name with `.earlier` after it comes beside it.
+    /// The file that gets what it writes. A second one of the same name with `.earlier` after it
+    /// comes beside it.
     pub log: PathBuf,
-    /// How many bytes both files hold together; beyond that the oldest are lost.
+    /// The number of bytes both files that hold together; beyond that the oldest are lost.
     pub log_limit: u64,
     /// How many of the last lines are kept for messages.
     pub last_lines: usize,
     /// Further texts that must not be written down, such as a key in `command`.
     pub secrets: Vec<String>,
-    /// The folder of the markers by which a later start finds this engine if this process is killed. It is this user's
-    /// alone; all labs of a user best share one.
+    /// The folder of the markers by which a later start finds this engine if this process is
+    /// killed. It is this user's alone; all labs of a user best share one.
     pub markers: PathBuf,
 }
 
 impl Spec {
-    /// An engine with the usual timeouts: 15 minutes until it is ready, 30 seconds to stop, 60 seconds until what it
-    /// held is free. It may log 256 MiB, and 40 lines are kept for messages.
+    /// An engine with the usual timeouts: 15 minutes until it is ready, 30 seconds to stop, 60
+    /// seconds until what it held is free. It may log 256 MiB, and 40 lines are kept for messages.
     pub fn new(
         name: impl Into<String>,
         command: Vec<String>,

@@ -17,7 +17,8 @@ use crate::{Check, Engine, Memory, Spec, Value};
 /// Longer than anything takes; a test that waits so long fails.
 const LONG: Duration = Duration::from_secs(120);
 
-/// A port that nobody has. Another test may get it before the engine does, so each has a range of its own.
+/// A port that nobody has. Another test may get it before the engine does, so each has a range of
+/// its own.
 fn free_port() -> u16 {
     use std::sync::atomic::{AtomicU16, Ordering};
     // Below those that the system gives to clients.
@@ -51,8 +52,8 @@ fn spec(folder: &TempDir, command: Vec<String>) -> Spec {
     spec
 }
 
-/// This program as an engine that listens on the port of the specification. `before` is a script that ends with what
-/// runs it, such as `exec "$@"`.
+/// This program as an engine that listens on the port of the specification. `before` is a script
+/// that ends with what runs it, such as `exec "$@"`.
 fn listening(folder: &TempDir, before: &str) -> Spec {
     let mut spec = spec(folder, shell(before));
     spec.command.push("sh".to_owned());
@@ -73,9 +74,12 @@ fn answers(port: u16) -> Check {
 /// An engine that is ready when this file is there.
 async fn ready_with(spec: Spec, file: &Path) -> Engine {
     let mut engine = Engine::start(spec).unwrap();
-    let check = async || match file.exists() {
-        true => Check::Ready,
-        false => Check::NotYet("the file is missing".to_owned()),
+    let check = async || {
+        if file.exists() {
+            Check::Ready
+        } else {
+            Check::NotYet("the file is missing".to_owned())
+        }
     };
     engine.ready(check).await.unwrap();
     engine
@@ -99,7 +103,7 @@ async fn no_device() -> Memory {
     Memory::Unknown
 }
 
-/// How many markers there are.
+/// The number of markers.
 fn markers(folder: &TempDir) -> usize {
     crate::marker::Marker::all(&folder.path().join("markers"))
         .unwrap()

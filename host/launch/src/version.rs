@@ -12,16 +12,16 @@ use crate::exit::Exit;
 use crate::leader::Leader;
 use crate::spec::Value;
 
-/// How much of what a program says is looked at.
+/// The part of what a program says that is looked at.
 const LARGEST: u64 = 64 << 10;
 
-/// How much of a version is kept, in characters.
+/// The part of a version that is kept, in characters.
 const LONGEST: usize = 200;
 
-/// How long what a program has written may take to arrive once it has ended.
+/// The time that what a program has written may take to arrive once it has ended.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(2);
 
-/// Why a version is not known.
+/// The reason why a version is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum NoVersion {
     /// There is no command.
@@ -30,25 +30,25 @@ pub enum NoVersion {
     /// The system does not run it.
     #[error("`{program}` does not run: {source}")]
     Program {
-        /// What was to run.
+        /// The program to run.
         program: String,
-        /// Why it does not.
+        /// The reason why it does not.
         source: io::Error,
     },
     /// It does not end.
     #[error("`{program}` did not say its version within {} s", within.as_secs_f64())]
     Late {
-        /// What ran.
+        /// The program that ran.
         program: String,
-        /// How long it was waited for.
+        /// The time that it was waited for.
         within: Duration,
     },
     /// It fails, or says nothing.
     #[error("`{program}` said no version: it ended with {exit}{}", said(line))]
     None {
-        /// What ran.
+        /// The program that ran.
         program: String,
-        /// How it ended.
+        /// The way it ended.
         exit: Exit,
         /// The last line that it wrote.
         line: Option<String>,

@@ -5,6 +5,12 @@
 //! the bound, readers stop reading ([`Gate`]). The kernel goes on to receive, and to stamp, until its own buffers are
 //! full; then the engine has to wait, and the run says so. [`drive`](crate::drive) counts and waits; what is done with
 //! the bytes is up to whoever takes them from there.
+//!
+//! Two rules keep this free of deadlocks. Where nothing is queued, so that only incomplete frames
+//! and answers fill the bound, one stream at a time may read on (or those that share a connection);
+//! a stream that brings nothing lets another go on. And answers do not fill it: beyond a quarter of
+//! the bound, those of a KiB and more go to unnamed files in the run's folder. Timeouts between
+//! tokens do not run while a reply is not read.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,6 +6,12 @@
 //! those of all requests of the thread ([`poller`](crate::transport::poller)). No plugin code runs here. While too much
 //! of what was read waits to be decoded ([`backlog`](crate::backlog)), nothing more is read. [`pool`] chooses the
 //! connection for a request; [`reading`] reads the reply and applies the timeouts.
+//!
+//! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
+//! or more it looks every half millisecond and reads all that has arrived. In a closed loop, with a
+//! cap, or with the program's own timestamps it does not nap. Timers are checked when they ring and
+//! not with every event: what the backend calls output decides whether a token came, so everything
+//! that has arrived is decoded before a request is given up.
 
 mod lazy_timer;
 mod pool;

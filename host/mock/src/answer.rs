@@ -3,7 +3,7 @@
 use super::ask::{Ask, Route};
 use super::script::{Says, Script};
 
-/// Why an answer ends.
+/// The reason why an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finish {
     /// It was complete.
@@ -72,8 +72,8 @@ impl Answer {
         }
     }
 
-    /// The text that tokens `from..to` add. A character belongs to the token that completes it, so a
-    /// piece may be empty, as with engines whose tokens are bytes.
+    /// The text that tokens `from..to` add. A character belongs to the token that completes it, so
+    /// a piece may be empty, as with engines whose tokens are bytes.
     pub fn piece(&self, from: u32, to: u32) -> &str {
         let at = |token: u32| self.text.floor_char_boundary(token as usize);
         &self.text[at(from)..at(to)]

@@ -59,7 +59,7 @@ pub(super) struct Ask {
     pub continuous_usage: bool,
 }
 
-/// Why a request is not answered.
+/// The reason why a request is not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub status: u16,

@@ -1,12 +1,14 @@
 //! Requests that are answered in one batch: the simulator's engine, played in real time.
 //!
-//! Owns when a step begins and ends, and which requests have got which tokens. It leaves to `simulator` how long a step
-//! takes and what it generates, and to `reply` and `stream` how a token reaches its client.
+//! Owns when a step begins and ends, and which requests have got which tokens. It leaves to
+//! `simulator` how long a step takes and what it generates, and to `reply` and `stream` how a token
+//! reaches its client.
 //!
-//! Steps have a schedule of their own: each begins at the very instant at which the one before it ended, or, after a
-//! pause, at which a request was complete. A task that wakes up late delays what clients see by as much, but never the
-//! schedule. A step is decided only once its first instant is over, so that it includes every request that was
-//! complete by then; on a paused clock the schedule is therefore that of `simulator::open`, to the nanosecond.
+//! Steps have a schedule of their own: each begins at the very instant at which the one before it
+//! ended, or, after a pause, at which a request was complete. A task that wakes up late delays what
+//! clients see by as much, but never the schedule. A step is decided only once its first instant is
+//! over, so that it includes every request that was complete by then; on a paused clock the
+//! schedule is therefore that of `simulator::open`, to the nanosecond.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,12 +23,13 @@ use tokio::time::{Instant, sleep_until};
 use super::script::LONGEST;
 use super::truth::lock;
 
-/// The most requests that wait for a place in the batch; further ones are refused. HTTP/1.1 cannot exceed it: there
-/// are no more connections.
+/// The most requests that wait for a place in the batch; further ones are refused. HTTP/1.1 cannot
+/// exceed it: there are no more connections.
 const QUEUE: usize = 65_536;
 
-/// The most tokens of a reply whose instants are kept until they are sent. The older ones of a reply that is
-/// further behind count as generated with the oldest of these. That is 8 KiB for each client that does not read.
+/// The most tokens of a reply whose instants are kept until they are sent. The older ones of a
+/// reply that is further behind count as generated with the oldest of these. That is 8 KiB for each
+/// client that does not read.
 const BEHIND: usize = 512;
 
 /// An engine's batch and its queue.
@@ -42,7 +45,7 @@ struct Shared {
     state: Mutex<State>,
     /// The most requests that wait.
     queue: usize,
-    /// Whether the instants of all tokens are kept.
+    /// True if the instants of all tokens are kept.
     keeps_truth: bool,
     submitted: Notify,
 }
@@ -50,8 +53,8 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     engine: simulator::Engine,
-    /// Requests that the engine gets when its next step begins, in the order in which they were complete. Some are
-    /// submitted a little later than others that came after them.
+    /// Requests that the engine gets when its next step begins, in the order in which they were
+    /// complete. Some are submitted a little later than others that came after them.
     arrived: BTreeMap<Arrival, Work>,
     /// Every request whose reply has not ended.
     jobs: HashMap<u64, Job>,
@@ -70,7 +73,7 @@ struct Job {
     generated: u32,
     /// When the latest of them were, the newest last.
     recent: VecDeque<Instant>,
-    /// When all of them were, if that is kept.
+    /// The time when all of them were, if that is kept.
     all: Vec<Instant>,
     waker: Option<Waker>,
 }
@@ -88,10 +91,10 @@ pub(super) struct Load {
 /// What the engine did for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Left {
-    /// When the first step began that worked on it.
+    /// The time when the first step began that worked on it.
     pub admitted: Option<Instant>,
     pub preemptions: u32,
-    /// When each token was generated; empty unless truth is kept.
+    /// The time when each token was generated; empty unless truth is kept.
     pub generated: Vec<Instant>,
 }
 
@@ -197,12 +200,13 @@ impl Drop for Batch {
 }
 
 impl Ticket {
-    /// When the first step began that works on the request.
+    /// The time when the first step began that works on the request.
     pub fn poll_start(&self, cx: &mut Context<'_>) -> Poll<Instant> {
         self.poll(cx, |job| job.admitted)
     }
 
-    /// From then until token number `token`, counted from 0, was generated. A reply asks for its tokens in order.
+    /// From then until token number `token`, counted from 0, was generated. A reply asks for its
+    /// tokens in order.
     pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
         self.poll(cx, |job| {
             let at = job.when(token)?;
@@ -226,7 +230,7 @@ impl Ticket {
 }
 
 impl Job {
-    /// When a token was generated, if it was. Those before it are asked for no more.
+    /// The time when a token was generated, if it was. Those before it are asked for no more.
     fn when(&mut self, token: u32) -> Option<Instant> {
         let newer = self.generated.checked_sub(token.checked_add(1)?)? as usize;
         while self.recent.len() > newer + 1 {
@@ -255,7 +259,7 @@ impl State {
         self.engine.waiting() + self.arrived.len()
     }
 
-    /// When the next step begins, if there is one; the latest one ended at `ended`.
+    /// The time when the next step begins, if there is one; the latest one ended at `ended`.
     fn next(&self, ended: Option<Instant>) -> Option<Instant> {
         if self.engine.waiting() + self.engine.running() > 0 {
             return ended;
@@ -301,7 +305,8 @@ impl State {
     }
 }
 
-/// Makes one step after the other. If it falls behind, it catches up; the timers let other tasks run in between.
+/// Makes one step after the other. If it falls behind, it catches up; the timers let other tasks
+/// run in between.
 async fn drive(shared: Arc<Shared>) {
     let mut ended = None;
     loop {
@@ -368,8 +373,8 @@ mod tests {
         assert!(batch.submit(3, Instant::now(), || work(3)).is_some());
     }
 
-    /// Of three that are submitted late and in the wrong order, the first to be complete is answered first, and one that
-    /// leaves before it has its turn never gets one.
+    /// Of three that are submitted late and in the wrong order, the first to be complete is
+    /// answered first, and one that leaves before it has its turn never gets one.
     #[tokio::test(start_paused = true)]
     async fn requests_are_answered_in_the_order_in_which_they_were_complete() {
         let batch = batch(9);

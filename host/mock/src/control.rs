@@ -1,5 +1,5 @@
-//! Everything that a mock engine is asked in addition to answers: whether it is ready, its models, its counters, and to
-//! clear its cache.
+//! Everything that a mock engine is asked in addition to answers: whether it is ready, its models,
+//! its counters, and to clear its cache.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;

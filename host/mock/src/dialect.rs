@@ -1,8 +1,9 @@
 //! Routes that a script defines: the wire format of an engine that is not built in, and fixed
 //! replies to anything else such an engine is asked.
 //!
-//! Responsible for what a request asks for and for the bytes of its reply; `read` handles the keys in TOML.
-//! As for every route, `reply` decides which events there are, when they are due and what goes wrong.
+//! Responsible for what a request asks for and for the bytes of its reply; `read` handles the keys
+//! in TOML. As for every route, `reply` decides which events there are, when they are due and what
+//! goes wrong.
 
 mod aws;
 mod read;
@@ -28,7 +29,7 @@ pub(super) use wire::Scripted;
 pub struct ScriptedRoute {
     pub(super) method: Method,
     pub(super) path: String,
-    /// Whether requests need the script's API key.
+    /// True if requests need the script's API key.
     pub(super) asks_for_key: bool,
     pub(super) gives: Gives,
 }
@@ -72,7 +73,7 @@ pub(super) struct Dialect {
     error_event: Template,
 }
 
-/// Where a request says what it asks for: JSON pointers into its body.
+/// The place where a request says what it asks for: JSON pointers into its body.
 #[derive(Clone, Debug, PartialEq)]
 struct Asks {
     prompt: String,
@@ -82,7 +83,7 @@ struct Asks {
     model: Option<String>,
 }
 
-/// Which requests get a stream.
+/// The requests that get a stream.
 #[derive(Clone, Debug, PartialEq)]
 enum Stream {
     Always,
@@ -91,14 +92,15 @@ enum Stream {
     Asked(String),
 }
 
-/// An engine's words for the reasons why an answer ends; absent where they are those of OpenAI's API.
+/// An engine's words for the reasons why an answer ends; absent where they are those of OpenAI's
+/// API.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct FinishWords {
     stop: Option<String>,
     length: Option<String>,
 }
 
-/// How a streamed reply is cut into events.
+/// The way a streamed reply is cut into events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Framing {
     /// One line each.
@@ -213,8 +215,8 @@ impl Dialect {
         }
     }
 
-    /// What is sent before an event to keep a connection alive, without a meaning; empty if the framing has no
-    /// such thing.
+    /// What is sent before an event to keep a connection alive, without a meaning; empty if the
+    /// framing has no such thing.
     pub fn ping(&self) -> &'static [u8] {
         match self.framing {
             Framing::Lines => b"\n",
@@ -223,7 +225,7 @@ impl Dialect {
         }
     }
 
-    /// Whether its events are lines, which may end in CR LF as well.
+    /// True if its events are lines, which may end in CR LF as well.
     pub(crate) fn has_lines(&self) -> bool {
         matches!(self.framing, Framing::Lines | Framing::EventStream)
     }

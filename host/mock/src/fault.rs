@@ -1,7 +1,7 @@
-//! What can go wrong with a mock engine's replies, and for which requests.
+//! The failures that can occur with a mock engine's replies, and for which requests.
 //!
-//! Responsible for choosing; `written` handles the notation. What a fault does to a reply is done in
-//! `reply` (its events), `stream` (its writes) and `serve` (its HTTP response).
+//! Responsible for choosing; `written` handles the notation. What a fault does to a reply is done
+//! in `reply` (its events), `stream` (its writes) and `serve` (its HTTP response).
 
 mod written;
 
@@ -60,10 +60,11 @@ pub enum What {
         /// With a TCP reset (`reset = true`).
         reset: bool,
     },
-    /// `goodbye`: the connection takes no request after this one, and announces it: `connection: close`,
-    /// or GOAWAY in HTTP/2.
+    /// `goodbye`: the connection takes no request after this one, and announces it:
+    /// `connection: close`, or GOAWAY in HTTP/2.
     Goodbye,
-    /// `slow-headers`: the reply's headers come later by `for`; tokens that are due by then follow at once.
+    /// `slow-headers`: the reply's headers come later by `for`; tokens that are due by then follow
+    /// at once.
     SlowHeaders {
         /// How much later.
         by: Duration,
@@ -72,22 +73,25 @@ pub enum What {
     Break {
         /// Number of tokens that are sent before.
         after_tokens: u32,
-        /// How it ends.
+        /// The way it ends.
         how: Breakdown,
     },
-    /// `stall`: nothing comes for a while (`for`) or forever (without `for`); everything after it is as much later.
+    /// `stall`: nothing comes for a while (`for`) or forever (without `for`); everything after it
+    /// is as much later.
     Stall {
         /// Number of tokens that are sent before.
         after_tokens: u32,
         /// How long; absent means forever.
         lasting: Option<Duration>,
     },
-    /// `stop-early`: the answer ends properly, but is shorter than requested, with `ignore_eos` or without.
+    /// `stop-early`: the answer ends properly, but is shorter than requested, with `ignore_eos` or
+    /// without.
     StopEarly {
         /// Number of tokens in the answer.
         after_tokens: u32,
     },
-    /// `split`: every write holds `bytes` bytes of the body, so that events and characters are cut anywhere.
+    /// `split`: every write holds `bytes` bytes of the body, so that events and characters are cut
+    /// anywhere.
     Split {
         /// Bytes in each write.
         bytes: NonZeroUsize,
@@ -103,17 +107,19 @@ pub enum What {
     Ping,
 }
 
-/// How a reply breaks off.
+/// The way a reply breaks off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breakdown {
     /// An error inside a reply that began as a success, then the end marker.
     InBandError,
     /// The connection breaks.
     Cut {
-        /// With a TCP reset (`reset = true`) instead of an orderly close in the middle of the reply.
+        /// With a TCP reset (`reset = true`) instead of an orderly close in the middle of the
+        /// reply.
         reset: bool,
     },
-    /// The HTTP reply ends properly, but without its end marker and everything else that is due by then.
+    /// The HTTP reply ends properly, but without its end marker and everything else that is due by
+    /// then.
     NoDone,
 }
 
@@ -130,7 +136,8 @@ impl What {
 }
 
 impl On {
-    /// Whether this affects the request with this number; `salt` makes faults with equal shares differ.
+    /// True if this affects the request with this number; `salt` makes faults with equal shares
+    /// differ.
     fn selects(&self, number: u64, salt: u64) -> bool {
         match self {
             On::All => true,
@@ -150,7 +157,7 @@ pub(super) struct Mishaps {
     pub http_error: Option<(u16, Option<Duration>)>,
     /// The web page's status.
     pub html: Option<u16>,
-    /// Whether with a TCP reset.
+    /// True if with a TCP reset.
     pub hang_up: Option<bool>,
     pub goodbye: bool,
     pub slow_headers: Duration,
@@ -164,7 +171,8 @@ pub(super) struct Mishaps {
 }
 
 impl Mishaps {
-    /// The effects of the script's faults on the request with this number; of two of a kind, the first counts.
+    /// The effects of the script's faults on the request with this number; of two of a kind, the
+    /// first counts.
     pub fn of(faults: &[Fault], number: u64) -> Self {
         let mut mishaps = Mishaps::default();
         for (salt, fault) in (0..).zip(faults) {

@@ -1,18 +1,20 @@
-//! A scripted LLM server: it speaks the protocols of engines, answers exactly when its script says, and
-//! fails as it says. `runner mock` serves it over TCP; whole-run tests over an in-memory pipe on
-//! tokio's paused clock, where a TTFT of 120 ms is 120 ms exactly.
+//! A scripted LLM server: it speaks the protocols of engines, answers exactly when its script says,
+//! and fails as it says. `runner mock` serves it over TCP; whole-run tests over an in-memory pipe
+//! on tokio's paused clock, where a TTFT of 120 ms is 120 ms exactly.
 //!
-//! Routes: OpenAI's `/v1/completions` and `/v1/chat/completions`, `/generate` of SGLang or LMDeploy,
-//! `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and SGLang's `/flush_cache`; and
-//! routes that the script defines, for engines that are not built in. A token is one byte of text. Every route is
-//! served over HTTP/1.1 and over HTTP/2, with TLS or without.
+//! Routes: OpenAI's `/v1/completions` and `/v1/chat/completions`, `/generate` of SGLang or
+//! LMDeploy, `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and
+//! SGLang's `/flush_cache`; and routes that the script defines, for engines that are not built in.
+//! A token is one byte of text. Every route is served over HTTP/1.1 and over HTTP/2, with TLS or
+//! without.
 //!
-//! This crate owns the server and its scripts. It leaves measuring to others and shares no code with the runner's own
-//! parsing of replies, so that one can check the other; its knowledge of formats comes from captured replies of engines.
+//! This crate owns the server and its scripts. It leaves measuring to others and shares no code
+//! with the runner's own parsing of replies, so that one can check the other; its knowledge of
+//! formats comes from captured replies of engines.
 //!
-//! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, or when a step of the batch ends that the
-//! script has instead, so delays do not add up.
-//! Tokio's timers fire on whole milliseconds; shorter inter-token times come in bursts.
+//! Deadlines are absolute: token `k` is due at `start + ttft + k * itl`, or when a step of the
+//! batch ends that the script has instead, so delays do not add up. Tokio's timers fire on whole
+//! milliseconds; shorter inter-token times come in bursts.
 
 #![allow(
     clippy::disallowed_methods,
@@ -125,7 +127,8 @@ impl Engine {
         self.origin
     }
 
-    /// What it did with every request that has ended, in order of arrival; empty unless it keeps truth.
+    /// What it did with every request that has ended, in order of arrival; empty unless it keeps
+    /// truth.
     pub fn truths(&self) -> Vec<Truth> {
         let mut truths = truth::lock(&self.truths).clone();
         truths.sort_by_key(|truth| truth.number);

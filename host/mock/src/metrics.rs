@@ -1,8 +1,8 @@
 //! The page for Prometheus, with vLLM's and SGLang's metric names.
 //!
-//! A real engine writes one family; the mock writes both, since it speaks both dialects. Metrics of things it does not
-//! have are left out; the usage of the KV cache is the share of slots in use, if the script limits them. With a batch, the
-//! gauges of the scheduler show the batch.
+//! A real engine writes one family; the mock writes both, since it speaks both dialects. Metrics of
+//! things it does not have are left out; the usage of the KV cache is the share of slots in use, if
+//! the script limits them. With a batch, the gauges of the scheduler show the batch.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -152,7 +152,8 @@ fn vllm<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'
 
 fn sglang<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'a>> {
     let counters = &engine.counters;
-    // Metrics of the tokenizer's process have one label, those of the scheduler's also have its rank.
+    // Metrics of the tokenizer's process have one label, those of the scheduler's also have its
+    // rank.
     let labels = format!("model_name=\"{model}\"");
     let of_scheduler =
         format!("engine_type=\"unified\",model_name=\"{model}\",pp_rank=\"0\",tp_rank=\"0\"");

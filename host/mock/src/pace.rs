@@ -1,5 +1,5 @@
-//! How fast one request is answered: as the script says, with variation if the script asks for it; or as fast as the
-//! batch generates its tokens.
+//! How fast one request is answered: as the script says, with variation if the script asks for it;
+//! or as fast as the batch generates its tokens.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -43,17 +43,18 @@ impl Pace {
     }
 }
 
-/// When the tokens of one reply are due.
+/// The time when the tokens of one reply are due.
 #[derive(Clone, Debug)]
 pub(super) enum Clock {
     /// At times that are known from the start.
     Script(Pace),
-    /// When a step of the batch has generated them.
+    /// The time when a step of the batch has generated them.
     Batch(Ticket),
 }
 
 impl Clock {
-    /// From when the engine began to process the request until token number `token`, counted from 0, is due.
+    /// From when the engine began to process the request until token number `token`, counted from
+    /// 0, is due.
     pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
         match self {
             Clock::Script(pace) => Poll::Ready(pace.ttft + pace.itl * token),
@@ -64,17 +65,17 @@ impl Clock {
 
 /// A request's turn.
 pub(super) struct Turn {
-    /// When its processing begins.
+    /// The time when its processing begins.
     pub slot: Slot,
-    /// When its tokens are due.
+    /// The time when its tokens are due.
     pub clock: Clock,
     /// Tokens of its prompt that were in the prefix cache.
     pub cached_tokens: u32,
 }
 
 impl Turn {
-    /// Gives a request its turn, or `None` if too many wait already. Tokens in the prefix cache are not read again:
-    /// the batch has that much less to do.
+    /// Gives a request its turn, or `None` if too many wait already. Tokens in the prefix cache are
+    /// not read again: the batch has that much less to do.
     pub fn of(
         engine: &Engine,
         number: u64,

@@ -1,6 +1,7 @@
 //! The prefix cache: which prefixes of prompts were seen since it was last flushed.
 //!
-//! As in vLLM, prompts are cached in blocks of 16 tokens, and the last token of a prompt is never taken from the cache.
+//! As in vLLM, prompts are cached in blocks of 16 tokens, and the last token of a prompt is never
+//! taken from the cache.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -10,7 +11,8 @@ use super::truth::lock;
 /// Tokens in a block.
 pub(super) const BLOCK: usize = 16;
 
-/// The most blocks that are remembered: 64 Mi tokens. A full cache is emptied, as if it had been flushed.
+/// The most blocks that are remembered: 64 Mi tokens. A full cache is emptied, as if it had been
+/// flushed.
 const MOST: usize = 4 << 20;
 
 /// The prefixes that were seen, by their hashes.
@@ -20,8 +22,8 @@ pub(super) struct PrefixCache {
 }
 
 impl PrefixCache {
-    /// Adds a prompt of this many tokens by the hashes of its prefixes, and returns how many of its tokens
-    /// were cached.
+    /// Adds a prompt of this many tokens by the hashes of its prefixes, and returns how many of its
+    /// tokens were cached.
     pub fn take(&self, tokens: u32, prefixes: &[u64]) -> u32 {
         let mut seen = lock(&self.seen);
         let usable = (tokens.saturating_sub(1) as usize) / BLOCK;

@@ -17,12 +17,12 @@ use super::pace::Clock;
 use super::script::{RoleChunk, Script};
 use super::wire::{self, Piece, Wire};
 
-/// When a step is due.
+/// The time when a step is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum When {
     /// As soon as the request is complete.
     AtOnce,
-    /// When a token is due.
+    /// The time when a token is due.
     Token {
         /// Its number, from 0.
         token: u32,
@@ -41,14 +41,14 @@ pub(super) enum What {
         bytes: Bytes,
         /// Tokens they bring.
         tokens: u32,
-        /// Whether the answer is complete with them.
+        /// True if the answer is complete with them.
         last: bool,
     },
     /// The connection breaks.
     Cut { reset: bool },
     /// The reply ends properly in HTTP's terms.
     End {
-        /// Whether nothing is missing.
+        /// True if nothing is missing.
         whole: bool,
     },
 }
@@ -140,7 +140,7 @@ impl Reply {
         }
     }
 
-    /// When token number `token`, counted from 0, is due.
+    /// The time when token number `token`, counted from 0, is due.
     fn due(&self, token: u32) -> When {
         When::Token {
             token: token.min(self.answer.tokens.saturating_sub(1)),
@@ -288,12 +288,13 @@ impl Reply {
         })
     }
 
-    /// Whether comments are sent.
+    /// True if comments are sent.
     fn pings(&self) -> bool {
         self.mishaps.ping && !wire::ping(&self.route).is_empty()
     }
 
-    /// An event as it goes out: with a comment before it and other line ends, if the script says so.
+    /// An event as it goes out: with a comment before it and other line ends, if the script says
+    /// so.
     fn write(&self, when: When, mut event: Vec<u8>, tokens: u32, last: bool) -> Step {
         if self.pings() {
             event.splice(0..0, wire::ping(&self.route).iter().copied());

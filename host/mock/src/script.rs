@@ -1,7 +1,7 @@
 //! The script of a mock engine: how fast it answers, what it says, and what goes wrong.
 //!
-//! Responsible for what a script can contain and for reporting what cannot be played; `read` handles TOML. What
-//! the script does to a request is decided in `answer`, `reply` and `serve`.
+//! Responsible for what a script can contain and for reporting what cannot be played; `read`
+//! handles TOML. What the script does to a request is decided in `answer`, `reply` and `serve`.
 
 mod read;
 
@@ -24,23 +24,26 @@ pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The most tokens a prompt and its answer may have together; an answer's text is held in memory.
 const CONTEXT_LIMIT: NonZeroU32 = NonZeroU32::new(1 << 24).expect("not zero");
 
-/// How a mock engine behaves. Written as TOML with the field names in kebab case, `[[fault]]` and `[[route]]`.
+/// The way a mock engine behaves. Written as TOML with the field names in kebab case, `[[fault]]`
+/// and `[[route]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// Time from the complete request (or from the free slot, see `max_concurrency`) to the first token.
+    /// Time from the complete request (or from the free slot, see `max_concurrency`) to the first
+    /// token.
     pub ttft: Span,
     /// Time from each token to the next.
     pub itl: Span,
-    /// How much both vary from request to request: the standard deviation of their logarithms, which is about
-    /// a share of them. 0 means not at all.
+    /// How much both vary from request to request: the standard deviation of their logarithms,
+    /// which is about a share of them. 0 means not at all.
     pub spread: f64,
     /// Random seed: the same seed gives the same times each time, and `batching` the same steps.
     pub seed: u64,
-    /// Answers many requests in one batch, whose steps decide when tokens come: see [`simulator`]. It contradicts
-    /// `ttft`, `itl`, `spread` and `max_concurrency`.
+    /// Answers many requests in one batch, whose steps decide when tokens come: see [`simulator`].
+    /// It contradicts `ttft`, `itl`, `spread` and `max_concurrency`.
     pub batching: Option<Parameters>,
-    /// Tokens per event. The first token always comes alone, as with vLLM's `--stream-interval`,
-    /// so TTFT and the time of the last token do not depend on this; an event is sent when its last token is due.
+    /// Tokens per event. The first token always comes alone, as with vLLM's `--stream-interval`, so
+    /// TTFT and the time of the last token do not depend on this; an event is sent when its last
+    /// token is due.
     pub tokens_per_chunk: NonZeroU32,
     /// Tokens in an answer if its request sets no limit and its text has no end of its own.
     pub output_tokens: u32,
@@ -53,29 +56,30 @@ pub struct Script {
     pub reasoning_tokens: u32,
     /// The name of the reasoning field.
     pub reasoning_field: ReasoningField,
-    /// When a chat stream sends the chunk that has a role but no text.
+    /// The time when a chat stream sends the chunk that has a role but no text.
     pub role_chunk: RoleChunk,
-    /// Where the OpenAI routes report token counts.
+    /// The place where the OpenAI routes report token counts.
     pub usage: UsageIn,
     /// Further token counts, which every answer reports.
     pub counts: Counts,
     /// Which engine's `/generate` to serve.
     pub generate: Generate,
-    /// Whether SGLang's `/generate` streams only new text instead of all text so far.
+    /// True if SGLang's `/generate` streams only new text instead of all text so far.
     pub incremental: bool,
     /// The API key that requests must send as `Authorization: Bearer`.
     pub api_key: Option<String>,
     /// The models to serve; requests for others are refused. Empty: every name is accepted.
     pub models: Vec<String>,
-    /// Maximum number of requests processed at a time; further ones wait for a slot in order of arrival.
+    /// Maximum number of requests processed at a time; further ones wait for a slot in order of
+    /// arrival.
     pub max_concurrency: Option<NonZeroUsize>,
     /// Maximum number of tokens in a prompt and its answer together.
     pub context_limit: NonZeroU32,
-    /// When a stream's HTTP headers are sent.
+    /// The time when a stream's HTTP headers are sent.
     pub headers: Headers,
     /// The faults. Of several that end a reply, the first in the script counts.
     pub faults: Vec<Fault>,
-    /// Whether prompt prefixes are cached: cached tokens are counted and reported.
+    /// True if prompt prefixes are cached: cached tokens are counted and reported.
     pub prefix_cache: bool,
     /// Routes of other engines. They take precedence over the built-in ones.
     pub routes: Vec<ScriptedRoute>,
@@ -106,7 +110,7 @@ model::names! {
 }
 
 model::names! {
-    /// When the chunk that has a role but no text is sent.
+    /// The time when the chunk that has a role but no text is sent.
     pub enum RoleChunk {
         /// Just before the first token, as vLLM and SGLang do.
         FirstToken = "first-token",
@@ -119,10 +123,10 @@ model::names! {
 }
 
 model::names! {
-    /// Where the OpenAI routes report token counts.
+    /// The place where the OpenAI routes report token counts.
     pub enum UsageIn {
-        /// In an event after the last choice if the request sets `stream_options.include_usage`, as vLLM
-        /// does; whole replies always include it.
+        /// In an event after the last choice if the request sets `stream_options.include_usage`, as
+        /// vLLM does; whole replies always include it.
         Final = "final",
         /// The same, whether requested or not.
         Always = "always",
@@ -148,7 +152,7 @@ model::names! {
 }
 
 model::names! {
-    /// When a stream's HTTP headers are sent.
+    /// The time when a stream's HTTP headers are sent.
     pub enum Headers {
         /// As soon as the request is complete, as vLLM does.
         AtOnce = "at-once",
@@ -206,7 +210,7 @@ impl Default for Script {
     }
 }
 
-/// Why a script cannot be played.
+/// The reason why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The file could not be read.
@@ -225,7 +229,7 @@ pub enum ScriptError {
     Value {
         /// The key.
         key: &'static str,
-        /// What was expected.
+        /// The expectation.
         message: String,
     },
 }
@@ -245,8 +249,9 @@ impl Script {
         read::read(name, text)
     }
 
-    /// Checks that every value can be played. A time that contradicts `batching` is found if it differs from the usual
-    /// one; a file's reader and the command line find the others, except a file's usual time beside a flag's batch.
+    /// Checks that every value can be played. A time that contradicts `batching` is found if it
+    /// differs from the usual one; a file's reader and the command line find the others, except a
+    /// file's usual time beside a flag's batch.
     pub fn check(&self) -> Result<(), ScriptError> {
         let wrong = |key, message: String| Err(ScriptError::Value { key, message });
         let spans = [("ttft", Some(self.ttft)), ("itl", Some(self.itl))];
@@ -285,7 +290,7 @@ impl Script {
         Ok(())
     }
 
-    /// Whether requests for `model` are answered.
+    /// True if requests for `model` are answered.
     pub(super) fn serves(&self, model: &str) -> bool {
         self.models.is_empty() || self.models.iter().any(|served| served == model)
     }
@@ -299,7 +304,7 @@ impl Script {
     }
 }
 
-/// Why a script with a batch sets no times.
+/// The reason why a script with a batch sets no times.
 const CONTRADICTS_BATCHING: &str = "it contradicts `batching`, whose steps decide when tokens come";
 
 fn possible_spread(spread: f64) -> Result<(), String> {

@@ -107,7 +107,8 @@ async fn accept(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if !full(connections.len()) => match accepted {
                 Ok((stream, _)) => {
-                    // Without it small events wait for acknowledgements; a socket that refuses is about to fail anyway.
+                    // Without it small events wait for acknowledgements; a socket that refuses is
+                    // about to fail anyway.
                     let _ = stream.set_nodelay(true);
                     let fate = Arc::new(Fate::default());
                     let socket = Socket { stream, fate: Arc::clone(&fate) };
@@ -122,7 +123,8 @@ async fn accept(
                         }
                     });
                 }
-                // Out of descriptors, or a client that was gone before it was accepted: try again soon.
+                // Out of descriptors, or a client that was gone before it was accepted: try again
+                // soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },
         }
@@ -179,13 +181,13 @@ async fn respond(
 }
 
 /// A route that generates text, and whether it asks for the script's key.
-struct Asked {
+struct TextRoute {
     route: Route,
     asks_for_key: bool,
 }
 
 /// The route for a text request: one of the script's, or else a built-in one.
-fn route<B>(engine: &Engine, request: &Request<B>) -> Option<Asked> {
+fn route<B>(engine: &Engine, request: &Request<B>) -> Option<TextRoute> {
     let (method, path) = (request.method(), request.uri().path());
     let scripted =
         (engine.script.routes.iter()).find(|route| route.method == *method && route.path == path);
@@ -193,7 +195,7 @@ fn route<B>(engine: &Engine, request: &Request<B>) -> Option<Asked> {
         let Gives::Answers(dialect) = &scripted.gives else {
             return None;
         };
-        return Some(Asked {
+        return Some(TextRoute {
             route: Route::Scripted(Arc::clone(dialect)),
             asks_for_key: scripted.asks_for_key,
         });
@@ -202,14 +204,15 @@ fn route<B>(engine: &Engine, request: &Request<B>) -> Option<Asked> {
     let routes = [Route::Completions, Route::Chat, generate];
     let route = routes.into_iter().find(|route| route.path() == path);
     let route = route.filter(|_| *method == Method::POST)?;
-    Some(Asked {
+    Some(TextRoute {
         route,
         asks_for_key: true,
     })
 }
 
-/// Reads a body, and holds its share of the memory that all bodies have. One of unstated length takes a little, and more
-/// as it grows, so that it keeps no other waiting; where no more is left, it is given up.
+/// Reads a body, and holds its share of the memory that all bodies have. One of unstated length
+/// takes a little, and more as it grows, so that it keeps no other waiting; where no more is left,
+/// it is given up.
 async fn read_body(
     bodies: &Arc<Semaphore>,
     body: Incoming,
@@ -246,10 +249,10 @@ async fn read_body(
 /// A request for text: reads it, and holds the reply back if the script says so.
 async fn answer(
     engine: Arc<Engine>,
-    Asked {
+    TextRoute {
         route,
         asks_for_key,
-    }: Asked,
+    }: TextRoute,
     request: Request<Incoming>,
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
@@ -260,7 +263,8 @@ async fn answer(
     let mishaps = Mishaps::of(&engine.script.faults, record.number());
     if mishaps.goodbye {
         fate.goodbye.notify_one();
-        // The connection must know it before the reply begins, because the reply's head tells the client.
+        // The connection must know it before the reply begins, because the reply's head tells the
+        // client.
         tokio::task::yield_now().await;
     }
     let not_before = received + mishaps.slow_headers;

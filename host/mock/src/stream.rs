@@ -47,7 +47,7 @@ impl Slot {
         }
     }
 
-    /// When the work begins: at `received`, when a slot becomes free, or with a step of the batch.
+    /// The time when the work begins: at `received`, when a slot becomes free, or with a step of the batch.
     pub(crate) fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
         let permit = match self {
             Slot::Free | Slot::Held(_) => return Poll::Ready(received),
@@ -73,7 +73,7 @@ pub(super) enum Steps {
         /// The reply until its steps are known.
         reply: Option<Box<Whole>>,
         steps: VecDeque<Step>,
-        /// How many bytes its head announces.
+        /// The number of bytes that its head announces.
         length: usize,
     },
 }
@@ -88,8 +88,8 @@ impl Steps {
         }
     }
 
-    /// Whether nothing comes after the step just made, and then whether nothing is missing. The server asks for no more
-    /// of a body that is as long as its head announced.
+    /// True if nothing comes after the step just made, and then whether nothing is missing. The
+    /// server asks for no more of a body that is as long as its head announced.
     fn ends(&self) -> Option<bool> {
         let Steps::Whole { steps, .. } = self else {
             return None;
@@ -136,7 +136,7 @@ pub(super) struct Timed {
     /// The rest of a step whose bytes go out in pieces.
     rest: Option<Rest>,
     split: usize,
-    /// Whether hyper may still hold the last piece.
+    /// True if hyper may still hold the last piece.
     unflushed: bool,
     record: Record,
     fate: Arc<Fate>,

@@ -29,7 +29,7 @@ struct Got {
     headers_at: Nanos,
     /// The body's pieces as they were read, and when.
     pieces: Vec<(Nanos, Bytes)>,
-    /// When the body ended, and whether as HTTP has it.
+    /// The time when the body ended, and whether as HTTP has it.
     ended: Result<Nanos, Nanos>,
 }
 
@@ -56,7 +56,7 @@ impl Got {
             .collect()
     }
 
-    /// When pieces were read, in milliseconds.
+    /// The time when pieces were read, in milliseconds.
     fn at_ms(&self) -> Vec<f64> {
         self.pieces
             .iter()

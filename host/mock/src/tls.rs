@@ -16,7 +16,7 @@ use tokio_rustls::server::TlsStream;
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
 
-/// Why TLS cannot be set up.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The certificate's file cannot be used.
@@ -26,7 +26,7 @@ pub enum TlsError {
     Certificate {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its mistake.
         cause: String,
     },
     /// The key's file cannot be used.
@@ -34,7 +34,7 @@ pub enum TlsError {
     Key {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its mistake.
         cause: String,
     },
     /// They do not match, or rustls does not support this key.

@@ -1,4 +1,5 @@
-//! What a mock engine really did: a record for each request, and the counters that `metrics` writes.
+//! What a mock engine really did: a record for each request, and the counters that `metrics`
+//! writes.
 //!
 //! Tests compare what the runner measured with this.
 
@@ -14,7 +15,8 @@ use super::Engine;
 use super::answer::Finish;
 use model::units::Nanos;
 
-/// What was done with one request. Times are nanoseconds since the engine was made, on tokio's clock.
+/// What was done with one request. Times are nanoseconds since the engine was made, on tokio's
+/// clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Truth {
@@ -28,18 +30,19 @@ pub struct Truth {
     pub prompt_tokens: Option<u32>,
     /// The number of tokens that the answer was to have.
     pub output_tokens: Option<u32>,
-    /// When the request was complete.
+    /// The time when the request was complete.
     pub received: Nanos,
-    /// When the engine began to process it: later than `received` if it waited for a slot, or for a step to end.
+    /// The time when the engine began to process it: later than `received` if it waited for a slot, or for a
+    /// step to end.
     pub started: Option<Nanos>,
     /// What the batch did; absent unless the script has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batched: Option<Batched>,
-    /// When each piece of the reply's body was handed to the socket, in order.
+    /// The time when each piece of the reply's body was handed to the socket, in order.
     pub chunks: Vec<Sent>,
-    /// When it ended.
+    /// The time when it ended.
     pub ended: Option<Nanos>,
-    /// How it ended.
+    /// The way it ended.
     pub end: End,
 }
 
@@ -47,16 +50,17 @@ pub struct Truth {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Batched {
-    /// How often it was put back into the queue because the KV cache was full.
+    /// The number of times that it was put back into the queue because the KV cache was full.
     pub preemptions: u32,
-    /// When the step ended that generated each token, in order: what the model says, which clients see a little later.
+    /// The time when the step ended that generated each token, in order: what the model says, which clients
+    /// see a little later.
     pub generated: Vec<Nanos>,
 }
 
 /// A piece of a reply: one event, or several that were merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// When its last byte was handed to the socket.
+    /// The time when its last byte was handed to the socket.
     pub at: Nanos,
     /// Tokens in it; 0 for roles, usage, errors and the end marker.
     pub tokens: u32,
@@ -64,7 +68,7 @@ pub struct Sent {
     pub bytes: usize,
 }
 
-/// How a request ended.
+/// The way a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
@@ -85,7 +89,7 @@ impl Truth {
         self.chunks.iter().map(|chunk| chunk.tokens).sum()
     }
 
-    /// When the first token was sent.
+    /// The time when the first token was sent.
     pub fn first_token(&self) -> Option<Nanos> {
         self.chunks
             .iter()

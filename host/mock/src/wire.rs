@@ -28,7 +28,7 @@ pub(super) const PING: &[u8] = b": ping\n\n";
 pub(super) struct Piece {
     pub from: u32,
     pub to: u32,
-    /// Whether it carries the finish reason.
+    /// True if it carries the finish reason.
     pub last: bool,
     /// Since the engine began to process the request; some dialects report it at the end.
     pub seconds: f64,
@@ -175,7 +175,7 @@ pub(super) fn ping(route: &Route) -> &'static [u8] {
     }
 }
 
-/// Whether a reply's events are lines.
+/// True if a reply's events are lines.
 pub(super) fn has_lines(route: &Route) -> bool {
     match route {
         Route::Scripted(dialect) => dialect.has_lines(),

@@ -145,7 +145,7 @@ impl Exchange {
 pub struct Connection {
     /// Whether it had carried a request before, or carried others at the same time.
     pub reused: bool,
-    /// Whether it was opened because this request found none, so that the request waited for it.
+    /// True if the request had to wait for this connection to open.
     pub waited: bool,
     /// When its opening began.
     pub begun: Nanos,

@@ -4,6 +4,23 @@
 //!
 //! This crate owns the host's side of the contract, and the [`sandbox`] that decides what a plugin may use. It leaves
 //! the meaning of a plugin's answers to the caller.
+//!
+//! **Decoding is a fold.** `decode(state, frames) -> (events, state)`: the state is opaque bytes
+//! that the host keeps for the reply, empty at first. So the instance of any thread can take the
+//! next batch, a trap loses one exchange and nothing else, and a batch that fails can be repeated
+//! frame by frame to keep what came before the fault. The host cuts frames, because waking a thread
+//! costs more than decoding an event: the first frame goes at once, then 32 frames, or 8 KiB, or
+//! those of a second.
+//!
+//! **The sandbox.** One engine serves the process, with epochs for deadlines (a tick every 10 ms).
+//! Each instance has a store with limits on memory and tables, on the time of a call, and on the
+//! data that crosses in one. Imports are bound once for all instances, so an instance takes
+//! microseconds. After a trap it is dead, and the next call makes a new one. NaNs are canonical, so
+//! results do not depend on the processor.
+//!
+//! **The host's work for a plugin is charged to its call.** Texts are tokenized in portions of 1
+//! MiB, with a look at the clock between them. Calls that ran too long are counted by plugin, and
+//! raise the finding `plugin-overruns`.
 
 #![cfg_attr(
     test,

@@ -101,7 +101,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
             }
             Ended::Highest => "the highest load to be tried holds: raise --most",
             Ended::Lowest => {
-                "the lowest load to be tried was not shown to hold: lower --least, or relax the objectives"
+                "the lowest load (--least) failed; lower --least or relax the objectives"
             }
             Ended::Budget => "the search used up its loads (--loads) or requests (--requests-in-all)",
         }

@@ -9,6 +9,24 @@
 //! The result does not depend on the order of the exchanges, so the records of several load
 //! generators can be merged and summarised as one run. `metric` defines the metrics, `finding`
 //! raises doubts about the figures, `report` lays them out.
+//!
+//! Besides a counter for each second, what grows with a run is:
+//!
+//! | for | bytes per request |
+//! | --- | --- |
+//! | the peak in flight and the steady window, during the first pass | 16 |
+//! | the gaps between due times, in the first pass, if the plan offers a rate | 8 |
+//! | the number in flight at each sending, in an open loop | 8 |
+//! | the answer's tokens by our tokenizer | 4 |
+//! | each score | 8 |
+//! | the answers that scorers judged, during the second pass | 40 |
+//! | its place in a session, if any request depends on another or is a turn | 48 |
+//! | the prompt's place and send time, with `report.cache` | some 70 |
+//!
+//! Everything else has a bound. A metric with one sample per request keeps up to 100 000 samples,
+//! and counts in a histogram beyond; the number alone decides, so order and slices change nothing.
+//! A metric with samples for each token is always counted, within 1/2048 of the exact percentile.
+//! Groups are at most 25 of each kind, and kinds of failure 64.
 
 mod backlog;
 pub mod cache;

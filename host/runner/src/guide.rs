@@ -1,7 +1,8 @@
-//! The guide for plugin authors that ships with the runner: pages of text, and a reference generated from the
-//! contract.
+//! The guide for plugin authors that ships with the runner: pages of text, and a reference
+//! generated from the contract.
 //!
-//! This module only holds the pages; `cli` prints them. `tests/guide.rs` tests that their code works.
+//! This module only holds the pages; `cli` prints them. `tests/guide.rs` tests that their code
+//! works.
 
 pub mod pages;
 #[allow(clippy::disallowed_methods, reason = "writes pages of the guide")]
@@ -12,11 +13,11 @@ pub mod reference;
 pub enum Page {
     /// What a plugin is, its tools, what is stable, the sandbox
     Start,
-    /// How to support another engine
+    /// The way to support another engine
     Backend,
-    /// How to generate samples
+    /// The way to generate samples
     Dataset,
-    /// How to score answers
+    /// The way to score answers
     Scorer,
     /// The files of a plugin's test cases
     Cases,

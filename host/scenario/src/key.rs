@@ -21,7 +21,7 @@ pub struct Key {
     pub words: Vec<(&'static str, &'static str)>,
     /// The value that holds where it is absent, as TOML.
     pub default: Option<String>,
-    /// What holds where it is absent, in words, where that is no one value.
+    /// The default in words, when it is not a single value.
     pub otherwise: Option<&'static str>,
     /// Its flag.
     pub flag: Option<Flag>,

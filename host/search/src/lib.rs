@@ -13,6 +13,15 @@
 //! which takes the backlog of the run's summary. Report it as measured, as stopped, or as invalid if its findings say
 //! so, write the [`Report`] to the journal, and ask again until there is an [`Answer`]. [`Search::resume`] takes the
 //! reports of a journal.
+//!
+//! **The statistics.** An objective such as `ttft.p99 < 500ms` allows one request in a hundred to
+//! be bad: to fail, to be due and not sent, or to miss the limit, counted from when it was due.
+//! Requests are bad together, so counts carry a design effect. Close to the highest load the odds
+//! of a miss are a power of the load, and the interval has every load that a likelihood ratio test
+//! over all loads does not rule out. Where no regression is possible, Clopper and Pearson's bounds
+//! decide a load by its own requests; undecided is never a pass. Close to capacity a short run
+//! looks healthy throughout, so a pass at a rate also takes a number of independent loads. Each run
+//! has a fresh seed, and the runs of a load are pooled.
 #![cfg_attr(
     test,
     allow(

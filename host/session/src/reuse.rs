@@ -1,4 +1,4 @@
-//! What of a run's prompts repeats: keeps them while they are sent, and counts after the load.
+//! Measures prefix reuse across a run's prompts: keeps them while they are sent, counts after the load.
 //!
 //! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's folder, and 24 bytes per
 //! request are held; after the load they are read back in the order in which they were sent.

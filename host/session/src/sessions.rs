@@ -70,7 +70,7 @@ struct Session {
 pub enum Entry {
     /// It begins one.
     Root(Box<Graph>),
-    /// It is part of one.
+    /// A follower in a session.
     Node(Place),
 }
 

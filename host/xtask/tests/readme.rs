@@ -13,8 +13,10 @@ fn read(path: &str) -> String {
 }
 
 /// What is written for people.
-const DOCUMENTS: [&str; 29] = [
+const DOCUMENTS: [&str; 31] = [
     "README.md",
+    ".github/CONTRIBUTING.md",
+    ".github/STYLE.md",
     "host/ARCHITECTURE.md",
     "host/guide/src/SUMMARY.md",
     "host/guide/src/auditing.md",
@@ -186,4 +188,16 @@ fn the_table_of_the_guide_is_its_summary() {
         pages(guide, "host/guide/src/"),
         pages(&read("host/guide/src/SUMMARY.md"), "")
     );
+}
+
+/// The README says how many plugins of each kind ship.
+#[test]
+fn the_plugins_are_counted() {
+    let readme = read("README.md");
+    for kind in ["backends", "datasets", "scorers"] {
+        let manifests = files(&format!("plugins/{kind}"), "/Cargo.toml").into_iter();
+        let ships = |path: &String| read(path).contains("cdylib");
+        let count = format!("{} {kind}", manifests.filter(ships).count());
+        assert!(readme.contains(&count), "README.md does not say `{count}`");
+    }
 }

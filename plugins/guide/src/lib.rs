@@ -1,5 +1,6 @@
-//! The plugins of the guide, as they stand in its pages (`plugins/guide/*.md`): here they are compiled natively, and
-//! their unit tests run. That they work as components is a test of the whole (`tests/guide.rs`).
+//! The plugins of the guide, as they stand in its pages (`plugins/guide/*.md`): here they are
+//! compiled natively, and their unit tests run. That they work as components is a test of the whole
+//! (`tests/guide.rs`).
 #![forbid(unsafe_code)]
 
 /// The backend of `backend.md`.

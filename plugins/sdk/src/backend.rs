@@ -1,5 +1,5 @@
-//! The trait of a backend, and its adapter to the component model: state as bytes, batches as single
-//! frames.
+//! The trait of a backend, and its adapter to the component model: state as bytes, batches as
+//! single frames.
 
 use schemars::JsonSchema;
 use serde::Serialize;

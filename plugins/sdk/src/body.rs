@@ -1,5 +1,5 @@
-//! A request's JSON body. Its keys keep the order in which they were set, so that the same request gives the
-//! same bytes; the user's own fields are merged over it.
+//! A request's JSON body. Its keys keep the order in which they were set, so that the same request
+//! gives the same bytes; the user's own fields are merged over it.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,8 +18,8 @@ impl Body {
         Self::default()
     }
 
-    /// Sets a field; an existing field keeps its place. A value that cannot be JSON (a map whose keys are
-    /// not strings) becomes `null`.
+    /// Sets a field; an existing field keeps its place. A value that cannot be JSON (a map whose
+    /// keys are not strings) becomes `null`.
     pub fn set(&mut self, key: &str, value: impl Serialize) -> &mut Self {
         let text = serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned());
         match self.fields.iter_mut().find(|(known, _)| known == key) {
@@ -43,9 +43,9 @@ impl Body {
         self
     }
 
-    /// Merges further fields, a JSON object, over these. If both sides have an object, the two are merged,
-    /// so that one field of `sampling_params` can be set without repeating the others; otherwise the user's
-    /// value wins, even if it is `null`.
+    /// Merges further fields, a JSON object, over these. If both sides have an object, the two are
+    /// merged, so that one field of `sampling_params` can be set without repeating the others;
+    /// otherwise the user's value wins, even if it is `null`.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if it is not a JSON object.

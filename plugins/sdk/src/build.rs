@@ -29,7 +29,8 @@ impl Sample {
 }
 
 impl Sample {
-    /// The next turn of a conversation: due this long after the end of the reply to `parent`, in nanoseconds.
+    /// The next turn of a conversation: due this long after the end of the reply to `parent`, in
+    /// nanoseconds.
     pub fn following(
         id: impl Into<String>,
         parent: &str,
@@ -48,8 +49,9 @@ impl Sample {
 }
 
 impl Sample {
-    /// Roughly how many bytes it has: those of its prompt, of its recorded answer, and of what goes along with them. What
-    /// a dataset returns at once is limited, so one with large samples returns fewer at [`ENOUGH`](crate::ENOUGH).
+    /// Roughly how many bytes it has: those of its prompt, of its recorded answer, and of what goes
+    /// along with them. What a dataset returns at once is limited, so one with large samples
+    /// returns fewer at [`ENOUGH`](crate::ENOUGH).
     pub fn bytes(&self) -> usize {
         let texts = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
         let message = |message: &Message| -> usize {
@@ -134,7 +136,8 @@ impl Message {
 }
 
 impl Media {
-    /// The content of a `data:` URL of base64, such as `data:image/png;base64,iVBORw0KGgo=`; `None` for any other text.
+    /// The content of a `data:` URL of base64, such as `data:image/png;base64,iVBORw0KGgo=`; `None`
+    /// for any other text.
     pub fn of_data_url(url: &str) -> Option<Self> {
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
         let media_type = head.strip_suffix(";base64")?;
@@ -144,7 +147,8 @@ impl Media {
         })
     }
 
-    /// Content of this media type, from its bytes in base64, with padding or without; `None` if it is not base64.
+    /// Content of this media type, from its bytes in base64, with padding or without; `None` if it
+    /// is not base64.
     pub fn of_base64(media_type: impl Into<String>, text: &str) -> Option<Self> {
         Some(Media {
             media_type: media_type.into(),
@@ -191,8 +195,8 @@ impl Settings {
         sample.output_tokens.or(self.output_tokens)
     }
 
-    /// Merges into a body what overrides the plugin's own fields: the sample's parameters, and then the user's
-    /// `extra-body`.
+    /// Merges into a body what overrides the plugin's own fields: the sample's parameters, and then
+    /// the user's `extra-body`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] and [`Error::InvalidConfig`] if one of them is not a JSON object.
@@ -232,7 +236,8 @@ impl Request {
         }
     }
 
-    /// A name as one segment of a path: everything but letters, digits and `-._~` is percent-encoded (RFC 3986).
+    /// A name as one segment of a path: everything but letters, digits and `-._~` is
+    /// percent-encoded (RFC 3986).
     pub fn segment(name: &str) -> String {
         let mut segment = String::with_capacity(name.len());
         for byte in name.bytes() {

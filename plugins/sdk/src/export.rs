@@ -1,5 +1,5 @@
-//! The export macros: from a type that implements a trait to a component. They export nothing unless the
-//! target is WebAssembly, because only there can the names of the exports be linked.
+//! The export macros: from a type that implements a trait to a component. They export nothing
+//! unless the target is WebAssembly, because only there can the names of the exports be linked.
 
 use std::sync::Once;
 

@@ -1,5 +1,6 @@
-//! What the host provides to a plugin: files by the names that the scenario gives them, and the tokenizer of the
-//! model under test. They are traits so that a plugin's unit tests can use their own.
+//! What the host provides to a plugin: files by the names that the scenario gives them, and the
+//! tokenizer of the model under test. They are traits so that a plugin's unit tests can use their
+//! own.
 
 use std::io;
 
@@ -17,7 +18,8 @@ pub trait File {
     /// Its length in bytes.
     fn size(&self) -> u64;
 
-    /// Reads at most `length` bytes from `offset`, at most 4 MiB a call; shorter only at the end of the file.
+    /// Reads at most `length` bytes from `offset`, at most 4 MiB a call; shorter only at the end of
+    /// the file.
     ///
     /// # Errors
     /// The host's error message.
@@ -29,16 +31,17 @@ pub trait Tokenizer {
     /// Facts about the tokenizer that hold for every text.
     fn describe(&self) -> Facts;
 
-    /// Token ids of each text; with `special`, the tokens that the model puts around a text are added.
-    /// One call for many texts costs far less than many calls.
+    /// Token ids of each text; with `special`, the tokens that the model puts around a text are
+    /// added. One call for many texts costs far less than many calls.
     fn encode(&self, texts: &[String], special: bool) -> Vec<Vec<u32>>;
 
     /// Token counts of each text, for when the ids are not needed.
     fn count(&self, texts: &[String], special: bool) -> Vec<u32>;
 
-    /// Token counts of conversations as the server's chat template writes them, with the beginning of the answer;
-    /// `tools` is a JSON array of the tools that the model may call. `None` where the template is not known, refuses the
-    /// conversation, or the conversation holds more than text. The default knows no template.
+    /// Token counts of conversations as the server's chat template writes them, with the beginning
+    /// of the answer; `tools` is a JSON array of the tools that the model may call. `None` where
+    /// the template is not known, refuses the conversation, or the conversation holds more than
+    /// text. The default knows no template.
     fn count_chat(&self, conversations: &[Vec<Message>], tools: Option<&str>) -> Vec<Option<u32>> {
         let _ = tools;
         vec![None; conversations.len()]
@@ -48,7 +51,8 @@ pub trait Tokenizer {
     fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String>;
 }
 
-/// A [`File`] as a stream from its beginning, for `BufReader`, `serde_json::from_reader` and the like.
+/// A [`File`] as a stream from its beginning, for `BufReader`, `serde_json::from_reader` and the
+/// like.
 pub struct Reader<'a> {
     file: &'a dyn File,
     offset: u64,

@@ -1,5 +1,5 @@
-//! JSON files that may be larger than a plugin's memory: lines of JSON, and one array of many items. They are
-//! read one line or item at a time, and an error names its place.
+//! JSON files that may be larger than a plugin's memory: lines of JSON, and one array of many
+//! items. They are read one line or item at a time, and an error names its place.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,8 @@ use crate::{Error, File};
 /// Bytes to ask the host for at once.
 const PIECE: u32 = 1 << 20;
 
-/// The longest line or item, in bytes: a plugin must hold it, what is read from it, and the samples made from that.
+/// The longest line or item, in bytes: a plugin must hold it, what is read from it, and the samples
+/// made from that.
 pub const LONGEST: usize = 24 << 20;
 
 /// What a file of UTF-8 may begin with; it means nothing.
@@ -18,8 +19,8 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Reads JSON, such as a line of a file.
 ///
 /// # Errors
-/// The key, what was expected, and the column in bytes: ``"`turns[2].delay`: invalid type: string \"x\", expected f64, at
-/// column 30"``.
+/// The key, what was expected, and the column in bytes: ``"`turns[2].delay`: invalid type: string
+/// \"x\", expected f64, at column 30"``.
 pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(line).or_else(|_| {
         // Only a mistake is worth the time that following the keys takes.
@@ -252,7 +253,8 @@ impl Items {
         Ok(())
     }
 
-    /// The bytes up to the comma or bracket that ends the item; the parser checks whether they are a value.
+    /// The bytes up to the comma or bracket that ends the item; the parser checks whether they are
+    /// a value.
     fn item(&mut self) -> Result<Vec<u8>, Error> {
         let (mut at, mut depth, mut quoted, mut escaped) = (0, 0_u32, false, false);
         loop {

@@ -7,17 +7,18 @@
 //! | a source of samples | [`Dataset`] | [`export_dataset!`] |
 //! | a scorer of answers | [`Scorer`] | [`export_scorer!`] |
 //!
-//! A plugin is an ordinary library crate. Compiled natively it runs its unit tests, and the macros export
-//! nothing; compiled for WebAssembly it is a component that imports `runner:plugin` interfaces and nothing
-//! else. So a plugin must not use what those do not offer: no clock, no environment, no network, no
-//! randomness except what it derives from its seed (`std::time::Instant::now()` compiles, but panics).
+//! A plugin is an ordinary library crate. Compiled natively it runs its unit tests, and the macros
+//! export nothing; compiled for WebAssembly it is a component that imports `runner:plugin`
+//! interfaces and nothing else. So a plugin must not use what those do not offer: no clock, no
+//! environment, no network, no randomness except what it derives from its seed
+//! (`std::time::Instant::now()` compiles, but panics).
 //!
-//! The configuration is a type that derives [`serde::Deserialize`] and [`schemars::JsonSchema`]; its doc
-//! comments become the user's help. Start it with
+//! The configuration is a type that derives [`serde::Deserialize`] and [`schemars::JsonSchema`];
+//! its doc comments become the user's help. Start it with
 //! `#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]`.
 //!
-//! A panic ends the call it happened in, and its message reaches the user's log. Return an [`Error`] for
-//! everything that a user or a server can cause.
+//! A panic ends the call it happened in, and its message reaches the user's log. Return an
+//! [`Error`] for everything that a user or a server can cause.
 #![deny(unsafe_code)]
 
 mod backend;

@@ -1,5 +1,5 @@
-//! Lines for the person who runs the benchmark. They go to the run's log, never to a result; the host keeps
-//! a bounded number of them. In native unit tests they go to stderr.
+//! Lines for the person who runs the benchmark. They go to the run's log, never to a result; the
+//! host keeps a bounded number of them. In native unit tests they go to stderr.
 
 pub use crate::bindings::host::log::Level;
 

@@ -1,5 +1,5 @@
-//! Settings that a route has no field for: refused by name and all at once, because a run with a setting that was
-//! silently left out measures something else than what was asked for.
+//! Settings that a route has no field for: refused by name and all at once, because a run with a
+//! setting that was silently left out measures something else than what was asked for.
 
 use crate::{Error, Sample, Sampling, Settings};
 
@@ -33,7 +33,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// Whether the run or the sample sets it.
+    /// True if the run or the sample sets it.
     pub(crate) fn is_set(self, sample: &Sample, settings: &Settings) -> bool {
         let sampling: &Sampling = &settings.sampling;
         match self {
@@ -85,8 +85,8 @@ impl Setting {
 }
 
 impl Settings {
-    /// Refuses those of these settings that are set for a sample; `route` names what has no field for them, such as
-    /// `TGI's /generate_stream`.
+    /// Refuses those of these settings that are set for a sample; `route` names what has no field
+    /// for them, such as `TGI's /generate_stream`.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the settings with their flags.

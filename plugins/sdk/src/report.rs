@@ -1,4 +1,5 @@
-//! What a dataset left out or changed, and why: counted while samples are made, for the user to read with the results.
+//! What a dataset left out or changed, and why: counted while samples are made, for the user to
+//! read with the results.
 //!
 //! [`Dataset::remarks`](crate::Dataset::remarks) returns the list. A corpus that shrinks in silence, or a prompt that is cut, changes what a benchmark measures.
 
@@ -30,27 +31,32 @@ pub struct Remarks {
 }
 
 impl Remarks {
-    /// Counts something that was left out; `example` says which, and is called only for the first of a reason.
+    /// Counts something that was left out; `example` says which, and is called only for the first
+    /// of a reason.
     pub fn dropped(&mut self, reason: &str, example: impl FnOnce() -> String) {
         self.count(Treatment::Dropped, reason, 1, example);
     }
 
-    /// Counts something that was cut; `example` says which, and is called only for the first of a reason.
+    /// Counts something that was cut; `example` says which, and is called only for the first of a
+    /// reason.
     pub fn truncated(&mut self, reason: &str, example: impl FnOnce() -> String) {
         self.count(Treatment::Truncated, reason, 1, example);
     }
 
-    /// Counts something that was changed; `example` says which, and is called only for the first of a reason.
+    /// Counts something that was changed; `example` says which, and is called only for the first of
+    /// a reason.
     pub fn repaired(&mut self, reason: &str, example: impl FnOnce() -> String) {
         self.count(Treatment::Repaired, reason, 1, example);
     }
 
-    /// Counts something that was used again; `example` says which, and is called only for the first of a reason.
+    /// Counts something that was used again; `example` says which, and is called only for the first
+    /// of a reason.
     pub fn repeated(&mut self, reason: &str, example: impl FnOnce() -> String) {
         self.count(Treatment::Repeated, reason, 1, example);
     }
 
-    /// Counts `count` at once, such as those that were passed over while a file was read; nothing if it is 0.
+    /// Counts `count` at once, such as those that were passed over while a file was read; nothing
+    /// if it is 0.
     pub fn count(
         &mut self,
         what: Treatment,

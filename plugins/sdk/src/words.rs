@@ -1,8 +1,9 @@
-//! Texts of a given number of tokens, where a benchmark needs some text: common English words drawn at random, or
-//! passages of a file.
+//! Texts of a given number of tokens, where a benchmark needs some text: common English words drawn
+//! at random, or passages of a file.
 //!
-//! Words are drawn as Python's `random.choice` draws them, and a passage begins at a word that is drawn likewise, from a
-//! generator for each text. So a text depends on its own generator and length alone, whatever is made with it.
+//! Words are drawn as Python's `random.choice` draws them, and a passage begins at a word that is
+//! drawn likewise, from a generator for each text. So a text depends on its own generator and
+//! length alone, whatever is made with it.
 
 use std::borrow::Cow;
 
@@ -25,7 +26,7 @@ const WORDS: &str = "time year people way day man thing woman life child world s
     bright gentle simple common early small large strong young public whole clear certain able free true full \
     special low single poor happy ready left main close cold hard fine";
 
-/// How often a text is adjusted until it has its number of tokens.
+/// The number of times that a text is adjusted until it has its number of tokens.
 const ADJUSTMENTS: u32 = 8;
 
 /// A text and how many tokens it has.
@@ -43,7 +44,7 @@ const LONGEST: u64 = 64 << 20;
 /// Words to make texts of.
 pub struct Words {
     words: Vec<Cow<'static, str>>,
-    /// Whether the words of a text follow one another, as in the file.
+    /// True if the words of a text follow one another, as in the file.
     passages: bool,
 }
 
@@ -57,7 +58,8 @@ impl Words {
         }
     }
 
-    /// Passages of a text file, which goes on at its end with its beginning; `name` is its name in the scenario.
+    /// Passages of a text file, which goes on at its end with its beginning; `name` is its name in
+    /// the scenario.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if it is too long, no text, or has no words.
@@ -91,9 +93,9 @@ impl Words {
         })
     }
 
-    /// A text for each of these generators and numbers of tokens, which include those that the model puts around a text.
-    /// In rare cases, where the tokenizer gives no prefix of the words exactly that number, a text is a token or two
-    /// shorter or longer.
+    /// A text for each of these generators and numbers of tokens, which include those that the
+    /// model puts around a text. In rare cases, where the tokenizer gives no prefix of the words
+    /// exactly that number, a text is a token or two shorter or longer.
     pub fn texts(&self, tokenizer: &dyn Tokenizer, wanted: Vec<(Python, u32)>) -> Vec<Text> {
         let around = tokenizer.describe().added_tokens;
         let mut drafts: Vec<Draft> = wanted

@@ -1,4 +1,5 @@
-//! The JSON of AIPerf and of its predecessor GenAI-Perf: one metric per key, each with its unit and statistics.
+//! The JSON of AIPerf and of its predecessor GenAI-Perf: one metric per key, each with its unit and
+//! statistics.
 
 use serde_json::Value;
 
@@ -53,9 +54,10 @@ pub(super) fn tool(object: &Object) -> Option<Tool> {
         .or_else(|| unit("request_count"))
         .or_else(|| unit("request_throughput"))?;
     let aiperf = object.contains_key("aiperf_version") || object.contains_key("schema_version");
-    Some(match aiperf || object.contains_key("records") {
-        true => Tool::Aiperf,
-        false => Tool::GenaiPerf,
+    Some(if aiperf || object.contains_key("records") {
+        Tool::Aiperf
+    } else {
+        Tool::GenaiPerf
     })
 }
 
@@ -102,9 +104,10 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
     }
     lengths(&mut claim, metrics, &mut lookup);
     asked(&mut claim, object);
-    match lookup.errors.is_empty() {
-        true => Ok(claim),
-        false => Err(lookup.errors),
+    if lookup.errors.is_empty() {
+        Ok(claim)
+    } else {
+        Err(lookup.errors)
     }
 }
 
@@ -165,8 +168,9 @@ fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
     }
 }
 
-/// Whether settings name anything that makes requests wait: a schedule or trace to replay, delays between turns, users
-/// with a pace of their own, or a ramp. The warmup's count too: without them, less is known than with them.
+/// True if settings name anything that makes requests wait: a schedule or trace to replay, delays
+/// between turns, users with a pace of their own, or a ramp. The warmup's count too: without them,
+/// less is known than with them.
 fn paces(config: &Value) -> bool {
     let names = |text: &str| PACES.iter().any(|pace| text.contains(pace));
     match config {
@@ -179,7 +183,7 @@ fn paces(config: &Value) -> bool {
     }
 }
 
-/// Whether a setting differs from nothing, no and zero; of several, one.
+/// True if a setting differs from nothing, no and zero; of several, one.
 fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,

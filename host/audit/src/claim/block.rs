@@ -1,12 +1,12 @@
-//! The text block that LMDeploy, SGLang, vLLM and GPUStack print, anywhere in a text, with or without its
-//! line breaks: some tools lose them when pages are pasted.
+//! The text block that LMDeploy, SGLang, vLLM and GPUStack print, anywhere in a text, with or
+//! without its line breaks: some tools lose them when pages are pasted.
 //!
 //! `page` reads the text around it.
 
 use super::seek::{did, find, shortened};
 use super::{Claim, ReadError, Source, Tool, number};
 
-/// Where a block lies in a text.
+/// The place where a block lies in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     /// Its first byte: that of the rule before its title.
@@ -23,7 +23,7 @@ const TITLE: &str = "Serving Benchmark Result";
 /// The longest block, in bytes: a whole one has a twentieth of it.
 const LONGEST_BLOCK: usize = 1 << 16;
 
-/// How a line of the block is taken.
+/// The way a line of the block is taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Line {
     /// A figure, by our name, with the factor from their unit to ours.
@@ -167,8 +167,8 @@ struct Pair<'a> {
     value: Vec<&'a str>,
 }
 
-/// The lines of a block. A label ends with a colon, and its value ends at the next known label, so line
-/// breaks do not matter.
+/// The lines of a block. A label ends with a colon, and its value ends at the next known label, so
+/// line breaks do not matter.
 fn pairs(block: &str) -> Vec<Pair<'_>> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut words: Vec<&str> = Vec::new();
@@ -178,8 +178,8 @@ fn pairs(block: &str) -> Vec<Pair<'_>> {
             continue;
         };
         words.push(last);
-        // The first word since the last label is its value; further ones are of a value in words, or
-        // the label's.
+        // The first word since the last label is its value; further ones are of a value in words,
+        // or the label's.
         let least = usize::from(!pairs.is_empty()).min(words.len() - 1);
         let wordy = pairs.last().is_some_and(|pair| is_wordy(&pair.label));
         let furthest = if wordy { words.len() - 1 } else { least };
@@ -357,9 +357,10 @@ impl Block {
         } else if has("mean latency(s)") || has("mean latency (s)") {
             Tool::Gpustack
         } else if has("traffic request rate") {
-            match has("max request concurrency") || has("concurrency") {
-                true => Tool::Sglang,
-                false => Tool::Lmdeploy,
+            if has("max request concurrency") || has("concurrency") {
+                Tool::Sglang
+            } else {
+                Tool::Lmdeploy
             }
         } else if has("total token throughput (tok/s)") {
             Tool::Vllm

@@ -1,5 +1,5 @@
-//! Maps each tool's latencies to the metrics of our catalogue. The formulas come from the tools' own
-//! source; the catalogue's `equals` is the same mapping in the other direction.
+//! Maps each tool's latencies to the metrics of our catalogue. The formulas come from the tools'
+//! own source; the catalogue's `equals` is the same mapping in the other direction.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a file that is to be read as a claim.
+//! The mistakes of a file that is to be read as a claim.
 
 /// Why a file, or a part of it, is not a known kind of result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -8,8 +8,8 @@ pub struct ReadError {
     pub file: String,
     /// Where in it: `line 3`, `benchmarks[1].metrics`.
     pub place: Option<String>,
-    /// What was found.
+    /// The text found there.
     pub what: String,
-    /// What was expected, and what to do.
+    /// The expectation, and what to do.
     pub expected: String,
 }

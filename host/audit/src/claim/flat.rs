@@ -103,9 +103,10 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
         claim.state("requests.failed", failed as f64, 0.0);
     }
     claim.definitions = definitions(tool);
-    match lookup.errors.is_empty() {
-        true => Ok(claim),
-        false => Err(lookup.errors),
+    if lookup.errors.is_empty() {
+        Ok(claim)
+    } else {
+        Err(lookup.errors)
     }
 }
 
@@ -188,9 +189,10 @@ fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     let errors = object.get("errors").and_then(Value::as_array);
     let at = |list: &[Option<f64>], index: usize| list.get(index).copied().flatten();
     // vLLM's lists of latencies leave out the requests that failed; then they tell of none.
-    let latencies = match latencies.len() == requests {
-        true => latencies,
-        false => Vec::new(),
+    let latencies = if latencies.len() == requests {
+        latencies
+    } else {
+        Vec::new()
     };
     claim.samples = (0..requests)
         .map(|index| {

@@ -22,7 +22,7 @@ const RATES: [(&str, &str); 5] = [
     ("request_concurrency", "concurrency.mean"),
 ];
 
-/// Whether an object is such a report.
+/// True if an object is such a report.
 pub(super) fn is(object: &Object) -> bool {
     let benchmarks = object.get("benchmarks").and_then(Value::as_array);
     benchmarks.is_some_and(|benchmarks| {
@@ -56,9 +56,10 @@ pub(super) fn read(object: &Object, file: &str) -> Result<Vec<Claim>, Vec<ReadEr
         if let Some(benchmark) = benchmark.as_object() {
             one(&mut claim, benchmark, &mut lookup);
         }
-        match lookup.errors.is_empty() {
-            true => Ok(vec![claim]),
-            false => Err(lookup.errors),
+        if lookup.errors.is_empty() {
+            Ok(vec![claim])
+        } else {
+            Err(lookup.errors)
         }
     };
     in_order(

@@ -1,4 +1,5 @@
-//! Reading takes time in proportion to what is read, whatever its author wrote, and its results have a bound.
+//! Reading takes time in proportion to what is read, whatever its author wrote, and its results
+//! have a bound.
 
 use super::seek::counted::steps;
 use super::*;

@@ -15,9 +15,10 @@ pub(super) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| {
         // Only where it would help, so that an error keeps its place.
         let plain = without_additions(text);
-        match plain == text {
-            true => Err(error),
-            false => serde_json::from_str(&plain),
+        if plain == text {
+            Err(error)
+        } else {
+            serde_json::from_str(&plain)
         }
     })
 }

@@ -2,8 +2,8 @@
 
 use super::Stated;
 
-/// Parses the number in a word: `None` if the word states that there is none, an error for any other
-/// word. For counts and rates alike; ignores commas between thousands.
+/// Parses the number in a word: `None` if the word states that there is none, an error for any
+/// other word. For counts and rates alike; ignores commas between thousands.
 pub(super) fn read(word: &str) -> Result<Option<Stated>, ()> {
     if matches!(
         word,

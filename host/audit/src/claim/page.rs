@@ -1,8 +1,8 @@
-//! A text with blocks in it: a page in Markdown, a log, or a block by itself. The text around a block
-//! describes it: headings, the launch command, the `Namespace(…)` line, the profile.
+//! A text with blocks in it: a page in Markdown, a log, or a block by itself. The text around a
+//! block describes it: headings, the launch command, the `Namespace(…)` line, the profile.
 //!
-//! Some tools lose line breaks when pages are pasted. So a heading ends where something else begins, not
-//! only at the end of its line.
+//! Some tools lose line breaks when pages are pasted. So a heading ends where something else
+//! begins, not only at the end of its line.
 
 use super::block::{self, Span};
 use super::quote;
@@ -43,7 +43,8 @@ pub(super) struct Page<'a> {
     pub headings: Vec<Heading>,
 }
 
-/// How many characters of a model's or a machine's name are kept: each result of a page repeats them.
+/// The number of characters of a model's or a machine's name that are kept: each result of a page repeats
+/// them.
 const LONGEST: usize = 200;
 
 /// The most headings, and the most fenced parts, of a page.
@@ -98,7 +99,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), V
 }
 
 impl Page<'_> {
-    /// Where the text before a block begins: after the previous block.
+    /// The place where the text before a block begins: after the previous block.
     fn before(&self, index: usize) -> usize {
         match index.checked_sub(1) {
             Some(previous) => self.spans[previous].end,
@@ -205,9 +206,10 @@ fn headings(text: &str, fences: &[Fence<'_>]) -> Vec<Heading> {
         let within = |end: &mut Ahead<'_>| end.from(at).filter(|end| *end < line);
         let own_line = next == 0 || text[..next].ends_with('\n');
         let whole = own_line && line - at < 120 && within(&mut ends[ANOTHER]).is_none();
-        let end = match whole {
-            true => line,
-            false => ends.iter_mut().filter_map(within).min().unwrap_or(line),
+        let end = if whole {
+            line
+        } else {
+            ends.iter_mut().filter_map(within).min().unwrap_or(line)
         };
         let words: String = text[at..end].trim_start().chars().take(80).collect();
         did(words.len());

@@ -1,4 +1,5 @@
-//! Where a page repeats figures of its results outside of them: cells of its tables, sentences that compare.
+//! Where a page repeats figures of its results outside of them: cells of its tables, sentences that
+//! compare.
 
 use super::page::Page;
 use super::seek::{Lines, did, inside, shortened};
@@ -8,7 +9,7 @@ mod table;
 
 use table::{Cell, Table};
 
-/// How pages name figures, by ours. The longer of two that begin alike comes first.
+/// The way pages name figures, by ours. The longer of two that begin alike comes first.
 const NAMES: [(&str, &str); 9] = [
     ("Total TPS", "throughput.total-tokens-per-s"),
     ("Output TPS", "throughput.output-tokens-per-s"),
@@ -29,7 +30,7 @@ struct Hit {
     value: f64,
 }
 
-/// How many characters of a place are quoted.
+/// The number of characters of a place that are quoted.
 const LONGEST: usize = 120;
 
 /// The most figures that a page may repeat: many more than anybody reads.
@@ -76,7 +77,7 @@ pub(super) fn read(file: &str, page: &Page<'_>) -> Result<Vec<Quote>, ReadError>
     Ok(quotes)
 }
 
-/// Where the page writes one of the names, and where a figure follows it.
+/// The place where the page writes one of the names, and where a figure follows it.
 fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<Hit>), ReadError> {
     let text = page.text;
     let mut named: Vec<usize> = Vec::new();

@@ -1,6 +1,6 @@
-//! Searches in texts that others wrote. A page decides what it repeats and how long its lines are, so a search that
-//! begins again for each of its parts would take the square of its length. What is here looks at each byte of a text
-//! a fixed number of times, and tests count it ([`did`]).
+//! Searches in texts that others wrote. A page decides what it repeats and how long its lines are,
+//! so a search that begins again for each of its parts would take the square of its length. What is
+//! here looks at each byte of a text a fixed number of times, and tests count it ([`did`]).
 
 /// Counts a piece of work, in bytes or steps, for tests. Otherwise it does nothing.
 #[cfg(not(test))]
@@ -10,7 +10,7 @@ pub(super) fn did(_steps: usize) {}
 #[cfg(test)]
 pub(super) use counted::did;
 
-/// Where a text has a pattern first.
+/// The place where a text has a pattern first.
 pub(super) fn find(text: &str, pattern: &str) -> Option<usize> {
     let found = text.find(pattern);
     did(found.unwrap_or(text.len()) + 1);
@@ -40,7 +40,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// The first occurrence at a place or after it. No place may be before the last one that was asked for.
+    /// The first occurrence at a place or after it. No place may be before the last one that was
+    /// asked for.
     pub fn from(&mut self, at: usize) -> Option<usize> {
         if let Next::Unknown = self.next {
             self.look(at);
@@ -69,7 +70,7 @@ pub(super) struct Lines<'a> {
     text: &'a str,
     at: usize,
     line: usize,
-    /// Where the line begins.
+    /// The place where the line begins.
     begun: usize,
 }
 
@@ -95,7 +96,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether a place is in one of several ranges, which are in order and do not overlap.
+/// True if a place is in one of several ranges, which are in order and do not overlap.
 pub(super) fn inside<T>(ranges: &[T], at: usize, ends: impl Fn(&T) -> (usize, usize)) -> bool {
     let index = ranges.partition_point(|range| {
         did(1);

@@ -1,5 +1,5 @@
-//! The table that LMDeploy's benchmark appends a row to for each run: commas between, names in the first
-//! line, whatever the file is called.
+//! The table that LMDeploy's benchmark appends a row to for each run: commas between, names in the
+//! first line, whatever the file is called.
 
 use serde_json::{Number, Value};
 

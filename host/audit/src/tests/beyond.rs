@@ -1,4 +1,5 @@
-//! Figures at the bounds that those of the same result set each other are not reported, and figures just beyond are.
+//! Figures at the bounds that those of the same result set each other are not reported, and figures
+//! just beyond are.
 
 use super::spread::{One, Style, stated};
 use super::*;
@@ -24,8 +25,8 @@ fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
     claim
 }
 
-/// 100 tokens each, at 10 to 14 ms a token, and the first always after 100 ms: E2E is as spread as TPOT, so that every
-/// percentile and the deviation are at their bounds.
+/// 100 tokens each, at 10 to 14 ms a token, and the first always after 100 ms: E2E is as spread as
+/// TPOT, so that every percentile and the deviation are at their bounds.
 fn at_the_bounds() -> Claim {
     of_200(of_length(100), true)
 }
@@ -95,7 +96,8 @@ fn percentiles_of_one_length_are_bounded_from_both_sides() {
     );
 }
 
-/// Without extremes, percentiles that leave few enough requests above them bound a lower one together.
+/// Without extremes, percentiles that leave few enough requests above them bound a lower one
+/// together.
 #[test]
 fn percentiles_far_enough_out_bound_those_between() {
     let ends = [
@@ -158,7 +160,8 @@ fn deviations_of_one_length_bound_each_other() {
     );
 }
 
-/// Nobody states that all answers have 100 tokens, but the totals do, and means in full confirm it; rounded ones cannot.
+/// Nobody states that all answers have 100 tokens, but the totals do, and means in full confirm it;
+/// rounded ones cannot.
 #[test]
 fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
     let mut honest = written(of_length(100), false, 9);
@@ -256,8 +259,8 @@ fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
     );
 }
 
-/// Half of the answers have 2 tokens and half 100, at 10 and 20 ms a token: such halves reach the bound of the
-/// covariance, in either direction.
+/// Half of the answers have 2 tokens and half 100, at 10 and 20 ms a token: such halves reach the
+/// bound of the covariance, in either direction.
 #[test]
 fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
     let extremes = [
@@ -302,7 +305,8 @@ fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
         Severity::Suspect,
         "allows no more than 19.91 ms",
     );
-    // With a cap alone, from what was requested, there may be one-token answers, and the lower bound is left.
+    // With a cap alone, from what was requested, there may be one-token answers, and the lower
+    // bound is left.
     let mut capped = slow_long;
     capped.output_lengths = None;
     capped.asked.most_output_tokens = Some(100);
@@ -365,7 +369,8 @@ fn a_cap_with_empty_slots_is_noted_where_requests_wait() {
     assert_eq!(told(&without(&honest, &["e2e.max"]), &[empty]), None);
 }
 
-/// 200 requests at 10 a second should take 20 s; half of that is chance only where arrivals come in bursts.
+/// 200 requests at 10 a second should take 20 s; half of that is chance only where arrivals come in
+/// bursts.
 #[test]
 fn bursts_explain_more_than_poisson_arrivals_do() {
     let mut claim = Claim::of(Tool::Vllm, Source::default());
@@ -439,7 +444,8 @@ fn lengths_and_arrivals_are_read_where_they_are_stated() {
     assert_eq!(flags("ramp_up_strategy='linear'").request_rate, None);
 }
 
-/// What makes AIPerf's requests wait beside a rate and a cap, under the names of its older and newer settings.
+/// What makes AIPerf's requests wait beside a rate and a cap, under the names of its older and
+/// newer settings.
 #[test]
 fn paces_are_read_from_aiperfs_settings() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

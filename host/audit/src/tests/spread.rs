@@ -1,4 +1,5 @@
-//! Percentiles, deviations and extremes of honest measurements bound each other as the rules say, whatever was measured.
+//! Percentiles, deviations and extremes of honest measurements bound each other as the rules say,
+//! whatever was measured.
 
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -16,7 +17,8 @@ pub(super) struct One {
 }
 
 impl One {
-    /// The same formula as the tools': TPOT covers what follows the last token, if there is a second one.
+    /// The same formula as the tools': TPOT covers what follows the last token, if there is a
+    /// second one.
     fn e2e(self) -> f64 {
         match self.tokens {
             0 | 1 => self.ttft + self.after,
@@ -25,15 +27,15 @@ impl One {
     }
 }
 
-/// How a tool states its figures.
+/// The way a tool states its figures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     pub(super) tool: Tool,
     /// Digits after the point.
     pub(super) decimals: i32,
-    /// Whether it states the shortest and the longest answer, as AIPerf does.
+    /// True if it states the shortest and the longest answer, as AIPerf does.
     pub(super) lengths: bool,
-    /// Whether the length, or the greatest one, was requested.
+    /// True if the length, or the greatest one, was requested.
     pub(super) requested: bool,
     /// The cap on requests in flight, which were all waiting from the start.
     pub(super) cap: usize,
@@ -145,8 +147,8 @@ fn style() -> impl Strategy<Value = Style> {
     )
 }
 
-/// Requests whose TTFT, TPOT and length follow a common cause to any degree, in either direction, with heavy tails; or
-/// with hardly any spread.
+/// Requests whose TTFT, TPOT and length follow a common cause to any degree, in either direction,
+/// with heavy tails; or with hardly any spread.
 fn requests(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<One>> {
     let weights = (-3.0f64..3.0, -2.0f64..2.0, -1.5f64..1.5);
     let one = (
@@ -175,7 +177,8 @@ fn requests(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<One>> {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Whatever the correlation of first token, speed and length, and however few answers have a second token.
+    /// Whatever the correlation of first token, speed and length, and however few answers have a
+    /// second token.
     #[test]
     fn honest_spreads_of_any_lengths_are_never_doubted(ones in requests(1..260), style in style()) {
         prop_assert_eq!(found(&stated(&ones, false, style)), Vec::<String>::new());
@@ -192,8 +195,9 @@ proptest! {
     }
 }
 
-/// The totals of different lengths are those of one length in 1 of N honest runs at most, and the means seldom confirm
-/// it then: of such runs, each with the very total and prompts of one length, not 1 in 50 is doubted.
+/// The totals of different lengths are those of one length in 1 of N honest runs at most, and the
+/// means seldom confirm it then: of such runs, each with the very total and prompts of one length,
+/// not 1 in 50 is doubted.
 #[test]
 fn totals_of_one_length_by_chance_are_seldom_believed() {
     let mut runner = TestRunner::deterministic();
@@ -222,8 +226,8 @@ fn totals_of_one_length_by_chance_are_seldom_believed() {
     assert!(rare, "{} of {runs}: {doubted:#?}", doubted.len());
 }
 
-/// Requests of these lengths by turns, at 20 ms a token with that deviation, as a share, whatever the length; as a tool
-/// writes it that has mean, median and P99 only.
+/// Requests of these lengths by turns, at 20 ms a token with that deviation, as a share, whatever
+/// the length; as a tool writes it that has mean, median and P99 only.
 fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed: u64) -> Claim {
     let mut state = seed;
     let mut chance = || {
@@ -272,8 +276,8 @@ fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed
     claim
 }
 
-/// Three answers of 100 tokens to each of 500, which are 200 on average, or prompts of any lengths that divide by their
-/// number, so that any number of repetitions divides too.
+/// Three answers of 100 tokens to each of 500, which are 200 on average, or prompts of any lengths
+/// that divide by their number, so that any number of repetitions divides too.
 fn lengths() -> impl Strategy<Value = Vec<u64>> {
     let prompts = prop::collection::vec(50u64..500, 2..20).prop_map(|mut lengths| {
         let count = lengths.len() as u64;
@@ -286,8 +290,8 @@ fn lengths() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Mixes of lengths whose totals are those of one length by design. Rounded means may agree with one length, which
-    /// is a note that names the mix; means in full never do.
+    /// Mixes of lengths whose totals are those of one length by design. Rounded means may agree
+    /// with one length, which is a note that names the mix; means in full never do.
     #[test]
     fn honest_mixes_of_lengths_are_never_doubted(
         lengths in lengths(),
@@ -309,7 +313,8 @@ proptest! {
     }
 }
 
-/// The same figures of one length in full are believed, so that a wrong median is doubted: the rule keeps its power.
+/// The same figures of one length in full are believed, so that a wrong median is doubted: the rule
+/// keeps its power.
 #[test]
 fn one_length_with_means_in_full_is_always_confirmed() {
     for seed in 0..50 {

@@ -1,7 +1,7 @@
 //! Values over time, as points that a line joins.
 
-/// A gap between two points is not bridged if it is longer than this many intervals, and longer than this many seconds:
-/// nobody knows what was in between.
+/// A gap between two points is not bridged if it is longer than this many intervals, and longer
+/// than this many seconds: nobody knows what was in between.
 const LONGEST_GAP: (f64, f64) = (10.0, 5.0);
 
 /// Values at instants in seconds, the earliest first.
@@ -79,8 +79,9 @@ impl Line {
         inside.map(|(_, value)| *value)
     }
 
-    /// How much a counter grew within an interval, as an area of one per second of growth. A counter that shows the same
-    /// value for a while was not read anew, so it counts from one change to the next.
+    /// How much a counter grew within an interval, as an area of one per second of growth. A
+    /// counter that shows the same value for a while was not read anew, so it counts from one
+    /// change to the next.
     ///
     /// # Errors
     /// If the counter went back, or did not move: then it is none.

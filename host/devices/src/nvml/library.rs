@@ -1,4 +1,5 @@
-//! The functions of NVML: the one module with unsafe code. Names, types and numbers are those of `nvml.h`.
+//! The functions of NVML: the one module with unsafe code. Names, types and numbers are those of
+//! `nvml.h`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -7,17 +8,18 @@ use std::path::Path;
 /// `NVML_SUCCESS`.
 const SUCCESS: c_int = 0;
 
-/// `NVML_ERROR_NOT_SUPPORTED`, `NVML_ERROR_NO_PERMISSION` and `NVML_ERROR_FUNCTION_NOT_FOUND`: the device, or the driver,
-/// does not have it.
+/// `NVML_ERROR_NOT_SUPPORTED`, `NVML_ERROR_NO_PERMISSION` and `NVML_ERROR_FUNCTION_NOT_FOUND`: the
+/// device, or the driver, does not have it.
 const ABSENT: [c_int; 3] = [3, 4, 13];
 
-/// Room for any text: `NVML_DEVICE_NAME_V2_BUFFER_SIZE` and `NVML_DEVICE_UUID_V2_BUFFER_SIZE` are 96.
+/// Room for any text: `NVML_DEVICE_NAME_V2_BUFFER_SIZE` and `NVML_DEVICE_UUID_V2_BUFFER_SIZE` are
+/// 96.
 const TEXT: usize = 96;
 
 /// `NVML_TEMPERATURE_GPU`.
 const TEMPERATURE_GPU: c_int = 0;
 
-/// Why devices cannot be read through NVML.
+/// The reason why devices cannot be read through NVML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NvmlError {
     /// There is no such library.
@@ -37,7 +39,7 @@ pub enum NvmlError {
     /// No device is to be measured.
     #[error("NVML knows {count} devices, and none of them is chosen")]
     NoDevice {
-        /// How many there are.
+        /// The number of them.
         count: u32,
     },
 }
@@ -46,7 +48,8 @@ pub enum NvmlError {
 #[derive(Clone, Copy)]
 pub(super) struct Handle(*mut c_void);
 
-// SAFETY: NVML's functions may be called from any thread at any time, and the pointer is nothing but their argument.
+// SAFETY: NVML's functions may be called from any thread at any time, and the pointer is nothing
+// but their argument.
 unsafe impl Send for Handle {}
 
 /// `nvmlClockType_t`.
@@ -109,14 +112,15 @@ pub(super) struct Library {
 impl Library {
     /// Loads and initialises NVML.
     pub fn open(path: &Path) -> Result<Self, NvmlError> {
-        // SAFETY: loading a library runs its initialisers. The path is that of NVIDIA's driver, or one that the caller
-        // answers for.
+        // SAFETY: loading a library runs its initialisers. The path is that of NVIDIA's driver, or
+        // one that the caller answers for.
         let library = unsafe { libloading::Library::new(path) };
         let library = library.map_err(|error| NvmlError::NoLibrary(error.to_string()))?;
         /// A function of the library, if it is there.
         ///
         /// # Safety
-        /// `F` must be the type that `nvml.h` gives the function, and it must not be called after the library is closed.
+        /// `F` must be the type that `nvml.h` gives the function, and it must not be called after
+        /// the library is closed.
         unsafe fn function<F: Copy>(library: &libloading::Library, name: &str) -> Option<F> {
             // SAFETY: the type is right, as the caller promises.
             let found = unsafe { library.get::<F>(name) };
@@ -164,7 +168,7 @@ impl Library {
         }
     }
 
-    /// How many devices there are.
+    /// The number of devices.
     pub fn count(&self) -> Result<u32, NvmlError> {
         let mut count = 0;
         // SAFETY: the pointer is valid for one number.
@@ -240,7 +244,7 @@ impl Library {
         self.number_of("nvmlDeviceGetClockInfo", self.clock, device, clock as c_int)
     }
 
-    /// How much of its memory is in use, and how much it has, in bytes.
+    /// The part of its memory that is in use, and how much it has, in bytes.
     pub fn memory(&self, device: Handle) -> Result<Option<(u64, u64)>, NvmlError> {
         let Some(function) = self.memory else {
             return Ok(None);
@@ -310,11 +314,12 @@ impl Library {
         Ok(self.known(name, code)?.then_some(number.into()))
     }
 
-    /// Whether a function said something, or its device does not have it.
+    /// True if a function said something, or its device does not have it.
     fn known(&self, function: &'static str, code: c_int) -> Result<bool, NvmlError> {
-        match ABSENT.contains(&code) {
-            true => Ok(false),
-            false => self.check(function, code).map(|()| true),
+        if ABSENT.contains(&code) {
+            Ok(false)
+        } else {
+            self.check(function, code).map(|()| true)
         }
     }
 
@@ -323,7 +328,8 @@ impl Library {
             return Ok(());
         }
         let message = self.error_string.and_then(|error_string| {
-            // SAFETY: it may be called with any number at any time, also before NVML is initialised.
+            // SAFETY: it may be called with any number at any time, also before NVML is
+            // initialised.
             let text = unsafe { error_string(code) };
             // SAFETY: it gives a text that is never freed, or nothing.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })

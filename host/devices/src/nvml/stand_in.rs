@@ -1,5 +1,6 @@
-// A stand-in for NVML: two devices, compiled by the tests as a shared library. What it has, and how it fails, its
-// `--cfg` flags say. It is a crate of its own, and uses no crate but the standard library.
+// A stand-in for NVML: two devices, compiled by the tests as a shared library. What it has, and how
+// it fails, its `--cfg` flags say. It is a crate of its own, and uses no crate but the standard
+// library.
 #![allow(missing_docs, clippy::missing_safety_doc)]
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};

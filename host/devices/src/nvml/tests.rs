@@ -1,5 +1,5 @@
-//! Against a shared library that has NVML's symbols, compiled here from `stand_in.rs` by the compiler that compiles this
-//! program.
+//! Against a shared library that has NVML's symbols, compiled here from `stand_in.rs` by the
+//! compiler that compiles this program.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -20,10 +20,10 @@ use crate::rendezvous::agent::Agent as State;
 use crate::token::Token;
 use crate::wire::{Hello, Interrupt, PROTOCOL, Welcome};
 
-/// How an agent joins.
+/// The way an agent joins.
 #[derive(Clone, Debug)]
 pub struct Join {
-    /// Which process it is, and where the coordinator listens.
+    /// The process that it is, and where the coordinator listens.
     pub place: Place,
     /// The run's token.
     pub token: Token,
@@ -35,11 +35,11 @@ pub struct Join {
     pub clock: Clock,
     /// The folder for files of runs.
     pub store: PathBuf,
-    /// How many bytes that folder may hold.
+    /// The number of bytes that that folder may hold.
     pub most_files: u64,
-    /// How long to wait for a coordinator that starts later.
+    /// The time to wait for a coordinator that starts later.
     pub patience: Duration,
-    /// How long things may take.
+    /// The time that things may take.
     pub timing: Timing,
 }
 
@@ -52,9 +52,9 @@ pub enum JoinError {
     /// No coordinator was found.
     #[error("no coordinator answered at {address} within {after} s: {why}")]
     Unreachable {
-        /// Where it should listen.
+        /// The place where it should listen.
         address: String,
-        /// How long was tried.
+        /// Seconds until it gave up.
         after: u64,
         /// What went wrong the last time.
         why: String,
@@ -70,7 +70,7 @@ pub enum JoinError {
     Lost {
         /// For how long.
         after: u64,
-        /// What broke.
+        /// The broken part.
         why: String,
     },
     /// This machine cannot take part.
@@ -98,7 +98,7 @@ impl From<Failure> for JoinError {
     }
 }
 
-/// When the run begins.
+/// The time when the run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// By this agent's clock.
@@ -133,7 +133,8 @@ impl Agent {
             host: join.host,
             instance,
         };
-        // The owner's own wishes, a few in a run; figures go through a place that holds the last ones alone.
+        // The owner's own wishes, a few in a run; figures go through a place that holds the last
+        // ones alone.
         let (commands, requests) = mpsc::unbounded_channel();
         let (view, seen) = watch::channel(View::default());
         let (live, figures) = watch::channel(None);
@@ -202,15 +203,15 @@ pub struct Joined {
 pub struct Reporter(watch::Sender<Option<Value>>);
 
 impl Reporter {
-    /// Figures of the run so far, at most [`crate::wire::FIGURES`] bytes of JSON. Only the last ones are sent, when there
-    /// is time; and those before the ending are sent before it.
+    /// Figures of the run so far, at most [`crate::wire::FIGURES`] bytes of JSON. Only the last
+    /// ones are sent, when there is time; and those before the ending are sent before it.
     pub fn tell(&self, figures: Value) {
         self.0.send_replace(Some(figures));
     }
 }
 
 impl Joined {
-    /// Which slice of how many this agent's is.
+    /// The slice of how many that this agent's is.
     pub fn slice(&self) -> (u32, u32) {
         let slice = |welcome: &Welcome| (welcome.index, welcome.of);
         self.welcome.as_ref().map_or((0, 1), slice)
@@ -224,7 +225,7 @@ impl Joined {
         }
     }
 
-    /// Where the run's files are, by the names that the documents have for them.
+    /// The place where the run's files are, by the names that the documents have for them.
     pub fn files(&self) -> &BTreeMap<String, PathBuf> {
         &self.files
     }
@@ -234,7 +235,8 @@ impl Joined {
         self.command(Command::Prepared(plan.to_owned(), facts));
     }
 
-    /// Says that this process cannot take part, and why. The coordinator then starts nothing, and says so to all.
+    /// Says that this process cannot take part, and why. The coordinator then starts nothing, and
+    /// says so to all.
     pub async fn decline(mut self, reasons: Vec<String>) -> JoinError {
         self.command(Command::Decline(reasons));
         // Whatever comes, it is the end.
@@ -270,14 +272,15 @@ impl Joined {
         Reporter(self.live.clone())
     }
 
-    /// The file to which the recorder writes, or will write. From now on it is sent as it grows. There is one for each
-    /// agent.
+    /// The file to which the recorder writes, or will write. From now on it is sent as it grows.
+    /// There is one for each agent.
     pub fn records(&self, path: &Path) {
         self.command(Command::Records(path.to_owned()));
     }
 
-    /// Waits for the next interrupt beyond the first `known`. A coordinator that is gone for good is the first one, if
-    /// there was none: nobody asks for a second one then, and the replies under way are read to their end.
+    /// Waits for the next interrupt beyond the first `known`. A coordinator that is gone for good
+    /// is the first one, if there was none: nobody asks for a second one then, and the replies
+    /// under way are read to their end.
     pub async fn interrupted(&mut self, known: u32) -> Interrupt {
         let beyond = |view: &View| {
             view.interrupt
@@ -303,11 +306,12 @@ impl Joined {
         self.command(Command::Interrupt(why.to_owned()));
     }
 
-    /// Says how this part of the run ended, and waits until the coordinator has that and all records. The file of
-    /// records must be complete.
+    /// Says how this part of the run ended, and waits until the coordinator has that and all
+    /// records. The file of records must be complete.
     ///
     /// # Errors
-    /// If the coordinator is gone, or the records cannot be read; they are still on this machine's disk.
+    /// If the coordinator is gone, or the records cannot be read; they are still on this machine's
+    /// disk.
     pub async fn finish(mut self, ending: Value) -> Result<(), JoinError> {
         self.command(Command::Finish(ending));
         self.until(|view| view.released).await.map(drop)

@@ -1,4 +1,5 @@
-//! What was heard last of each agent, for those who look on while the run goes on. Nothing here decides anything.
+//! What was heard last of each agent, for those who look on while the run goes on. Nothing here
+//! decides anything.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,17 +17,17 @@ pub struct Board(Arc<Mutex<BTreeMap<u32, Latest>>>);
 /// What was heard last of one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latest {
-    /// Which one.
+    /// Its name or number.
     pub who: Who,
     /// Its figures, which mean nothing here; absent before the first.
     pub figures: Option<Arc<Value>>,
-    /// How many came: the same number stands for the same figures.
+    /// The number of its kind that came: the same number stands for the same figures.
     pub number: u64,
-    /// When the last ones came, by the coordinator's clock.
+    /// The time when the last ones came, by the coordinator's clock.
     pub at: Nanos,
-    /// Whether its part of the run has ended, and all of it is here.
+    /// True if its part of the run has ended, and all of it is here.
     pub finished: bool,
-    /// Whether it is gone for good.
+    /// True if it is gone for good.
     pub lost: bool,
 }
 

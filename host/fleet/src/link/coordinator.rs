@@ -25,9 +25,10 @@ use crate::rendezvous::{Event, Reason, Rendezvous, Rules, Who};
 use crate::token::Token;
 use crate::wire::FileEntry;
 
-/// How many notes of connections wait for the hub before they have to.
+/// The number of notes of connections that wait for the hub before they have to.
 const NOTES: usize = 1024;
-/// How long to wait after the system refused a connection, because it has no descriptors left, for example.
+/// The time to wait after the system refused a connection, because it has no descriptors left, for
+/// example.
 const RECOVER: Duration = Duration::from_millis(50);
 
 /// Where and how to listen.
@@ -39,7 +40,7 @@ pub struct Listen {
     pub token: Token,
     /// The clock by which the coordinator says instants.
     pub clock: Clock,
-    /// How long things may take.
+    /// The time that things may take.
     pub timing: Timing,
 }
 
@@ -52,7 +53,7 @@ pub struct Offer {
     pub files: Vec<Offered>,
     /// The folder for the agents' records, which is there.
     pub records: PathBuf,
-    /// How many bytes of records one agent may send.
+    /// The number of bytes of records one agent that may send.
     pub most_records: u64,
 }
 
@@ -61,7 +62,7 @@ pub struct Offer {
 pub struct Offered {
     /// Its name, digest and size.
     pub entry: FileEntry,
-    /// Where the coordinator has it.
+    /// The place where the coordinator has it.
     pub path: PathBuf,
 }
 
@@ -94,24 +95,24 @@ pub struct Refusal(pub Vec<Reason>);
 /// A process that is ready.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Which one.
+    /// Its name or number.
     pub who: Who,
-    /// What it recorded of its machine.
+    /// The facts that it recorded of its machine.
     pub facts: Value,
-    /// How far its clock is ahead.
+    /// The lead of its clock.
     pub clock: Option<Estimate>,
 }
 
-/// How an agent's part of the run ended.
+/// The way an agent's part of the run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// Which one.
+    /// Its name or number.
     pub who: Who,
     /// How.
     pub outcome: Outcome,
     /// Its records, as far as they came; absent if none did.
     pub records: Option<PathBuf>,
-    /// How many bytes came.
+    /// The number of bytes that came.
     pub bytes: u64,
     /// Its clock at the start.
     pub at_start: Option<Estimate>,
@@ -126,11 +127,12 @@ pub struct Ending {
 pub enum Outcome {
     /// It finished, and its records are complete.
     Finished(Value),
-    /// It was lost: its records end somewhere, and what it had still to offer counts as not offered.
+    /// It was lost: its records end somewhere, and what it had still to offer counts as not
+    /// offered.
     Lost {
-        /// When it was last heard, by the coordinator's clock.
+        /// The time when it was last heard, by the coordinator's clock.
         from: Nanos,
-        /// What broke.
+        /// The broken part.
         why: String,
     },
     /// It had not finished when the caller asked.
@@ -153,7 +155,8 @@ pub struct Coordinator {
 pub struct Stopper(mpsc::UnboundedSender<Command>);
 
 impl Stopper {
-    /// Ends the run: once stops sending, twice gives up the replies under way. Before the start there is no run then.
+    /// Ends the run: once stops sending, twice gives up the replies under way. Before the start
+    /// there is no run then.
     pub fn interrupt(&self, why: &str) {
         // A run that has ended needs no stop.
         let _ = self.0.send(Command::Interrupt(why.to_owned()));
@@ -186,12 +189,12 @@ impl Coordinator {
         })
     }
 
-    /// Where it listens.
+    /// The place where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What stops the run.
+    /// The switch that stops the run.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.commands.clone())
     }
@@ -264,8 +267,8 @@ impl Coordinator {
     }
 }
 
-/// Accepts connections, of which so many may be in their handshake ([`Lobby`]), until it is stopped. Those that are there are then
-/// left the time to send what waits.
+/// Accepts connections, of which so many may be in their handshake ([`Lobby`]), until it is
+/// stopped. Those that are there are then left the time to send what waits.
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let lobby = Lobby::default();
     let mut served = JoinSet::new();
@@ -312,8 +315,8 @@ impl Gathered {
         self.running.finish().await;
     }
 
-    /// Lets the run begin at an instant of the coordinator's clock, which is far enough ahead that every agent hears
-    /// of it in time.
+    /// Lets the run begin at an instant of the coordinator's clock, which is far enough ahead that
+    /// every agent hears of it in time.
     pub fn start(self, at: Nanos) -> Running {
         let _ = self.running.commands.send(Command::Start(at));
         self.running
@@ -348,7 +351,7 @@ impl Running {
         self.board.clone()
     }
 
-    /// How many bytes of each agent's records are here, by rank.
+    /// The number of bytes of each agent's records that are here, by rank.
     pub fn records(&self) -> Vec<u64> {
         self.copies.iter().map(|copy| lock(copy).length()).collect()
     }

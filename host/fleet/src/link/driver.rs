@@ -1,5 +1,5 @@
-//! The agent's one task: it connects, says again what a broken connection may have lost, fetches files, answers about
-//! the clock, and sends figures and records.
+//! The agent's one task: it connects, says again what a broken connection may have lost, fetches
+//! files, answers about the clock, and sends figures and records.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ pub(super) enum Command {
     Sealed(Value, Result<(u64, String), RecordsError>),
 }
 
-/// Why the driver ended before its time.
+/// The reason why the driver ended before its time.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
     Tokens(String),
@@ -82,7 +82,7 @@ pub(super) struct Driver {
     /// A file came damaged once.
     pub(super) again: bool,
     pub(super) records: Option<Records>,
-    /// When the coordinator was last heard, or the driver began.
+    /// The time when the coordinator was last heard, or the driver began.
     pub(super) heard: Nanos,
     /// For what the driver tells itself.
     pub(super) commands: mpsc::UnboundedSender<Command>,
@@ -97,7 +97,7 @@ pub(super) struct Records {
     outgoing: Arc<Mutex<Outgoing>>,
 }
 
-/// How a connection ended.
+/// The way a connection ended.
 enum End {
     /// The run is over for this agent.
     Done,
@@ -131,7 +131,8 @@ impl Driver {
                     End::Done => return,
                     End::Broken(why) => why,
                 },
-                // Once it belongs to a run, its own coordinator may come back to the address that another has meanwhile.
+                // Once it belongs to a run, its own coordinator may come back to the address that
+                // another has meanwhile.
                 Err(why) if why == TOKENS_DIFFER && self.state.welcome.is_none() => {
                     let address = self.address();
                     return self.fail(Failure::Tokens(address));
@@ -142,19 +143,21 @@ impl Driver {
                 pause = FIRST_PAUSE;
             }
             let known = self.state.welcome.is_some();
-            let patience = match known {
-                true => self.timing.grace + self.timing.silence,
-                false => self.patience,
+            let patience = if known {
+                self.timing.grace + self.timing.silence
+            } else {
+                self.patience
             };
             if self.clock.now().since(self.heard) >= patience.into() {
                 let after = patience.as_secs();
-                return self.fail(match known {
-                    true => Failure::Lost { after, why },
-                    false => Failure::Unreachable {
+                return self.fail(if known {
+                    Failure::Lost { after, why }
+                } else {
+                    Failure::Unreachable {
                         address: self.address(),
                         after,
                         why,
-                    },
+                    }
                 });
             }
             sleep(pause).await;
@@ -163,9 +166,10 @@ impl Driver {
     }
 
     fn address(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
         }
     }
 
@@ -332,7 +336,8 @@ impl Driver {
         let Some(records) = &self.records else {
             return Ok(());
         };
-        // Where the writer is behind, the next acknowledgement or the next look at the file goes on.
+        // Where the writer is behind, the next acknowledgement or the next look at the file goes
+        // on.
         while let Ok(place) = out.bulk.try_reserve() {
             let outgoing = Arc::clone(&records.outgoing);
             match blocking(move || lock(&outgoing).piece()).await {
@@ -385,13 +390,15 @@ impl Driver {
             view.released = state.released;
             view.failure = state.refused.clone().map(Failure::Refused);
         });
-        match state.refused.is_some() || state.released {
-            true => Err(End::Done),
-            false => Ok(()),
+        if state.refused.is_some() || state.released {
+            Err(End::Done)
+        } else {
+            Ok(())
         }
     }
 
-    /// A connection is there: what files are lacking, what is to be said again, where the records go on.
+    /// A connection is there: what files are lacking, what is to be said again, where the records
+    /// go on.
     async fn welcomed(&mut self, out: &Out) -> Result<(), End> {
         let Some(welcome) = self.state.welcome.clone() else {
             return Ok(());
@@ -422,7 +429,8 @@ impl Driver {
             let digest = entry.digest.clone();
             let have = blocking(move || {
                 let offset = store.have(&entry);
-                // All of it came, and the connection broke before it had its name; or there is nothing to come.
+                // All of it came, and the connection broke before it had its name; or there is
+                // nothing to come.
                 if offset == entry.bytes {
                     store.complete(&entry)?;
                     return Ok(None);

@@ -17,9 +17,9 @@ use crate::records::Incoming;
 use crate::rendezvous::{Action, Conn, Event, Input, Reason, Rendezvous, Step};
 use crate::wire::{FileEntry, Frame, Hello, Message, Welcome};
 
-/// How often deadlines are looked at.
+/// The interval at which deadlines are looked at.
 const TICK: Duration = Duration::from_millis(20);
-/// How long agents that have finished may take to leave.
+/// The time that agents that have finished may take to leave.
 pub(super) const LEAVE: Duration = Duration::from_secs(3);
 
 /// What connections tell the hub.
@@ -68,7 +68,8 @@ pub(super) struct Hub {
     pub(super) documents: Value,
     pub(super) files: Vec<FileEntry>,
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
-    /// How many bytes of them were written. While a disk is slow the copies are locked, and nobody here waits for a disk.
+    /// The number of bytes of them that were written. While a disk is slow the copies are locked, and nobody
+    /// here waits for a disk.
     pub(super) written: Arc<[AtomicU64]>,
     pub(super) links: Links,
 }

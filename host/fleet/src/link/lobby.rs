@@ -1,8 +1,9 @@
-//! Connections that have not proved who they are: how many there may be, and which has to go for the next one.
+//! Connections that have not proved who they are: how many there may be, and which has to go for
+//! the next one.
 //!
-//! Whoever can reach the port can open connections. One more than fits is let in, and another goes: the oldest that has
-//! said nothing, else the oldest. So connections that are only held open keep no agent out, and one address cannot take
-//! the places of all.
+//! Whoever can reach the port can open connections. One more than fits is let in, and another goes:
+//! the oldest that has said nothing, else the oldest. So connections that are only held open keep
+//! no agent out, and one address cannot take the places of all.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ use tokio::sync::oneshot;
 use super::lock;
 use crate::rendezvous::Conn;
 
-/// How many may be in their handshake at the same time.
+/// The number of connections that may be in their handshake at the same time.
 pub const HANDSHAKES: usize = 64;
 /// How many of these from one address; the processes of a large machine come from one.
 const OF_ONE_ADDRESS: usize = HANDSHAKES / 2;
@@ -36,7 +37,8 @@ pub(super) struct Guest {
 }
 
 impl Lobby {
-    /// Lets a connection in, for which another may have to go. What it gets beside its place ends when it has to go itself.
+    /// Lets a connection in, for which another may have to go. What it gets beside its place ends
+    /// when it has to go itself.
     pub(super) fn enter(&self, conn: Conn, address: IpAddr) -> (Guest, oneshot::Receiver<()>) {
         let (leash, sent_away) = oneshot::channel();
         let mut waiting = lock(&self.0);

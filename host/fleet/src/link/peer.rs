@@ -1,4 +1,5 @@
-//! One connection at the coordinator: its handshake, its clock's questions, and what goes to the disk or comes from it.
+//! One connection at the coordinator: its handshake, its clock's questions, and what goes to the
+//! disk or comes from it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ use crate::records::{Incoming, RecordsError};
 use crate::rendezvous::{Conn, Input};
 use crate::wire::{Bound, Frame, Hello, Message};
 
-/// How long a connection that is to end may take to send what waits, and its peer to close it.
+/// The time that a connection that is to end may take to send what waits, and its peer to close it.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// What all connections of a coordinator have in common.
@@ -36,7 +37,7 @@ pub(super) struct Shared {
     pub(super) files: Vec<(String, PathBuf)>,
     /// The copies of records, by rank.
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
-    /// How many bytes of them were written, by rank: to read that, nobody waits for a disk.
+    /// The number of bytes of them that were written, by rank: to read that, nobody waits for a disk.
     pub(super) written: Arc<[AtomicU64]>,
 }
 
@@ -102,8 +103,9 @@ pub(super) async fn serve(
             let _ = shared.hub.send(Note::Input(Input::Broken(conn, why))).await;
         }
     }
-    // What waits is still sent: a refusal, or leave to go. What comes meanwhile is read, because the system would
-    // throw away what was sent if the connection were closed with something unread.
+    // What waits is still sent: a refusal, or leave to go. What comes meanwhile is read, because
+    // the system would throw away what was sent if the connection were closed with something
+    // unread.
     drop(out);
     if !writer.is_finished() {
         let _ = timeout(LINGER, &mut writer).await;
@@ -167,7 +169,8 @@ impl Drop for Peer<'_> {
 }
 
 impl Peer<'_> {
-    /// Serves the agent until the connection breaks, and says why it did; nothing if the hub closed it.
+    /// Serves the agent until the connection breaks, and says why it did; nothing if the hub closed
+    /// it.
     async fn converse(
         &mut self,
         reader: &mut Read,

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::wire::{Bound, Decoder, Frame, Message};
 
-/// How many bytes are read at once.
+/// The number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
 /// Reads frames. Dropping a call of [`Self::next`] loses nothing.
@@ -52,7 +52,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 Err(error) => {
                     let words = match (crate::identity::meaning(&error), error.kind()) {
                         (Some(meaning), _) => meaning.to_owned(),
-                        // A process that is killed says nothing, and what the library says of that is for its users.
+                        // A process that is killed says nothing, and what the library says of that
+                        // is for its users.
                         (None, std::io::ErrorKind::UnexpectedEof) => "the connection ended without a word, as when a process is killed or its machine goes down".to_owned(),
                         (None, _) => error.to_string(),
                     };
@@ -63,8 +64,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 }
 
-/// Writes frames until there can be no more messages, and closes. Bytes of files and records wait for all messages,
-/// so that an answer about a clock is not held up.
+/// Writes frames until there can be no more messages, and closes. Bytes of files and records wait
+/// for all messages, so that an answer about a clock is not held up.
 pub(super) async fn write<W: AsyncWrite + Unpin>(
     mut half: W,
     mut messages: mpsc::Receiver<Frame>,

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::rendezvous::Event;
-use bench::{Bench, append, content, events, on_runtime, ready, rules, token};
+use bench::{Setup, append, content, events, on_runtime, ready, rules, token};
 use proxy::Proxy;
 
 #[test]
 fn four_agents_are_one_run() {
     on_runtime(async {
-        let mut bench = Bench::new();
+        let mut bench = Setup::new();
         bench.offer("plugin.wasm", &content(9, 300_000));
         bench.offer("empty.txt", b"");
         let (gathered, agents) = bench.fleet(4, |_, port| port).await;
@@ -31,7 +31,8 @@ fn four_agents_are_one_run() {
             let plugin = std::fs::read(&joined.files()["plugin.wasm"]).unwrap();
             assert_eq!(plugin, content(9, 300_000));
             assert_eq!(std::fs::read(&joined.files()["empty.txt"]).unwrap(), b"");
-            // The true offset lies between two readings; the agent's instant is within the bound of it.
+            // The true offset lies between two readings; the agent's instant is within the bound of
+            // it.
             let before = i128::from(bench.clock.now().0);
             let theirs = i128::from(clock.now().0);
             let after = i128::from(bench.clock.now().0);
@@ -77,7 +78,7 @@ fn four_agents_are_one_run() {
 #[test]
 fn records_and_files_go_on_over_broken_links() {
     on_runtime(async {
-        let mut bench = Bench::new();
+        let mut bench = Setup::new();
         bench.offer("data.jsonl", &content(7, 1_500_000));
         let coordinator = bench.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
@@ -115,7 +116,7 @@ fn records_and_files_go_on_over_broken_links() {
 #[test]
 fn a_lost_agent_is_reported_and_the_others_go_on() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let (gathered, mut agents) = bench.fleet(2, |_, port| port).await;
         let mut running = gathered.start(bench.soon());
         let (lost, _, _) = agents.pop().unwrap().await.unwrap().unwrap();
@@ -149,7 +150,7 @@ fn a_lost_agent_is_reported_and_the_others_go_on() {
 #[test]
 fn other_versions_and_plans_are_refused_by_name() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
         let first = tokio::spawn(ready(bench.join(port, 0, 3)));
@@ -191,7 +192,7 @@ fn other_versions_and_plans_are_refused_by_name() {
 #[test]
 fn another_token_is_refused_on_both_sides() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
         let mut stranger = bench.join(port, 0, 1);
@@ -216,7 +217,7 @@ fn another_token_is_refused_on_both_sides() {
 #[test]
 fn an_interrupt_reaches_all_and_so_does_a_second_one() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let (gathered, agents) = bench.fleet(3, |_, port| port).await;
         let mut running = gathered.start(bench.soon());
         let mut joined = Vec::new();
@@ -250,7 +251,7 @@ fn an_interrupt_reaches_all_and_so_does_a_second_one() {
 #[test]
 fn a_stop_before_the_start_is_a_refusal() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
         let stopper = coordinator.stopper();
@@ -271,7 +272,7 @@ fn a_stop_before_the_start_is_a_refusal() {
 #[test]
 fn a_coordinator_may_start_later() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let port = bench.bind("127.0.0.1:0").await.address().port();
         let agent = tokio::spawn(ready(bench.join(port, 0, 1)));
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -285,7 +286,7 @@ fn a_coordinator_may_start_later() {
 #[test]
 fn without_a_coordinator_joining_ends_with_its_address() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let port = bench.bind("127.0.0.1:0").await.address().port();
         let mut join = bench.join(port, 1, 2);
         join.patience = Duration::from_secs(1);
@@ -298,7 +299,7 @@ fn without_a_coordinator_joining_ends_with_its_address() {
 #[test]
 fn agents_end_without_their_coordinator() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
         let mut join = bench.join(coordinator.address().port(), 0, 1);
         join.timing.silence = Duration::from_millis(500);
@@ -323,7 +324,7 @@ fn agents_end_without_their_coordinator() {
 #[test]
 fn a_machine_that_cannot_take_part_says_why_to_all() {
     on_runtime(async {
-        let mut bench = Bench::new();
+        let mut bench = Setup::new();
         bench.offer("large", &content(0, 1000));
         let coordinator = bench.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
@@ -358,11 +359,12 @@ fn a_machine_that_cannot_take_part_says_why_to_all() {
     });
 }
 
-/// A network that swallows everything and closes nothing: silence is found on both sides, and a new connection goes on.
+/// A network that swallows everything and closes nothing: silence is found on both sides, and a new
+/// connection goes on.
 #[test]
 fn a_connection_that_falls_silent_is_made_anew() {
     on_runtime(async {
-        let bench = Bench::new().with_silence(Duration::from_millis(400));
+        let bench = Setup::new().with_silence(Duration::from_millis(400));
         let coordinator = bench.bind("127.0.0.1:0").await;
         let proxy = Proxy::new(coordinator.address().port(), usize::MAX).await;
         let agent = tokio::spawn(ready(bench.join(proxy.port(), 0, 1)));
@@ -392,7 +394,7 @@ fn a_connection_that_falls_silent_is_made_anew() {
 #[test]
 fn those_who_say_nothing_do_not_keep_agents_out() {
     on_runtime(async {
-        let mut bench = Bench::new();
+        let mut bench = Setup::new();
         bench.timing.handshake = Duration::from_millis(500);
         let coordinator = bench.bind("127.0.0.1:0").await;
         let address = coordinator.address();
@@ -413,7 +415,7 @@ fn those_who_say_nothing_do_not_keep_agents_out() {
 #[test]
 fn a_hundred_agents_come_together() {
     on_runtime(async {
-        let mut bench = Bench::new();
+        let mut bench = Setup::new();
         bench.offer("plugin.wasm", &content(9, 70_000));
         let (gathered, agents) = bench.fleet(100, |_, port| port).await;
         assert_eq!(gathered.members().len(), 100);
@@ -431,11 +433,12 @@ fn a_hundred_agents_come_together() {
     });
 }
 
-/// A load machine with all that an agent has listens where rank 0 should, and another connects to it.
+/// A load machine with all that an agent has listens where rank 0 should, and another connects to
+/// it.
 #[test]
 fn nobody_joins_a_coordinator_with_the_agents_token() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let listen = Listen {
             address: "127.0.0.1:0".to_owned(),
             token: token('a').of_agents(),
@@ -459,7 +462,7 @@ fn nobody_joins_a_coordinator_with_the_agents_token() {
 #[test]
 fn silent_connections_keep_nobody_out() {
     on_runtime(async {
-        let bench = Bench::new();
+        let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
         let mut held = Vec::new();
@@ -490,7 +493,7 @@ fn silent_connections_keep_nobody_out() {
 #[test]
 fn a_lost_coordinator_interrupts_once() {
     on_runtime(async {
-        let bench = Bench::new().with_silence(Duration::from_millis(200));
+        let bench = Setup::new().with_silence(Duration::from_millis(200));
         let (gathered, mut agents) = bench.fleet(1, |_, port| port).await;
         let running = gathered.start(bench.soon());
         let (mut joined, _, _) = agents.remove(0).await.unwrap().unwrap();
@@ -506,11 +509,12 @@ fn a_lost_coordinator_interrupts_once() {
     });
 }
 
-/// Another run's coordinator has the address for a while: an agent that belongs to a run waits for its own.
+/// Another run's coordinator has the address for a while: an agent that belongs to a run waits for
+/// its own.
 #[test]
 fn a_stranger_on_the_coordinators_address_does_not_end_an_agent() {
     on_runtime(async {
-        let bench = Bench::new().with_silence(Duration::from_millis(200));
+        let bench = Setup::new().with_silence(Duration::from_millis(200));
         let coordinator = bench.bind("127.0.0.1:0").await;
         let address = coordinator.address();
         let agent = tokio::spawn(ready(bench.join(address.port(), 0, 1)));

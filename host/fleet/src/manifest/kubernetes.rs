@@ -1,8 +1,8 @@
 //! An Indexed Job with a headless Service, or a JobSet, which has its own.
 //!
-//! Every pod runs the same command. The job's index is its rank; the pod with index 0 coordinates, and the service gives
-//! it a name before it is ready. No pod is made a second time: a process that comes back is another one, and a run that
-//! lost an agent is judged as it is.
+//! Every pod runs the same command. The job's index is its rank; the pod with index 0 coordinates,
+//! and the service gives it a name before it is ready. No pod is made a second time: a process that
+//! comes back is another one, and a run that lost an agent is judged as it is.
 
 use serde_json::{Value, json};
 
@@ -10,15 +10,16 @@ use super::{Check, Pods, Scenario, SecretKey, Unusable, yaml};
 use crate::place::{COORDINATOR, SIZE};
 use crate::token;
 
-/// Where the scenario of a ConfigMap is mounted.
+/// The place where the scenario of a ConfigMap is mounted.
 const SCENARIO: &str = "/etc/runner";
 /// Its file there.
 const SCENARIO_FILE: &str = "scenario.toml";
-/// Where results are written.
+/// The place where results are written.
 const RESULTS: &str = "/results";
 /// The name of a JobSet's only job.
 const JOB: &str = "load";
-/// How long a pod may take to end a run that is stopped, in seconds: replies under way are waited for.
+/// The time that a pod may take to end a run that is stopped, in seconds: replies under way are
+/// waited for.
 const GRACE: u32 = 120;
 
 /// The manifest of a fleet of pods, as YAML.

@@ -1,4 +1,5 @@
-//! A batch script: one process on each node, started by `srun`, whose variables say each one's place.
+//! A batch script: one process on each node, started by `srun`, whose variables say each one's
+//! place.
 
 use super::{Batch, Check, Unusable};
 use crate::place::{COORDINATOR, PORT};
@@ -109,8 +110,9 @@ fn script(batch: &Batch) -> String {
 /// A word of a shell's command.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/:=,@%+".contains(&byte);
-    match !word.is_empty() && word.bytes().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }

@@ -1,4 +1,5 @@
-//! Golden files (`BLESS=1` writes them anew), Kubernetes' schemas, and processes that find their places.
+//! Golden files (`BLESS=1` writes them anew), Kubernetes' schemas, and processes that find their
+//! places.
 
 mod reader;
 
@@ -166,9 +167,10 @@ fn the_yaml_is_the_objects() {
 fn pods_find_their_places() {
     for pods in all_pods() {
         let objects = kubernetes::documents(&pods);
-        let job = match pods.jobset {
-            true => &objects[0]["spec"]["replicatedJobs"][0]["template"]["spec"],
-            false => &objects[1]["spec"],
+        let job = if pods.jobset {
+            &objects[0]["spec"]["replicatedJobs"][0]["template"]["spec"]
+        } else {
+            &objects[1]["spec"]
         };
         let pod = &job["template"]["spec"];
         let container = &pod["containers"][0];
@@ -194,9 +196,10 @@ fn pods_find_their_places() {
             assert_eq!(place.starter, place::Starter::Kubernetes);
             assert_eq!(place.port, pods.port);
             // The name that the pod with index 0 has: by the Job's name, or by JobSet's.
-            let expected = match pods.jobset {
-                true => "chat-load-load-0-0.chat-load",
-                false => "chat-load-0.chat-load",
+            let expected = if pods.jobset {
+                "chat-load-load-0-0.chat-load"
+            } else {
+                "chat-load-0.chat-load"
             };
             assert_eq!(place.host, expected);
         }
@@ -208,7 +211,8 @@ fn pods_find_their_places() {
     }
 }
 
-/// The script runs, with stand-ins for Slurm's programs: the token reaches `srun`, and the words arrive as they were.
+/// The script runs, with stand-ins for Slurm's programs: the token reaches `srun`, and the words
+/// arrive as they were.
 #[test]
 fn scripts_run_the_command_that_was_asked_for() {
     for batch in [batch(), full_batch()] {

@@ -29,9 +29,10 @@ fn block(value: &Value, indent: usize, out: &mut String) {
             for item in items {
                 // The first line of an item stands behind its dash.
                 let mut lines = String::new();
-                match is_block(item) {
-                    true => block(item, indent + 2, &mut lines),
-                    false => lines = format!("{space}  {}\n", scalar(item)),
+                if is_block(item) {
+                    block(item, indent + 2, &mut lines)
+                } else {
+                    lines = format!("{space}  {}\n", scalar(item))
                 }
                 out.push_str(&format!("{space}- {}", &lines[indent + 2..]));
             }
@@ -42,16 +43,15 @@ fn block(value: &Value, indent: usize, out: &mut String) {
 
 /// What stands behind a name.
 fn inner(value: &Value, indent: usize, out: &mut String) {
-    match is_block(value) {
-        true => {
-            out.push('\n');
-            block(value, indent, out);
-        }
-        false => out.push_str(&format!(" {}\n", scalar(value))),
+    if is_block(value) {
+        out.push('\n');
+        block(value, indent, out);
+    } else {
+        out.push_str(&format!(" {}\n", scalar(value)))
     }
 }
 
-/// Whether a value takes lines of its own.
+/// True if a value takes lines of its own.
 fn is_block(value: &Value) -> bool {
     match value {
         Value::Object(fields) => !fields.is_empty(),
@@ -75,8 +75,9 @@ fn text(string: &str) -> String {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"./_-".contains(&byte))
         && !NO_TEXT.contains(&string.to_ascii_lowercase().as_str());
-    match plain {
-        true => string.to_owned(),
-        false => Value::from(string).to_string(),
+    if plain {
+        string.to_owned()
+    } else {
+        Value::from(string).to_string()
     }
 }

@@ -1,13 +1,14 @@
 //! Slurm's host lists: `node[01-03,7],x-[1-2]-y` stands for six hosts.
 //!
-//! The grammar is that of `scontrol show hostnames`: names separated by commas outside brackets; a group in brackets
-//! holds numbers and ranges; a number keeps the digits it is written with; a name with several groups stands for all
-//! combinations, of which the last group changes fastest. This module owns nothing but the expansion; which variable
-//! holds a list is for `place` to say.
+//! The grammar is that of `scontrol show hostnames`: names separated by commas outside brackets; a
+//! group in brackets holds numbers and ranges; a number keeps the digits it is written with; a name
+//! with several groups stands for all combinations, of which the last group changes fastest. This
+//! module owns nothing but the expansion; which variable holds a list is for `place` to say.
 
 use std::ops::RangeInclusive;
 
-/// The most hosts that one list may stand for: a mistyped range is an error and not the end of the memory.
+/// The most hosts that one list may stand for: a mistyped range is an error and not the end of the
+/// memory.
 pub const MOST: usize = 65_536;
 
 /// A list that cannot be read, with the place.

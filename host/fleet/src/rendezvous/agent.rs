@@ -1,7 +1,7 @@
 //! An agent's side: what it has said and heard, and what it says again on a new connection.
 //!
-//! Like [`super::Rendezvous`] it has no socket and no clock. Every message that an agent sends is a fact about it, so a
-//! connection that breaks loses nothing: [`Agent::again`] repeats the facts.
+//! Like [`super::Rendezvous`] it has no socket and no clock. Every message that an agent sends is a
+//! fact about it, so a connection that breaks loses nothing: [`Agent::again`] repeats the facts.
 
 use serde_json::Value;
 
@@ -9,20 +9,20 @@ use model::units::Nanos;
 
 use crate::wire::{Finished, Interrupt, Message, Welcome};
 
-/// What an agent knows.
+/// Everything that an agent knows.
 #[derive(Clone, Debug, Default)]
 pub struct Agent {
     /// What to do; absent before the first welcome.
     pub welcome: Option<Welcome>,
-    /// When the run begins, by this agent's clock, and how far that may be off.
+    /// The time when the run begins, by this agent's clock, and how far that may be off.
     pub start: Option<(Nanos, Nanos)>,
     /// That the run ends before its time.
     pub interrupt: Option<Interrupt>,
-    /// Why this agent takes no part.
+    /// The reason why this agent takes no part.
     pub refused: Option<Vec<String>>,
     /// The coordinator has everything.
     pub released: bool,
-    /// How many bytes of records the coordinator has.
+    /// The number of bytes of records the coordinator that has.
     pub acknowledged: u64,
     prepared: Option<(String, Value)>,
     ready: bool,
@@ -50,7 +50,7 @@ impl Agent {
         Message::Refused { reasons }
     }
 
-    /// Whether this process cannot take part.
+    /// True if this process cannot take part.
     pub fn has_declined(&self) -> bool {
         self.declined.is_some()
     }
@@ -93,7 +93,8 @@ impl Agent {
         messages
     }
 
-    /// Takes a message of the coordinator; pieces of files and questions about the clock are for others.
+    /// Takes a message of the coordinator; pieces of files and questions about the clock are for
+    /// others.
     ///
     /// # Errors
     /// If no coordinator would say that here.

@@ -11,11 +11,11 @@ use crate::clock::Moved;
 pub enum Event {
     /// An agent is gone for good: what it had still to offer counts as not offered.
     Lost {
-        /// Which one.
+        /// Its name or number.
         who: Who,
-        /// When it was last heard, by the coordinator's clock.
+        /// The time when it was last heard, by the coordinator's clock.
         from: Nanos,
-        /// What broke.
+        /// The broken part.
         why: String,
     },
     /// A clock moved against the coordinator's.
@@ -27,9 +27,9 @@ pub enum Event {
     },
     /// An agent stopped the run, because somebody stopped it there.
     Interrupted {
-        /// Which one.
+        /// Its name or number.
         who: Who,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// Figures of an agent's part of the run.

@@ -1,5 +1,5 @@
-//! What follows from time and from what all have said: whether the run can begin, whether there is no hope of it, and
-//! who is lost.
+//! What follows from time and from what all have said: whether the run can begin, whether there is
+//! no hope of it, and who is lost.
 
 use model::units::Nanos;
 use serde_json::Value;

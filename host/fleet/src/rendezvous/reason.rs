@@ -59,19 +59,19 @@ pub enum Reason {
     /// A process never came.
     #[error("{who} did not connect within {:.0} s", after.as_secs_f64())]
     Missing {
-        /// Which one.
+        /// Its name or number.
         who: Who,
-        /// How long was waited.
+        /// The time waited.
         after: Nanos,
     },
     /// A process came and was never ready.
     #[error("{who} was not ready within {:.0} s: it {}", after.as_secs_f64(), step.doing())]
     NotReady {
-        /// Which one.
+        /// Its name or number.
         who: Who,
-        /// How far it had come.
+        /// Its progress.
         step: Step,
-        /// How long was waited.
+        /// The time waited.
         after: Nanos,
     },
     /// A process speaks another version of the protocol.
@@ -79,7 +79,7 @@ pub enum Reason {
         "{who} speaks version {theirs} of the protocol, the coordinator version {ours}: install the same runner on every machine"
     )]
     Protocol {
-        /// Which one.
+        /// Its name or number.
         who: Who,
         /// Its version.
         theirs: u32,
@@ -91,7 +91,7 @@ pub enum Reason {
         "{who} runs version {theirs}, the coordinator version {ours}: install the same runner on every machine"
     )]
     Version {
-        /// Which one.
+        /// Its name or number.
         who: Who,
         /// Its version.
         theirs: String,
@@ -103,7 +103,7 @@ pub enum Reason {
         "{who} counts {theirs} processes, the coordinator {ours}: start all of them with the same size"
     )]
     Size {
-        /// Which one.
+        /// Its name or number.
         who: Who,
         /// Its number.
         theirs: u32,
@@ -123,7 +123,7 @@ pub enum Reason {
         "{who} made another plan than rank 0: {differs}; the same command line, scenario, files and variables must be on every machine"
     )]
     Plan {
-        /// Which one.
+        /// Its name or number.
         who: Who,
         /// In what they differ.
         differs: String,
@@ -131,19 +131,19 @@ pub enum Reason {
     /// A process cannot take part, as it says itself.
     #[error("{who} cannot take part: {}", reasons.join("; "))]
     Declined {
-        /// Which one.
+        /// Its name or number.
         who: Who,
-        /// Why.
+        /// The reason.
         reasons: Vec<String>,
     },
     /// A process's connection broke before the start and did not come back.
     #[error("{who} was lost before the start, when it {}: {why}", step.doing())]
     Lost {
-        /// Which one.
+        /// Its name or number.
         who: Who,
-        /// How far it had come.
+        /// Its progress.
         step: Step,
-        /// What broke.
+        /// The broken part.
         why: String,
     },
     /// A clock is not known exactly enough.
@@ -159,9 +159,9 @@ pub enum Reason {
     NoClock {
         /// Whose.
         who: Who,
-        /// How many it answered.
+        /// The questions that it answered.
         answers: u64,
-        /// How many are needed.
+        /// The answers that are needed.
         needed: u64,
     },
     /// Something connected that is no process of this run. It may be one of those that are missing.
@@ -169,7 +169,7 @@ pub enum Reason {
     Stranger {
         /// Its address.
         address: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The run was stopped before it began.
@@ -177,12 +177,13 @@ pub enum Reason {
     Interrupted(String),
 }
 
-/// How many differences of two plans are named.
+/// The number of differences of two plans that are named.
 const MOST_DIFFERENCES: usize = 4;
 /// The longest value of a plan that is named, in letters.
 const LONGEST_VALUE: usize = 60;
 
-/// In what an agent's plan differs from rank 0's: both by their parts, as far as these say it, or else by their digests.
+/// In what an agent's plan differs from rank 0's: both by their parts, as far as these say it, or
+/// else by their digests.
 pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -> String {
     let mut all = Vec::new();
     let parts = |plan: &Value| plan.as_object().cloned().unwrap_or_default();
@@ -203,9 +204,10 @@ pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -
     if more > 0 {
         all.push(format!("and {more} more"));
     }
-    match all.is_empty() {
-        true => format!("its digest is {}, that of rank 0 {}", digests.0, digests.1),
-        false => all.join("; "),
+    if all.is_empty() {
+        format!("its digest is {}, that of rank 0 {}", digests.0, digests.1)
+    } else {
+        all.join("; ")
     }
 }
 

@@ -96,7 +96,8 @@ impl Scene {
         self.on(Input::Clock(conn, exchange))
     }
 
-    /// Agents 0 to `size` on connections 10, 11 and so on, as far as being ready, with clocks an hour apart.
+    /// Agents 0 to `size` on connections 10, 11 and so on, as far as being ready, with clocks an
+    /// hour apart.
     fn ready(size: u32) -> Scene {
         let mut scene = Scene::new(rules(size));
         for rank in 0..size {
@@ -221,7 +222,8 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
     scene.on(Input::Hello(15, other));
     scene.greet(16, 5);
     scene.prepare(10, "p");
-    // Nobody waits for the slowest when there will be no run, and nobody is left out who is a moment late.
+    // Nobody waits for the slowest when there will be no run, and nobody is left out who is a
+    // moment late.
     assert!(scene.wait(2).is_empty());
     scene.on(Input::Stranger(
         "10.0.0.9:4".to_owned(),
@@ -283,7 +285,8 @@ fn another_build_is_refused() {
     }
 }
 
-/// A process that is gone before the start may be started again. What its first instance said counts no more.
+/// A process that is gone before the start may be started again. What its first instance said
+/// counts no more.
 #[test]
 fn a_process_may_be_started_again_before_the_start() {
     let mut scene = Scene::new(rules(2));

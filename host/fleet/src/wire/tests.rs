@@ -86,7 +86,8 @@ fn bytes() -> Vec<u8> {
     frames().into_iter().flat_map(encode).collect()
 }
 
-/// Everything that a decoder makes of bytes that come in pieces of this size, up to the first error.
+/// Everything that a decoder makes of bytes that come in pieces of this size, up to the first
+/// error.
 fn decode(bytes: &[u8], piece: usize, bound: Bound) -> (Vec<Frame>, Option<WireError>, usize) {
     let mut decoder = Decoder::new(bound);
     let mut all = Vec::new();
@@ -164,7 +165,8 @@ fn claims_beyond_the_bound_take_no_memory() {
     assert!(decoder.held.capacity() <= 2 * STEP);
 }
 
-/// Neither side sends or takes figures beyond their own bound, which is below that of an agent's messages.
+/// Neither side sends or takes figures beyond their own bound, which is below that of an agent's
+/// messages.
 #[test]
 fn figures_have_a_bound_of_their_own() {
     let live = |bytes: usize| {

@@ -1,5 +1,6 @@
-//! A hub on this machine, and a second server for contents that it redirects to, as the real one does: what is in git
-//! comes from the hub itself behind a redirect of its own, and large files come from elsewhere.
+//! A hub on this machine, and a second server for contents that it redirects to, as the real one
+//! does: what is in git comes from the hub itself behind a redirect of its own, and large files
+//! come from elsewhere.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +16,7 @@ pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 /// A request, as one of the servers saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Whether it came to the server for contents.
+    /// True if it came to the server for contents.
     pub is_of_contents: bool,
     /// `GET` or `HEAD`.
     pub method: String,
@@ -30,9 +31,9 @@ pub struct Seen {
 /// A file of the repository.
 #[derive(Clone, Debug)]
 pub struct Contents {
-    /// What it holds.
+    /// Its contents.
     pub bytes: Vec<u8>,
-    /// Whether it is in the store of large files, and so on the server for contents.
+    /// True if it is in the store of large files, and so on the server for contents.
     pub is_large: bool,
     /// What is sent in its place, if that is something else.
     pub sent: Option<Vec<u8>>,
@@ -47,13 +48,13 @@ pub struct State {
     pub gate: Option<(String, &'static str)>,
     /// After so many bytes, a reply of the server for contents ends; one entry for each.
     pub cuts: Vec<usize>,
-    /// Whether the server for contents knows no ranges.
+    /// True if the server for contents knows no ranges.
     pub knows_no_ranges: bool,
-    /// Whether bodies come one byte after another.
+    /// True if bodies come one byte after another.
     pub drips: bool,
-    /// Whether neither server says how long a file is.
+    /// True if neither server says how long a file is.
     pub states_no_sizes: bool,
-    /// How many requests of each are answered with HTTP 503 first.
+    /// The number of requests of each that are answered with HTTP 503 first.
     pub busy: usize,
     /// What came.
     pub seen: Vec<Seen>,
@@ -88,9 +89,10 @@ pub fn git(bytes: &[u8]) -> String {
 
 impl Contents {
     fn tag(&self) -> String {
-        match self.is_large {
-            true => sha256(&self.bytes),
-            false => git(&self.bytes),
+        if self.is_large {
+            sha256(&self.bytes)
+        } else {
+            git(&self.bytes)
         }
     }
 }
@@ -128,7 +130,7 @@ struct Reply {
     status: u16,
     fields: Vec<(&'static str, String)>,
     body: Vec<u8>,
-    /// How many bytes of the body go out.
+    /// The number of bytes of the body go out.
     cut: Option<usize>,
 }
 

@@ -1,12 +1,12 @@
-//! Lines of engines' logs that name the cause of a death. The lists are what engines and the libraries below them write
-//! in such a case; a line that is not known leaves the cause open.
+//! Lines of engines' logs that name the cause of a death. The lists are what engines and the
+//! libraries below them write in such a case; a line that is not known leaves the cause open.
 
 use crate::exit::Class;
 
 /// A line that says why an engine dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hint {
-    /// What it says.
+    /// Its words.
     pub class: Class,
     /// The line.
     pub line: String,
@@ -29,7 +29,8 @@ const KNOWN: [(&str, Class); 26] = [
     ),
     ("cudaErrorMemoryAllocation", Class::OutOfDeviceMemory),
     ("cudaMalloc failed: out of memory", Class::OutOfDeviceMemory),
-    // vLLM: the first two where the cache has no room beside the weights, the last where other programs fill the device.
+    // vLLM: the first two where the cache has no room beside the weights, the last where other
+    // programs fill the device.
     (
         "No available memory for the cache blocks",
         Class::OutOfDeviceMemory,

@@ -1,4 +1,5 @@
-//! Lines out of chunks of bytes: without secrets for the file, and the last ones as text for messages.
+//! Lines out of chunks of bytes: without secrets for the file, and the last ones as text for
+//! messages.
 
 use std::collections::VecDeque;
 
@@ -6,10 +7,11 @@ use super::LONGEST_LINE;
 use super::hint::Hint;
 use model::redact::Known;
 
-/// How much of a line is kept for messages, in characters.
+/// The part of a line that is kept for messages, in characters.
 const SHOWN: usize = 500;
 
-/// A line that names a cause counts this long, in lines: what is said of it after that is a stack trace at most.
+/// A line that names a cause counts this long, in lines: what is said of it after that is a stack
+/// trace at most.
 const HINT_COUNTS: u64 = 2_000;
 
 pub(super) struct Lines {
@@ -19,7 +21,7 @@ pub(super) struct Lines {
     last: VecDeque<String>,
     /// A line that has not ended.
     pending: Vec<u8>,
-    /// How many lines have ended.
+    /// The number of lines that have ended.
     ended: u64,
     hint: Option<(u64, Hint)>,
 }
@@ -97,7 +99,8 @@ impl Lines {
     }
 }
 
-/// A line as a terminal shows it in the end: without colours, and with what was written last over the same place.
+/// A line as a terminal shows it in the end: without colours, and with what was written last over
+/// the same place.
 fn shown(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
     let line = line.trim_end();
@@ -111,7 +114,8 @@ fn shown(line: &[u8]) -> String {
     clean
 }
 
-/// A text without the sequences that set colours or move a cursor: ESC, `[`, parameters, and a letter.
+/// A text without the sequences that set colours or move a cursor: ESC, `[`, parameters, and a
+/// letter.
 fn without_colours(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let mut plain = parts.next().unwrap_or_default().to_owned();

@@ -167,7 +167,8 @@ fn a_list_of_processes_on_the_disk_ends_none_of_them() {
         let found = clean_up(&folder.path().join("markers")).await.unwrap();
         assert_eq!(found[0].state, State::Gone);
         assert!(lives(victim.id()));
-        // Nor does a process that was started so and no longer leads its group, such as a child of somebody else's shell.
+        // Nor does a process that was started so and no longer leads its group, such as a child of
+        // somebody else's shell.
         let mut child = Command::new("sleep");
         let child = Ends(child.arg("1000").spawn().unwrap());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! How engines start, become ready, and die.
+//! The ways that engines start, become ready, and die.
 
 use std::fs;
 
@@ -193,7 +193,8 @@ fn a_check_that_hangs_hides_no_death() {
     });
 }
 
-/// A stranger that answers in the place of an engine makes nothing ready, also where the engine dies while it is asked.
+/// A stranger that answers in the place of an engine makes nothing ready, also where the engine
+/// dies while it is asked.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_answer_after_the_death_is_none() {

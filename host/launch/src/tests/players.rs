@@ -1,4 +1,5 @@
-//! Parts that this test program plays in processes of its own. As tests they are ignored: they never end.
+//! Parts that this test program plays in processes of its own. As tests they are ignored: they
+//! never end.
 
 use std::net::TcpListener;
 
@@ -10,7 +11,7 @@ pub const PORT: &str = "LAUNCH_TEST_PORT";
 /// The variable with the folder of an owner.
 const FOLDER: &str = "LAUNCH_TEST_FOLDER";
 
-/// How this program is started to play a part.
+/// The way this program is started to play a part.
 pub fn command(part: &str) -> Vec<String> {
     let own = std::env::current_exe().unwrap();
     let own = own.to_str().unwrap().to_owned();
@@ -46,7 +47,8 @@ fn engine() {
     }
 }
 
-/// Launches an engine that has a worker elsewhere, writes its process into the file `ready`, and waits to be killed.
+/// Launches an engine that has a worker elsewhere, writes its process into the file `ready`, and
+/// waits to be killed.
 #[test]
 #[ignore = "a part that other tests start"]
 fn plays_a_runner() {

@@ -1,4 +1,4 @@
-//! How engines are stopped, whatever they do.
+//! The ways that engines are stopped, whatever they do.
 
 use std::cell::Cell;
 
@@ -28,8 +28,8 @@ fn an_engine_that_ignores_sigterm_is_killed() {
     });
 }
 
-/// Workers that left the group, each by another way, and each with something left to know it by: its environment, the log
-/// that it writes to, or that it was seen while its parent lived.
+/// Workers that left the group, each by another way, and each with something left to know it by:
+/// its environment, the log that it writes to, or that it was seen while its parent lived.
 #[test]
 #[cfg(target_os = "linux")]
 fn workers_that_left_the_group_are_ended_too() {
@@ -88,15 +88,14 @@ fn a_dropped_engine_is_killed_with_all_its_workers() {
             let engine = ready_with(spec, &folder.path().join("ready")).await;
             let worker = process_in(&folder.path().join("worker"));
             let pid = engine.record().pid;
-            match panics {
-                false => drop(engine),
-                true => {
-                    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                        let _engine = engine;
-                        std::panic::resume_unwind(Box::new("as if there were a bug"));
-                    }));
-                    assert!(caught.is_err());
-                }
+            if panics {
+                let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    let _engine = engine;
+                    std::panic::resume_unwind(Box::new("as if there were a bug"));
+                }));
+                assert!(caught.is_err());
+            } else {
+                drop(engine)
             }
             assert!(!lives(worker));
             assert_eq!(Table::default().process(pid), None, "it was reaped");

@@ -37,7 +37,7 @@ struct SignalState {
 /// A slot that came free.
 #[derive(Clone, Copy)]
 pub(super) struct Freed {
-    /// The number of the request that had it.
+    /// The request that held the slot.
     pub(super) key: u64,
     /// When.
     pub(super) at: Nanos,

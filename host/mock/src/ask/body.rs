@@ -5,7 +5,8 @@ use serde::Deserialize;
 use super::Refusal;
 use crate::prefix::BLOCK;
 
-/// The body of a request in any of the dialects; fields that a dialect does not know are ignored, as in engines.
+/// The body of a request in any of the dialects; fields that a dialect does not know are ignored,
+/// as in engines.
 #[derive(Deserialize)]
 pub(super) struct Body {
     pub model: Option<String>,

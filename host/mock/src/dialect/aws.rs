@@ -1,12 +1,13 @@
 //! Events as AWS streams them: messages of `application/vnd.amazon.eventstream`.
 //!
-//! A message has its length, the length of its headers, a CRC-32 of both, the headers, the payload, and a CRC-32 of
-//! everything before; all numbers are big-endian.
+//! A message has its length, the length of its headers, a CRC-32 of both, the headers, the payload,
+//! and a CRC-32 of everything before; all numbers are big-endian.
 
 /// The end of the names of events that report an error.
 const EXCEPTION: &str = "Exception";
 
-/// Appends an event: each of its lines is a message, with its name before the first space and its payload after it.
+/// Appends an event: each of its lines is a message, with its name before the first space and its
+/// payload after it.
 pub(super) fn put(event: &[u8], out: &mut Vec<u8>) {
     for line in event.split(|byte| *byte == b'\n') {
         if let Some((name, payload)) = parts(line) {
@@ -15,7 +16,7 @@ pub(super) fn put(event: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether every line of an event is a message.
+/// True if every line of an event is a message.
 pub(super) fn is_event(event: &[u8]) -> bool {
     event
         .split(|byte| *byte == b'\n')
@@ -31,9 +32,10 @@ fn parts(line: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 fn message(name: &str, payload: &[u8], out: &mut Vec<u8>) {
-    let (kind, of) = match name.ends_with(EXCEPTION) {
-        true => ("exception", ":exception-type"),
-        false => ("event", ":event-type"),
+    let (kind, of) = if name.ends_with(EXCEPTION) {
+        ("exception", ":exception-type")
+    } else {
+        ("event", ":event-type")
     };
     let mut headers = Vec::with_capacity(96);
     header(of, name, &mut headers);

@@ -1,7 +1,7 @@
 //! Templates: text with placeholders such as `{text}`, each of which is replaced by a JSON value.
 //!
-//! Responsible for telling placeholders from JSON's braces, and for writing the values. The reader of a template
-//! decides which placeholders are valid in it.
+//! Responsible for telling placeholders from JSON's braces, and for writing the values. The reader
+//! of a template decides which placeholders are valid in it.
 
 use crate::wire::{put, put_string};
 
@@ -30,7 +30,7 @@ pub(super) enum Value {
     CachedTokens,
     /// The number of tokens in the whole answer.
     OutputTokens,
-    /// Why the answer ends: `"stop"` or `"length"`.
+    /// The reason why the answer ends: `"stop"` or `"length"`.
     Finish,
     /// Seconds since the engine began to work on the request.
     Seconds,
@@ -172,7 +172,7 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Whether it has a line end of its own.
+    /// True if it has a line end of its own.
     pub(crate) fn has_line_end(&self) -> bool {
         let breaks =
             |part: &Part| matches!(part, Part::Literal(text) if text.contains(['\n', '\r']));

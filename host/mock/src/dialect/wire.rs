@@ -20,7 +20,7 @@ pub(crate) struct Scripted {
     index: Cell<u32>,
     /// Tokens written so far.
     tokens: Cell<u32>,
-    /// When the last of them were due.
+    /// The time when the last of them were due.
     seconds: Cell<f64>,
 }
 
@@ -66,8 +66,8 @@ impl Scripted {
         self.index.set(self.index.get() + 1);
     }
 
-    /// Of an event after the last token, which adds nothing. If the reply broke off, that is the last token
-    /// that was sent.
+    /// Of an event after the last token, which adds nothing. If the reply broke off, that is the
+    /// last token that was sent.
     fn after<'a>(&'a self, answer: &'a Answer) -> Values<'a> {
         let sent = self.tokens.get();
         Values {

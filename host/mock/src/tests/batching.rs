@@ -1,4 +1,5 @@
-//! Requests that are answered in one batch: compared with what the simulator says about the same requests.
+//! Requests that are answered in one batch: compared with what the simulator says about the same
+//! requests.
 
 use std::time::Duration;
 
@@ -60,8 +61,9 @@ fn tick(at: Nanos) -> Nanos {
     Nanos(at.0.div_ceil(1_000_000) * 1_000_000)
 }
 
-/// Arrivals by chance, more at times than the batch takes, prompts in chunks, a cache that overflows, and jitter: the
-/// schedule is the simulator's to the nanosecond, and each token is seen at the next tick.
+/// Arrivals by chance, more at times than the batch takes, prompts in chunks, a cache that
+/// overflows, and jitter: the schedule is the simulator's to the nanosecond, and each token is seen
+/// at the next tick.
 #[tokio::test(start_paused = true)]
 async fn an_open_loop_sees_what_the_simulator_says() {
     let engine = batching(
@@ -115,8 +117,8 @@ async fn an_open_loop_sees_what_the_simulator_says() {
     assert!(preempted > 0 && page.contains(&line), "{line}\n{page}");
 }
 
-/// Users who each send the next request when the answer is there, at the instant at which a step ends: it is in the
-/// next step, as the simulator has it.
+/// Users who each send the next request when the answer is there, at the instant at which a step
+/// ends: it is in the next step, as the simulator has it.
 #[tokio::test(start_paused = true)]
 async fn a_closed_loop_sees_what_the_simulator_says() {
     // Fewer than there are places, and more.

@@ -1,4 +1,4 @@
-//! What goes wrong.
+//! The failure.
 
 use super::*;
 use crate::End;

@@ -277,7 +277,8 @@ async fn events_of_aws_are_messages_with_their_names() {
             let (message, after) = rest.split_at(u32::from_be_bytes(*length) as usize);
             let headers = u32::from_be_bytes(message[4..8].try_into().unwrap()) as usize;
             let (headers, payload) = message[12..message.len() - 4].split_at(headers);
-            // The first header's value: one byte for the length of the name, one for the type, two for its own.
+            // The first header's value: one byte for the length of the name, one for the type, two
+            // for its own.
             let value = &headers[1 + usize::from(headers[0]) + 3..];
             let value = value.split(|byte| *byte < b' ').next().unwrap();
             said.push(String::from_utf8([value, b" ", payload].concat()).unwrap());

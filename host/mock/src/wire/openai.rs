@@ -1,5 +1,5 @@
-//! OpenAI's completions and chat completions as vLLM 0.32 writes them, but for counts of the script's own, which have the
-//! names of OpenAI and SGLang.
+//! OpenAI's completions and chat completions as vLLM 0.32 writes them, but for counts of the
+//! script's own, which have the names of OpenAI and SGLang.
 
 use super::{FINGERPRINT, Head, Piece, Wire, put, put_string};
 use crate::answer::Answer;
@@ -10,7 +10,8 @@ use crate::script::{ReasoningField, Script, UsageIn};
 pub(super) struct OpenAi {
     chat: bool,
     prompt_tokens: u32,
-    /// Further counts of the prompt: those that were cached, where the script has a cache, and the script's own.
+    /// Further counts of the prompt: those that were cached, where the script has a cache, and the
+    /// script's own.
     of_prompt: Vec<(&'static str, u32)>,
     /// The script's own counts of the answer.
     of_answer: Vec<(&'static str, u32)>,
@@ -40,9 +41,10 @@ impl OpenAi {
                 r#"{{"id":"{prefix}-{id}","object":"{object}","created":{created},"model":{model},"choices":["#
             )
         };
-        let (streamed, whole) = match chat {
-            true => ("chat.completion.chunk", "chat.completion"),
-            false => ("text_completion", "text_completion"),
+        let (streamed, whole) = if chat {
+            ("chat.completion.chunk", "chat.completion")
+        } else {
+            ("text_completion", "text_completion")
         };
         let usage = script.usage;
         let counts = &script.counts;
@@ -109,8 +111,8 @@ impl OpenAi {
         out.push(b'}');
     }
 
-    /// `completion_tokens_details`: reasoning tokens among the first `tokens`, if there are any at all, and in the end the
-    /// script's own counts.
+    /// `completion_tokens_details`: reasoning tokens among the first `tokens`, if there are any at
+    /// all, and in the end the script's own counts.
     fn answer_details(&self, answer: &Answer, tokens: u32, last: bool, out: &mut Vec<u8>) {
         let reasoning = (answer.reasoning > 0).then(|| answer.reasoning.min(tokens));
         let mut details = known([("reasoning_tokens", reasoning)]);

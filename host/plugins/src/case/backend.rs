@@ -162,7 +162,7 @@ fn again(
     for (result, place) in [(second, "the same instance"), (fresh, "a fresh instance")] {
         match result {
             Ok(text) => {
-                let what = || format!("{doing} a second time, in {place}, gives another result");
+                let what = || format!("{doing} again in {place} gave a different result");
                 if !seen.same(what, first, &text) {
                     return false;
                 }

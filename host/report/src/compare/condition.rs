@@ -223,7 +223,7 @@ impl Condition {
         }
         let seen = match spoiled[1] > 0.0 {
             true => format!(
-                "{seen} over the answered requests; on both sides so many failed or were not sent that these hardly show it"
+                "{seen} over the answered requests; too many requests failed on both sides to judge"
             ),
             false => seen,
         };

@@ -105,7 +105,7 @@ pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
             "P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{})",
             beside.unwrap_or_default()
         ),
-        why: "replies waited in the socket before this client read them; timestamps come from the kernel and stay correct, but chunks that were read together share one timestamp, and a user who waits for the end of an answer continued that much later".into(),
+        why: "replies waited in the socket before this client read them; timestamps come from the kernel and stay correct, but chunks that were read together share one timestamp, and in closed loops the next request was late by the same time".into(),
         advice: "give this machine more processor time, or split the load across several machines".into(),
     })
 }

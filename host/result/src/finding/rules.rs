@@ -376,7 +376,7 @@ pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
         id: Id::FewSamples,
         severity: Severity::Note,
         seen: format!("{} from only {samples} samples", unfounded.join(", ")),
-        why: "fewer than five samples are expected beyond such a percentile, so it is little more than one of the most extreme samples".into(),
+        why: "fewer than five samples are expected beyond such a percentile, so one or two samples decide it".into(),
         advice: "send at least 5 / (1 - p) requests (500 for P99), or use a lower percentile".into(),
     })
 }
@@ -447,8 +447,7 @@ pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
         id: Id::FewLoads,
         severity: Severity::Note,
         seen: format!(
-            "the {} requests are worth fewer than {LEAST_LOADS} independent ones: the number in flight {} through the whole run",
-            summary.requests.sent,
+            "the number of requests in flight {} so slowly that the run saw fewer than {LEAST_LOADS} independent load states",
             match summary.run.even_rate {
                 true => "wandered",
                 false => "rose or fell",

@@ -28,7 +28,7 @@ pub static CATALOGUE: &[Metric] = &[
         name: "ttft-reasoning",
         unit: Milliseconds,
         definition: "first reasoning event that carries bytes - sent; streamed replies only",
-        equals: "no other tool's; the earlier of this, ttft-answer and the first tool call is ttft",
+        equals: "in no other tool; ttft is the earliest of this, ttft-answer and the first tool call",
         of: Answered,
         measure: One(|reading| reading.ttft_reasoning()),
     },

@@ -12,7 +12,7 @@ use super::tool;
 use super::{AuthorError, Language, c, editor, fresh, javascript, python, rust};
 use model::hex;
 
-pub use super::tool::{Shell, Talk};
+pub use super::tool::{Shell, ShowOutput};
 
 /// A component that was built.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -26,7 +26,7 @@ pub struct Built {
     /// Which compiler, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler: Option<&'static str>,
-    /// Whether it was built before, of the same sources.
+    /// True if it was built before, of the same sources.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
     /// Its path.
@@ -39,8 +39,9 @@ pub struct Built {
     pub imports: BTreeSet<String>,
 }
 
-/// The component that was built of the same sources before, in a language whose compiler writes another one each time: it
-/// takes random numbers and the clock of the machine into the component, and no setting changes that.
+/// The component that was built of the same sources before, in a language whose compiler writes
+/// another one each time: it takes random numbers and the clock of the machine into the component,
+/// and no setting changes that.
 fn kept(project: &Project, path: &Path) -> Result<Option<Built>, AuthorError> {
     let Sources::Files { language, .. } = &project.sources else {
         return Ok(None);
@@ -112,8 +113,8 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
     })
 }
 
-/// Turns a module from another tool into a component. The module must contain the contract, which bindings of
-/// `wit-bindgen` embed. A component is left unchanged.
+/// Turns a module from another tool into a component. The module must contain the contract, which
+/// bindings of `wit-bindgen` embed. A component is left unchanged.
 ///
 /// # Errors
 /// If the file cannot be read, is not such a module, or the component cannot be written.

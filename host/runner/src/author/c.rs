@@ -8,7 +8,7 @@ use wit_parser::{Resolve, WorldId, WorldItem};
 
 use super::AuthorError;
 use super::project::Project;
-use super::tool::{self, Shell, Talk};
+use super::tool::{self, Shell, ShowOutput};
 use model::plugin::Kind;
 
 /// The versions of clang to look for by name, after plain `clang`.
@@ -59,7 +59,7 @@ pub fn compile(
         .arg(&module)
         .args(sources)
         .args([work.join("plugin.c"), work.join("plugin_component_type.o")]);
-    tool::call(shell, "clang", &mut command, Talk::Always)?;
+    tool::call(shell, "clang", &mut command, ShowOutput::Always)?;
     Ok(module)
 }
 
@@ -98,7 +98,8 @@ pub fn resolved(wit: &Path, kind: Kind) -> Result<(Resolve, WorldId), String> {
 
 fn generate(wit: &Path, kind: Kind) -> Result<Files, String> {
     let (mut resolve, world) = resolved(wit, kind)?;
-    // Short names, the same for every kind and version: `types_sample_t`, not `runner_plugin_types_sample_t`.
+    // Short names, the same for every kind and version: `types_sample_t`, not
+    // `runner_plugin_types_sample_t`.
     let items = resolve.worlds[world]
         .imports
         .values()
@@ -141,7 +142,8 @@ fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     Ok(sources)
 }
 
-/// A clang that links for the target. One that the user names is not probed, so that its own errors are shown.
+/// A clang that links for the target. One that the user names is not probed, so that its own errors
+/// are shown.
 fn find(work: &Path) -> Result<PathBuf, AuthorError> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
     if let Some(named) = variable("CLANG") {

@@ -1,8 +1,10 @@
-//! TypeScript declarations of the contract, from which editors complete and check plugins in JavaScript.
+//! TypeScript declarations of the contract, from which editors complete and check plugins in
+//! JavaScript.
 //!
-//! Two files: the types, which are exported, and the modules that a plugin imports. The mapping is that of
-//! componentize-qjs: names in camel case, an absent `option` as null, bytes as `Uint8Array`, a `variant` as an object with
-//! `tag` and `val`, an `enum` as a string, and the error of a `result` as an exception.
+//! Two files: the types, which are exported, and the modules that a plugin imports. The mapping is
+//! that of componentize-qjs: names in camel case, an absent `option` as null, bytes as
+//! `Uint8Array`, a `variant` as an object with `tag` and `val`, an `enum` as a string, and the
+//! error of a `result` as an exception.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -154,7 +156,7 @@ fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -
 /// The names of types, from where they are written.
 struct Names<'r> {
     resolve: &'r Resolve,
-    /// What stands before the name of a type of the contract.
+    /// The text before the name of a type of the contract.
     prefix: &'static str,
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use componentize::EncodeError;
 use toolchain::ToolchainError;
 
-/// Why a project cannot be created or built.
+/// The reason why a project cannot be created or built.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorError {
     /// The project's folder is not empty.
@@ -39,7 +39,7 @@ pub enum AuthorError {
     NoProject {
         /// The folder.
         folder: PathBuf,
-        /// What was expected, and what to do.
+        /// The expectation, and what to do.
         expected: String,
     },
     /// A file of the project is wrong.
@@ -77,7 +77,7 @@ pub enum AuthorError {
     Bindings {
         /// The folder with the contract.
         folder: PathBuf,
-        /// Why.
+        /// The reason.
         what: String,
     },
     /// It is a component, but not a plugin.
@@ -95,7 +95,7 @@ pub enum AuthorError {
     Encode {
         /// The plugin's name.
         name: String,
-        /// Why.
+        /// The reason.
         cause: EncodeError,
     },
 }

@@ -1,5 +1,6 @@
-//! Tells whether a project's component was built from the sources that are there now. `build` leaves a record of the
-//! sources' digests beside the component; where there is none, the files' times decide.
+//! Tells whether a project's component was built from the sources that are there now. `build`
+//! leaves a record of the sources' digests beside the component; where there is none, the files'
+//! times decide.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ struct Record {
     component: String,
     /// The SHA-256 of each source file, by its path below the project's folder.
     sources: BTreeMap<String, String>,
-    /// The SHA-256 of the contract that it was built against, where the project has none of its own.
+    /// The SHA-256 of the contract that it was built against, where the project has none of its
+    /// own.
     #[serde(default)]
     contract: String,
 }
@@ -93,8 +95,8 @@ pub fn record(
     std::fs::write(&path, text).map_err(AuthorError::system("write", &path))
 }
 
-/// Returns whether a build recorded that the project's component was made of the sources and the contract that are there
-/// now.
+/// Returns whether a build recorded that the project's component was made of the sources and the
+/// contract that are there now.
 pub fn is_current(project: &Project) -> bool {
     let Ok(bytes) = std::fs::read(project.component()) else {
         return false;
@@ -104,8 +106,8 @@ pub fn is_current(project: &Project) -> bool {
     })
 }
 
-/// How the sources differ from those that the project's component was built from, as a sentence's end; absent if they
-/// do not, or if there is no component.
+/// The way the sources differ from those that the project's component was built from, as a
+/// sentence's end; absent if they do not, or if there is no component.
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();
     let bytes = std::fs::read(&component).ok()?;
@@ -123,7 +125,7 @@ pub fn project_of(component: &Path) -> Option<Project> {
     (project.component() == component).then_some(project)
 }
 
-/// What to do about it.
+/// The remedy.
 pub fn remedy(project: &Project) -> String {
     format!("run `runner plugin build {}`", project.folder.display())
 }

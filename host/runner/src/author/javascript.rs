@@ -1,11 +1,12 @@
-//! JavaScript: componentize-qjs bundles a JavaScript engine and the project's modules into a component.
+//! JavaScript: componentize-qjs bundles a JavaScript engine and the project's modules into a
+//! component.
 
 use std::path::Path;
 
 use super::AuthorError;
 use super::fresh;
 use super::project::Project;
-use super::tool::{self, Shell, Talk};
+use super::tool::{self, Shell, ShowOutput};
 use model::plugin::Kind;
 
 /// The compiler's name.
@@ -36,10 +37,10 @@ pub fn compile(
         .arg(tool::contract(project)?)
         .args(["--js", entry, "--module-root", "."])
         .args(["-n", &format!("{}-plugin", kind.name())])
-        // Synchronous, because the runner calls plugins from separate threads. With WASI, which the sandbox provides
-        // empty: stubs would trap, so exceptions would end a call without a word.
+        // Synchronous, because the runner calls plugins from separate threads. With WASI, which the
+        // sandbox provides empty: stubs would trap, so exceptions would end a call without a word.
         .args(["--sync", "-o"])
         .arg(component)
         .current_dir(fresh::without_links(project)?);
-    tool::call(shell, TOOL, &mut command, Talk::OnFailure)
+    tool::call(shell, TOOL, &mut command, ShowOutput::OnFailure)
 }

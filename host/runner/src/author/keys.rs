@@ -1,12 +1,13 @@
-//! The keys of a plugin's configuration, from its JSON Schema: a table of keys, and an example to copy. Pure. Only the
-//! subset of JSON Schema that schemars generates is read; a key whose schema says more is described by the part that
-//! is understood.
+//! The keys of a plugin's configuration, from its JSON Schema: a table of keys, and an example to
+//! copy. Pure. Only the subset of JSON Schema that schemars generates is read; a key whose schema
+//! says more is described by the part that is understood.
 
 use serde_json::Value;
 
 use model::plugin::Kind;
 
-/// How deep references and alternatives are followed; a schema comes from a plugin, so it may be endless.
+/// How deep references and alternatives are followed; a schema comes from a plugin, so it may be
+/// endless.
 const DEPTH: usize = 8;
 
 /// How deep tables within tables are listed.
@@ -24,12 +25,12 @@ pub struct Key {
     /// Its type, in words.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it is required.
+    /// True if it is required.
     pub required: bool,
     /// Its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// What it means.
+    /// Its meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// If it takes a table, or a list of tables, the keys of that; JSON has them in the schema.
@@ -52,7 +53,8 @@ pub fn keys(schema: &Value) -> Vec<Key> {
     of_table(schema, schema, 0, &mut left)
 }
 
-/// The keys of a table within a schema; `left` is how many more may be listed of the tables within it.
+/// The keys of a table within a schema; `left` is how many more may be listed of the tables within
+/// it.
 fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec<Key> {
     let required: Vec<&str> = (schema.get("required").and_then(Value::as_array))
         .into_iter()
@@ -73,8 +75,9 @@ fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec
     told.collect()
 }
 
-/// The table that a schema describes, or a list of which, or one of whose alternatives. `name` is by what it was
-/// referred to; `level` says within how many tables it is, and behind how many references.
+/// The table that a schema describes, or a list of which, or one of whose alternatives. `name` is
+/// by what it was referred to; `level` says within how many tables it is, and behind how many
+/// references.
 fn inner(
     root: &Value,
     rules: &Value,
@@ -178,14 +181,15 @@ fn either(parts: impl Iterator<Item = String>) -> String {
             seen.push(part);
         }
     }
-    match seen.is_empty() {
-        true => "anything".to_owned(),
-        false => seen.join(" | "),
+    if seen.is_empty() {
+        "anything".to_owned()
+    } else {
+        seen.join(" | ")
     }
 }
 
-/// A piece of a scenario that uses a plugin, with the default of every key, to be copied and changed. Apart from
-/// required keys, this TOML means the same as just naming the plugin.
+/// A piece of a scenario that uses a plugin, with the default of every key, to be copied and
+/// changed. Apart from required keys, this TOML means the same as just naming the plugin.
 pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
     let (table, config) = match kind {
         Kind::Backend => ("[backend]", "[backend.config]"),
@@ -240,9 +244,10 @@ fn placeholder(kind: &str) -> &str {
 
 fn bare(key: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    match !key.is_empty() && key.chars().all(plain) {
-        true => key.to_owned(),
-        false => toml_text(key),
+    if !key.is_empty() && key.chars().all(plain) {
+        key.to_owned()
+    } else {
+        toml_text(key)
     }
 }
 

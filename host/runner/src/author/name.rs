@@ -32,13 +32,14 @@ impl std::str::FromStr for Name {
         let fits = text.len() <= LONGEST
             && text.starts_with(|first: char| first.is_ascii_lowercase())
             && text.split('-').all(word);
-        match fits {
-            true => Ok(Name(text.to_owned())),
-            false => Err(format!(
+        if fits {
+            Ok(Name(text.to_owned()))
+        } else {
+            Err(format!(
                 "expected lower-case words of letters and digits joined by `-`, starting with a letter, \
                  such as {}, at most {LONGEST} long",
                 suggestion(text)
-            )),
+            ))
         }
     }
 }
@@ -60,9 +61,10 @@ fn suggestion(text: &str) -> String {
     words.retain(|word| !word.is_empty());
     let mut name = words.join("-");
     name.truncate(LONGEST);
-    match name.starts_with(|first: char| first.is_ascii_lowercase()) {
-        true => format!("`{}`", name.trim_end_matches('-')),
-        false => "`my-engine`".to_owned(),
+    if name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        format!("`{}`", name.trim_end_matches('-'))
+    } else {
+        "`my-engine`".to_owned()
     }
 }
 

@@ -1,4 +1,5 @@
-//! What is known about the plugin in a folder: `runner-plugin.toml`, or for Rust the crate's own manifest.
+//! The known facts about the plugin in a folder: `runner-plugin.toml`, or for Rust the crate's own
+//! manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -101,7 +102,7 @@ impl Project {
         })
     }
 
-    /// Where its component goes.
+    /// The place where its component goes.
     pub fn component(&self) -> PathBuf {
         self.folder
             .join("target/plugin")

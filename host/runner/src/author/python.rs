@@ -6,7 +6,7 @@ use std::process::Command;
 use super::AuthorError;
 use super::fresh;
 use super::project::Project;
-use super::tool::{self, Shell, Talk};
+use super::tool::{self, Shell, ShowOutput};
 use model::plugin::Kind;
 
 /// The compiler's name.
@@ -27,13 +27,14 @@ pub fn compile(
     let module = entry.strip_suffix(".py").unwrap_or(entry).replace('/', ".");
     let mut command = called(project, kind)?;
     command
-        // With WASI, which the sandbox provides empty. Stubs would trap instead, so output, clocks and exceptions would
-        // all end a call without a word, and the random numbers would be those of the build.
+        // With WASI, which the sandbox provides empty. Stubs would trap instead, so output, clocks
+        // and exceptions would all end a call without a word, and the random numbers would be those
+        // of the build.
         .args(["componentize", "-p", ".", "-o"])
         .arg(component)
         .arg(module)
         .current_dir(fresh::without_links(project)?);
-    tool::call(shell, TOOL, &mut command, Talk::Always)
+    tool::call(shell, TOOL, &mut command, ShowOutput::Always)
 }
 
 /// Writes the contract's types for editors.
@@ -46,7 +47,7 @@ pub fn bindings(
     let absolute = std::path::absolute(folder).map_err(AuthorError::system("find", folder))?;
     let mut command = called(project, kind)?;
     command.arg("bindings").arg(absolute);
-    tool::call(shell, TOOL, &mut command, Talk::OnFailure)
+    tool::call(shell, TOOL, &mut command, ShowOutput::OnFailure)
 }
 
 /// A call of the compiler for the world of a kind.

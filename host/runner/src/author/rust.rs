@@ -7,7 +7,7 @@ use toolchain::{Build, Chosen, Target, Toolchain, Wanted};
 
 use super::AuthorError;
 use super::project::Project;
-use super::tool::{self, Shell, Talk};
+use super::tool::{self, Shell, ShowOutput};
 
 /// Compiles the crate; returns cargo's output, and which toolchain compiled it.
 pub fn compile(
@@ -24,18 +24,20 @@ pub fn compile(
         target,
         profile: "release",
         target_dir: &target_dir,
-        // Cargo names a workspace's own files from the workspace, so none of the author's paths is in the component.
+        // Cargo names a workspace's own files from the workspace, so none of the author's paths is
+        // in the component.
         names: &[],
     };
     let chosen = Toolchain::find(&project.folder, target, Wanted::from_environment()?)?;
     let mut cargo = chosen.toolchain.cargo_build(&build);
-    tool::call(shell, "cargo", cargo.arg("--lib"), Talk::Always)?;
+    tool::call(shell, "cargo", cargo.arg("--lib"), ShowOutput::Always)?;
     let module = build.modules().join(module);
-    match module.is_file() {
-        true => Ok((module, chosen)),
-        false => Err(AuthorError::Nothing {
+    if module.is_file() {
+        Ok((module, chosen))
+    } else {
+        Err(AuthorError::Nothing {
             tool: "cargo",
             path: module,
-        }),
+        })
     }
 }

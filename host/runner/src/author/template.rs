@@ -1,9 +1,10 @@
-//! What `runner plugin new` writes: files embedded in the binary, with the placeholders filled in. Pure; the caller
-//! writes them.
+//! What `runner plugin new` writes: files embedded in the binary, with the placeholders filled in.
+//! Pure; the caller writes them.
 //!
-//! Templates are in `plugins/template`: `all/common/`, `all/KIND/`, `LANGUAGE/common/` and `LANGUAGE/KIND/` are
-//! overlaid in this order. A file or folder name that begins with `dot-` begins with a dot in the project,
-//! so that it has no effect in this repository. Rust projects also get the SDK, the others the contract itself.
+//! Templates are in `plugins/template`: `all/common/`, `all/KIND/`, `LANGUAGE/common/` and
+//! `LANGUAGE/KIND/` are overlaid in this order. A file or folder name that begins with `dot-`
+//! begins with a dot in the project, so that it has no effect in this repository. Rust projects
+//! also get the SDK, the others the contract itself.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use plugins::Contract;
 
 use shipped::kit::{CONTRACT_FILES, SDK, SDK_LOCK, TEMPLATES};
 
-/// Where a Rust project keeps the SDK.
+/// The place where a Rust project keeps the SDK.
 const SDK_FOLDER: &str = "runner-plugin";
 
 /// A project's files: by path, with `/` between folders, and their text.

@@ -8,18 +8,18 @@ use std::process::{Command, ExitStatus};
 use super::project::Project;
 use super::{AuthorError, template};
 
-/// When a compiler's output is shown.
+/// The time when a compiler's output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Talk {
+pub enum ShowOutput {
     /// Always: progress, warnings.
     Always,
     /// If it fails.
     OnFailure,
 }
 
-/// Runs a program to its end. The caller decides where the program's output goes; not to stdout, which carries the
-/// result.
-pub type Shell<'a> = &'a dyn Fn(&mut Command, Talk) -> io::Result<ExitStatus>;
+/// Runs a program to its end. The caller decides where the program's output goes; not to stdout,
+/// which carries the result.
+pub type Shell<'a> = &'a dyn Fn(&mut Command, ShowOutput) -> io::Result<ExitStatus>;
 
 /// Variables that would make a compiler read modules from outside the project.
 const MISLEADING: [&str; 3] = ["PYTHONPATH", "PYTHONHOME", "NODE_OPTIONS"];
@@ -39,24 +39,25 @@ pub fn call(
     shell: Shell<'_>,
     tool: &'static str,
     command: &mut Command,
-    talk: Talk,
+    talk: ShowOutput,
 ) -> Result<(), AuthorError> {
     let status = shell(command, talk).map_err(|cause| AuthorError::System {
         what: "start",
         path: command.get_program().into(),
         cause,
     })?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(AuthorError::Tool {
+    if status.success() {
+        Ok(())
+    } else {
+        Err(AuthorError::Tool {
             tool,
             how: status.to_string(),
-        }),
+        })
     }
 }
 
-/// Finds a program: the first that exists of the variable's value, the path below the project's folder, and the
-/// system's search path.
+/// Finds a program: the first that exists of the variable's value, the path below the project's
+/// folder, and the system's search path.
 pub fn find(variable: &str, folder: &Path, local: &str, name: &str) -> Option<PathBuf> {
     if let Some(named) = env::var_os(variable).filter(|named| !named.is_empty()) {
         return Some(named.into());
@@ -81,7 +82,8 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), AuthorError> {
     std::fs::create_dir_all(folder).map_err(AuthorError::system("make", folder))
 }
 
-/// The folder with the contract that a project is compiled against: its own, or a copy of this runner's.
+/// The folder with the contract that a project is compiled against: its own, or a copy of this
+/// runner's.
 pub fn contract(project: &Project) -> Result<PathBuf, AuthorError> {
     let absolute = |path: PathBuf| {
         let whole = std::path::absolute(&path);

@@ -1,4 +1,5 @@
-//! `runner agreement`: compares a run's answers with those of another run, and with how much repeats differ.
+//! `runner agreement`: compares a run's answers with those of another run, and with how much
+//! repeats differ.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,9 +12,10 @@ use session::TextTokenizer;
 
 /// Compare a run's answers with those of another run on the same samples
 ///
-/// Says how many answers are identical, where the others part, and which scores flipped. Repeats of the baseline (--floor)
-/// show how much answers differ without any change: an option that changes more of them is shown as changed, one that
-/// does not is cleared. Samples are joined by their id, turn, class and reference.
+/// Says how many answers are identical, where the others part, and which scores flipped. Repeats of
+/// the baseline (--floor) show how much answers differ without any change: an option that changes
+/// more of them is shown as changed, one that does not is cleared. Samples are joined by their id,
+/// turn, class and reference.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner agreement runs/fp8 --baseline runs/bf16\n  \
@@ -26,11 +28,12 @@ pub struct Args {
     run: PathBuf,
     #[command(flatten)]
     against: Against,
-    /// Tokenizer to find the first token that differs, as in `runner run`; the baseline's own if it is still there
-    #[arg(long, value_name = "PATH", env = "RUNNER_TOKENIZER")]
+    /// Tokenizer to find the first token that differs, as in `runner run`; the baseline's own if it
+    /// is still there
+    #[arg(long, value_name = "PATH", env = "RUNNER_AGREEMENT_TOKENIZER")]
     tokenizer: Option<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_AGREEMENT_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
@@ -38,10 +41,21 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Against {
     /// The folder of the run whose answers are the baseline
-    #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE", required = true)]
+    #[arg(
+        long,
+        value_name = "RUN",
+        env = "RUNNER_AGREEMENT_BASELINE",
+        required = true
+    )]
     baseline: PathBuf,
-    /// A repeat of the baseline, whose answers show how much they differ without any change; repeatable
-    #[arg(long, value_name = "RUN", env = "RUNNER_FLOOR", value_delimiter = ',')]
+    /// A repeat of the baseline, whose answers show how much they differ without any change;
+    /// repeatable
+    #[arg(
+        long,
+        value_name = "RUN",
+        env = "RUNNER_AGREEMENT_FLOOR",
+        value_delimiter = ','
+    )]
     floor: Vec<PathBuf>,
 }
 
@@ -74,7 +88,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How the answers of a run agree with those of a baseline and its repeats.
+/// The way the answers of a run agree with those of a baseline and its repeats.
 ///
 /// # Errors
 /// If a run cannot be read, or no sample was answered in both.
@@ -110,7 +124,7 @@ fn compared(
         0 => Err(Failure::new(
             Exit::Input,
             format!(
-                "no sample was answered in both `{}` and `{}`; compare runs of one data set with one seed",
+                "no sample was answered in both `{}` and `{}`; compare runs of one dataset with one seed",
                 run.display(),
                 baseline.display()
             ),

@@ -7,7 +7,8 @@ use clap::builder::FalseyValueParser;
 /// Where compiled plugins and tokenizers are kept.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Artifacts {
-    /// Folder for compiled plugins and tokenizers [default: runner in $XDG_CACHE_HOME, or in ~/.cache]
+    /// Folder for compiled plugins and tokenizers [default: runner in $XDG_CACHE_HOME, or in
+    /// ~/.cache]
     #[arg(
         long,
         value_name = "FOLDER",

@@ -12,9 +12,10 @@ use audit::{github, text};
 /// Check other tools' results for figures that no honest measurement can produce
 ///
 /// Reads the text block that LMDeploy, SGLang, vLLM and GPUStack print, whether alone, in a log, or
-/// many times in a Markdown page; the JSON of `vllm bench serve`, guidellm, AIPerf and GenAI-Perf; SGLang's JSON
-/// lines; LMDeploy's CSV. The format is detected from the content. The figures of each result are checked against
-/// each other; for a wrong figure, the audit names the formula that would have produced it.
+/// many times in a Markdown page; the JSON of `vllm bench serve`, guidellm, AIPerf and GenAI-Perf;
+/// SGLang's JSON lines; LMDeploy's CSV. The format is detected from the content. The figures of
+/// each result are checked against each other; for a wrong figure, the audit names the formula that
+/// would have produced it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner audit results.md                            every block of a page, and the page's own tables\n  \
@@ -31,10 +32,10 @@ pub struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_AUDIT_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Exit with 7 if a result is invalid
-    #[arg(long, env = "RUNNER_STRICT")]
+    #[arg(long, env = "RUNNER_AUDIT_STRICT")]
     strict: bool,
 }
 
@@ -52,7 +53,8 @@ enum Format {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If a file cannot be read or holds no result; all such files are reported at once, after the audit of the others.
+/// If a file cannot be read or holds no result; all such files are reported at once, after the
+/// audit of the others.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (documents, wrong) = read(&args.files);
     let unreadable = match (wrong.is_empty(), documents.is_empty()) {
@@ -74,7 +76,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What the files hold.
+/// The contents of the files.
 ///
 /// # Errors
 /// Everything that is wrong with any of them.
@@ -85,7 +87,7 @@ pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
     }
 }
 
-/// What the files hold, and what is wrong with those that cannot be read.
+/// The contents of the files, and what is wrong with those that cannot be read.
 fn read(files: &[String]) -> (Vec<Document>, Vec<String>) {
     let mut documents = Vec::new();
     let mut wrong = Vec::new();

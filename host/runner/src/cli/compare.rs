@@ -15,10 +15,11 @@ use result::figure::Figure;
 
 /// Compare runs with each other, with other tools' results and with published ones
 ///
-/// The first side is the baseline. For each figure you get the difference, its 95 % interval, the smallest difference that
-/// about nine of ten such comparisons find, and a verdict: better (+), worse (!), same (≡, with --same-within), not judged
-/// (?), or no difference shown (=), which does not mean that there is none. Runs are only compared if they sent the same requests in the same way. One run per side does not
-/// show how much runs vary; compare repeats where you can.
+/// The first side is the baseline. For each figure you get the difference, its 95 % interval, the
+/// smallest difference that about nine of ten such comparisons find, and a verdict: better (+),
+/// worse (!), same (≡, with --same-within), not judged (?), or no difference shown (=), which does
+/// not mean that there is none. Runs are only compared if they sent the same requests in the same
+/// way. One run per side does not show how much runs vary; compare repeats where you can.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Sides:\n  \
         runs/20260102-030405-chat          a run's folder; repeats (runner run --repeat) form one side\n  \
@@ -36,9 +37,10 @@ pub struct Args {
     #[arg(value_name = "SIDE", required = true)]
     sides: Vec<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_COMPARE_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Figures to compare instead of the headline ones, such as ttft.p99,throughput.output-tokens-per-s
+    /// Figures to compare instead of the headline ones, such as
+    /// ttft.p99,throughput.output-tokens-per-s
     #[arg(
         long = "metric",
         value_name = "FIGURE",
@@ -50,7 +52,8 @@ pub struct Args {
     /// Compare every figure
     #[arg(long, env = "RUNNER_ALL", value_parser = FalseyValueParser::new(), conflicts_with = "metrics", help_heading = "Figures")]
     all: bool,
-    /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or 'requests.success-share -0.01'
+    /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
+    /// 'requests.success-share -0.01'
     #[arg(
         long = "fail-if",
         value_name = "CONDITION",
@@ -59,9 +62,11 @@ pub struct Args {
         help_heading = "Figures"
     )]
     fail_if: Vec<Condition>,
-    /// How much runs of one scenario vary: a standard deviation such as 2% (the default), or a folder with repeats
+    /// How much runs of one scenario vary: a standard deviation such as 2% (the default), or a
+    /// folder with repeats
     ///
-    /// It enters the error where both sides are one run, which does not show it. Several runs show it themselves.
+    /// It enters the error where both sides are one run, which does not show it. Several runs show
+    /// it themselves.
     #[arg(
         long,
         value_name = "SHARE|FOLDER",
@@ -128,9 +133,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         same_within: args.same_within,
         figures: read.figures,
         conditions: args.fail_if.clone(),
-        allowed: match args.force {
-            true => Kind::ALL.to_vec(),
-            false => args.allow.clone(),
+        allowed: if args.force {
+            Kind::ALL.to_vec()
+        } else {
+            args.allow.clone()
         },
         blocks: read.blocks,
     };
@@ -147,7 +153,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     conclude(&found)
 }
 
-/// Warns of conditions that rest on one run per side, where how much runs vary is assumed without being asked for.
+/// Warns of conditions that rest on one run per side, where how much runs vary is assumed without
+/// being asked for.
 fn warn(found: &Compared) {
     let assumed = found.pairs.iter().any(|pair| {
         matches!(
@@ -193,8 +200,9 @@ fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
             )
         })
         .collect();
-    match failing.is_empty() {
-        true => Ok(ExitCode::SUCCESS),
-        false => Err(Failure::several(Exit::Threshold, failing)),
+    if failing.is_empty() {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Err(Failure::several(Exit::Threshold, failing))
     }
 }

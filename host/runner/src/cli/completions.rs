@@ -27,7 +27,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a shell needs.
+/// Everything that a shell needs.
 fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     let mut command = with_values(super::Cli::command());
@@ -57,8 +57,8 @@ fn scenarios() -> Vec<&'static str> {
     names
 }
 
-/// The command line with the names that shells offer as values: what ships, and the names that other tools have for it.
-/// The command line itself takes others too, such as plugins in files.
+/// The command line with the names that shells offer as values: what ships, and the names that
+/// other tools have for it. The command line itself takes others too, such as plugins in files.
 fn with_values(command: Command) -> Command {
     let of = command.get_name().to_owned();
     let named = |arg: Arg| {

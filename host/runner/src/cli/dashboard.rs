@@ -1,5 +1,5 @@
-//! The dashboard: shows a run on the whole terminal while it goes on, and takes keys that stop it. [`view`] draws
-//! it; [`screen`] handles the terminal itself.
+//! The dashboard: shows a run on the whole terminal while it goes on, and takes keys that stop it.
+//! [`view`] draws it; [`screen`] handles the terminal itself.
 
 pub mod screen;
 pub mod view;

@@ -134,16 +134,17 @@ impl Failure {
     }
 }
 
-/// Whether stderr takes colours: a terminal, unless `NO_COLOR` is set.
+/// True if stderr takes colours: a terminal, unless `NO_COLOR` is set.
 fn colours() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// Draws a problem with the lines it is about.
 fn handler(colours: bool) -> miette::GraphicalReportHandler {
-    let theme = match colours {
-        true => miette::GraphicalTheme::unicode(),
-        false => miette::GraphicalTheme::unicode_nocolor(),
+    let theme = if colours {
+        miette::GraphicalTheme::unicode()
+    } else {
+        miette::GraphicalTheme::unicode_nocolor()
     };
     miette::GraphicalReportHandler::new_themed(theme).with_wrap_lines(false)
 }
@@ -288,9 +289,10 @@ impl From<HubError> for Failure {
 
 impl From<Vec<HubError>> for Failure {
     fn from(errors: Vec<HubError>) -> Self {
-        let exit = match errors.iter().all(HubError::is_of_hub) {
-            true => Exit::Target,
-            false => Exit::Input,
+        let exit = if errors.iter().all(HubError::is_of_hub) {
+            Exit::Target
+        } else {
+            Exit::Input
         };
         let words = errors.iter().map(ToString::to_string);
         Failure::several(exit, words.collect())

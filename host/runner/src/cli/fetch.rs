@@ -1,5 +1,5 @@
-//! `runner fetch`: downloads tokenizers and datasets from the Hugging Face hub into its local cache. Nothing else in the
-//! program downloads anything.
+//! `runner fetch`: downloads tokenizers and datasets from the Hugging Face hub into its local
+//! cache. Nothing else in the program downloads anything.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -21,9 +21,9 @@ const LISTED: usize = 20;
 
 /// Download tokenizers and datasets from the Hugging Face hub
 ///
-/// Files go into the local cache that all tools of the hub share, and each is checked against the digest that the hub
-/// states. What is there already is not downloaded again, and a download that was interrupted goes on where it stopped.
-/// Nothing but this command downloads anything.
+/// Files go into the local cache that all tools of the hub share, and each is checked against the
+/// digest that the hub states. What is there already is not downloaded again, and a download that
+/// was interrupted goes on where it stopped. Nothing but this command downloads anything.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner fetch tokenizer Qwen/Qwen3-8B      then: runner --tokenizer Qwen/Qwen3-8B ...\n  \
@@ -49,9 +49,9 @@ enum Command {
 
 /// Download a model's tokenizer, without the model
 ///
-/// These are the files that decide which tokens a text has: the tokenizer, its chat templates and their settings. Prints
-/// the folder with them. A run finds it by the model's name: with --tokenizer NAME, or without the flag where the server
-/// calls its model so.
+/// These are the files that decide which tokens a text has: the tokenizer, its chat templates and
+/// their settings. Prints the folder with them. A run finds it by the model's name: with
+/// --tokenizer NAME, or without the flag where the server calls its model so.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner fetch tokenizer Qwen/Qwen3-8B\n  \
@@ -67,8 +67,8 @@ struct TokenizerArgs {
 
 /// Download files of a dataset
 ///
-/// Without file names, these are all files with data: .jsonl, .json, .csv, .parquet, .txt, .zst, .gz. Prints the path of
-/// each; give it to a run with --dataset-path.
+/// Without file names, these are all files with data: .jsonl, .json, .csv, .parquet, .txt, .zst,
+/// .gz. Prints the path of each; give it to a run with --dataset-path.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner fetch dataset ORG/NAME                        all data files\n  \
@@ -81,7 +81,7 @@ struct DatasetArgs {
     /// Files to download, by their paths in the dataset [default: all with data]
     #[arg(value_name = "FILE")]
     files: Vec<String>,
-    /// Most to download; what is larger is listed and refused
+    /// Largest download; larger files are listed and refused
     #[arg(long, value_name = "SIZE", env = "RUNNER_MAX_SIZE", default_value = "2GiB", value_parser = Size::parse)]
     max_size: Size,
     #[command(flatten)]
@@ -111,7 +111,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
-    let asked = Asked::of(Kind::Model, &args.name, &args.how)?;
+    let asked = Found::of(Kind::Model, &args.name, &args.how)?;
     let files = asked.listing.chosen(Kind::Model);
     if !files.iter().any(|path| hub::decides_tokens(path)) {
         return Err(Failure::new(
@@ -134,7 +134,7 @@ fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
 }
 
 fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
-    let asked = Asked::of(Kind::Dataset, &args.name, &args.how)?;
+    let asked = Found::of(Kind::Dataset, &args.name, &args.how)?;
     let files = match args.files.as_slice() {
         [] => asked.listing.chosen(Kind::Dataset),
         named => asked.listing.named(&asked.repository, named)?,
@@ -157,14 +157,14 @@ fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
 }
 
 /// A repository that the hub was asked about.
-struct Asked {
+struct Found {
     settings: Settings,
     client: Client,
     repository: Repository,
     listing: Listing,
 }
 
-impl Asked {
+impl Found {
     fn of(kind: Kind, name: &str, how: &How) -> Result<Self, Failure> {
         let wrong = |words| Failure::new(Exit::CommandLine, words);
         let mut repository = Repository::parse(kind, name).map_err(wrong)?;
@@ -179,7 +179,7 @@ impl Asked {
         let settings = Settings::of(|name| std::env::var(name).ok())?;
         let client = Client::new(&settings)?;
         let listing = hub::list(&client, &repository)?;
-        Ok(Asked {
+        Ok(Found {
             settings,
             client,
             repository,

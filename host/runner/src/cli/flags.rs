@@ -1,8 +1,8 @@
 //! The flags that describe a run, with the names that users of `vllm bench serve` and SGLang's
 //! client know, and how they become a scenario that overrides the file's.
 //!
-//! Flags that stand for one key each are declared with the key, in `scenario`; those here stand for parts of a key, or
-//! for several.
+//! Flags that stand for one key each are declared with the key, in `scenario`; those here stand for
+//! parts of a key, or for several.
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
@@ -42,9 +42,9 @@ const DESCRIBING: [&str; 7] = [
 pub struct Flags {
     /// A plugin (backend, dataset or scorer; detected from the component); repeatable
     ///
-    /// A path, or the name of a built-in plugin, such as backends/vllm.wasm or datasets/conversation.wasm;
-    /// `runner plugin list` lists them.
-    /// Append @sha256: and a digest to accept only that exact file.
+    /// A path, or the name of a built-in plugin, such as backends/vllm.wasm or
+    /// datasets/conversation.wasm; `runner plugin list` lists them. Append @sha256: and a digest to
+    /// accept only that exact file.
     #[arg(
         long = "plugin",
         value_name = "WASM",
@@ -63,8 +63,8 @@ pub struct Flags {
     plugin_path: Option<std::ffi::OsString>,
     /// Short for --plugin backends/NAME.wasm [default: vllm, where flags alone describe the run]
     ///
-    /// The names that vllm bench serve and SGLang's client have for it work too, such as openai-chat and
-    /// sglang-oai-chat; `runner plugin list` lists them.
+    /// The names that vllm bench serve and SGLang's client have for it work too, such as
+    /// openai-chat and sglang-oai-chat; `runner plugin list` lists them.
     #[arg(
         long,
         value_name = "NAME",
@@ -72,7 +72,8 @@ pub struct Flags {
         help_heading = "Plugins"
     )]
     backend: Option<String>,
-    /// Path of the engine to send requests to, such as /v1/chat/completions: chooses the backend's route
+    /// Path of the engine to send requests to, such as /v1/chat/completions: chooses the backend's
+    /// route
     ///
     /// What stands before the backend's own path belongs to the base URL.
     #[arg(
@@ -82,10 +83,12 @@ pub struct Flags {
         help_heading = "Plugins"
     )]
     endpoint: Option<String>,
-    /// Set any key of the scenario, such as backend.config.route=chat or load.requests=50; repeatable
+    /// Set any key of the scenario, such as backend.config.route=chat or load.requests=50;
+    /// repeatable
     ///
-    /// `runner scenario keys` lists the keys; those of plugins are in `runner plugin info`. VALUE is TOML; what is not
-    /// TOML, or what the key does not take, is a string. This overrides other flags.
+    /// `runner scenario keys` lists the keys; those of plugins are in `runner plugin info`. VALUE
+    /// is TOML; what is not TOML, or what the key does not take, is a string. This overrides other
+    /// flags.
     #[arg(
         long,
         value_name = "KEY=VALUE",
@@ -118,8 +121,8 @@ pub struct Flags {
     port: Option<u16>,
     /// Short for --plugin datasets/NAME.wasm [default: random, where no scenario names one]
     ///
-    /// The names that vllm bench serve and SGLang's client have for it work too, such as prefix_repetition and
-    /// generated-shared-prefix; `runner plugin list` lists them.
+    /// The names that vllm bench serve and SGLang's client have for it work too, such as
+    /// prefix_repetition and generated-shared-prefix; `runner plugin list` lists them.
     #[arg(
         long,
         value_name = "NAME",
@@ -174,8 +177,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Whether they name a plugin, or say anything by its key, or the command line itself says whom to measure or with
-    /// which lengths. A variable of the environment alone begins no run.
+    /// True if they name a plugin, or say anything by its key, or the command line itself says whom
+    /// to measure or with which lengths. A variable of the environment alone begins no run.
     pub(crate) fn describe_a_run(&self) -> bool {
         let says = |word: std::ffi::OsString| {
             let word = word.to_string_lossy().into_owned();
@@ -222,8 +225,8 @@ impl Flags {
     /// The scenario that the other flags describe, which overrides the file's.
     ///
     /// # Errors
-    /// What is wrong with a flag's value, and names and flags of other tools that are not supported, each with what to
-    /// do instead.
+    /// What is wrong with a flag's value, and names and flags of other tools that are not
+    /// supported, each with what to do instead.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.names()?;
         let wrong = |words| Failure::new(Exit::CommandLine, words);
@@ -279,7 +282,8 @@ impl Flags {
         }
     }
 
-    /// Refuses names of plugins that other tools have and this program has nothing for, and slips of the others.
+    /// Refuses names of plugins that other tools have and this program has nothing for, and slips
+    /// of the others.
     fn names(&self) -> Result<(), Failure> {
         let ships = |name: &String| shipped::has_plugin(name);
         let backend = self.backend.as_deref().map(|name| {
@@ -334,13 +338,14 @@ impl Flags {
                 ));
             }
         }
-        match wrong.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::several(Exit::CommandLine, wrong)),
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::several(Exit::CommandLine, wrong))
         }
     }
 
-    /// Whether a plugin's file is here or in a folder of plugins.
+    /// True if a plugin's file is here or in a folder of plugins.
     fn finds(&self, file: &str) -> bool {
         let folders = self.plugin_folders();
         let here = std::iter::once(PathBuf::new());

@@ -1,7 +1,8 @@
 //! `runner fleet`: several processes, mostly on several machines, make one run.
 //!
-//! What starts the processes exists already (Slurm, MPI, Kubernetes, ssh); crate `fleet` knows how they find each other
-//! and agree. Rank 0 coordinates ([`coordinate`]), and is an agent ([`agent`]) like the others.
+//! What starts the processes exists already (Slurm, MPI, Kubernetes, ssh); crate `fleet` knows how
+//! they find each other and agree. Rank 0 coordinates ([`coordinate`]), and is an agent ([`agent`])
+//! like the others.
 
 mod agent;
 mod bundle;
@@ -35,21 +36,24 @@ use super::watch::Watch;
 
 /// Measure with many load machines at once, as one run
 ///
-/// Start the same command on each machine with what you have: srun, mpirun, a Kubernetes Indexed Job, or --hosts for
-/// ssh. The processes find each other by the variables that these set. Rank 0 coordinates: it sends the scenario's text
-/// and files to the others, waits until all are ready and their clocks are known, and gives them one instant to begin at.
-/// Each sends its share of the requests, with its share of the users or slots, at the instants at which a single machine
-/// would send them. Records come together in one run folder on rank 0, with one summary.
+/// Start the same command on each machine with what you have: srun, mpirun, a Kubernetes Indexed
+/// Job, or --hosts for ssh. The processes find each other by the variables that these set. Rank 0
+/// coordinates: it sends the scenario's text and files to the others, waits until all are ready and
+/// their clocks are known, and gives them one instant to begin at. Each sends its share of the
+/// requests, with its share of the users or slots, at the instants at which a single machine would
+/// send them. Records come together in one run folder on rank 0, with one summary.
 ///
-/// Rank 0 alone shows progress, the dashboard and the page for Prometheus, of all processes together. It alone reads
-/// devices, once for all: with `--device-metrics nvml` those of its own machine, which mostly is not the engine's.
+/// Rank 0 alone shows progress, the dashboard and the page for Prometheus, of all processes
+/// together. It alone reads devices, once for all: with `--device-metrics nvml` its own machine's,
+/// usually not the engine's.
 ///
-/// All processes need a secret in common: RUNNER_FLEET_TOKEN, or a file named by RUNNER_FLEET_TOKEN_FILE, with at least
-/// 32 hexadecimal digits (`openssl rand -hex 32`). --hosts makes one. `runner fleet token` makes of it what the others
-/// need and rank 0 alone keeps the rest.
+/// All processes need a secret in common: RUNNER_FLEET_TOKEN, or a file named by
+/// RUNNER_FLEET_TOKEN_FILE, with at least 32 hexadecimal digits (`openssl rand -hex 32`). --hosts
+/// makes one. `runner fleet token` makes of it what the others need and rank 0 alone keeps the
+/// rest.
 ///
-/// A process sends its keys and headers to targets that its own command line names, or its own copy of the scenario, and
-/// opens no other file of its machine than these name: see --trust-rank-0.
+/// A process sends its keys and headers to targets that its own command line names, or its own copy
+/// of the scenario, and opens no other file of its machine than these name: see --trust-rank-0.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -101,7 +105,7 @@ struct Run {
         help_heading = "Fleet"
     )]
     ssh: String,
-    /// Where the program is on those machines, for --hosts
+    /// Path of the program on those machines, for --hosts
     #[arg(
         long,
         value_name = "PATH",
@@ -110,7 +114,7 @@ struct Run {
         help_heading = "Fleet"
     )]
     remote_runner: String,
-    /// How long to wait for processes that start later
+    /// How long rank 0 waits for the other processes
     #[arg(
         long,
         value_name = "TIME",
@@ -119,7 +123,7 @@ struct Run {
         help_heading = "Fleet"
     )]
     fleet_wait: Span,
-    /// How exactly clocks must be known: beyond that no run begins
+    /// Largest clock error at which the run may start
     #[arg(
         long,
         value_name = "TIME",
@@ -140,10 +144,12 @@ struct Run {
     /// Only to say that a fleet has none
     #[arg(long, value_name = "N", hide = true)]
     repeat: Option<String>,
-    /// Let rank 0's scenario choose which keys and files of this machine are used, and where they go
+    /// Let rank 0's scenario choose which keys and files of this machine are used, and where they
+    /// go
     ///
-    /// Without it, this process refuses a scenario that wants a variable, a target for a key, or a file that neither its
-    /// command line nor its own copy of the scenario names. --hosts gives it to what it starts, with the keys.
+    /// Without it, this process refuses a scenario that wants a variable, a target for a key, or a
+    /// file that neither its command line nor its own copy of the scenario names. --hosts gives it
+    /// to what it starts, with the keys.
     #[arg(long, env = "RUNNER_TRUST_RANK_0", help_heading = "Fleet")]
     trust_rank_0: bool,
     #[command(flatten)]
@@ -178,13 +184,12 @@ impl Run {
         }
         let interrupt = listen()?;
         let mut others = hosts::Started::default();
-        let (place, token) = match self.hosts.is_empty() {
-            true => (self.place()?, token()?),
-            false => {
-                let (started, place, token) = hosts::start(self)?;
-                others = started;
-                (place, token)
-            }
+        let (place, token) = if self.hosts.is_empty() {
+            (self.place()?, token()?)
+        } else {
+            let (started, place, token) = hosts::start(self)?;
+            others = started;
+            (place, token)
         };
         if place.rank == 0 && !token.coordinates() {
             let words = "rank 0 has an agents' token, which cannot coordinate: give it the run's token, from which `runner fleet token` made this one";
@@ -204,7 +209,7 @@ impl Run {
             .map_err(|wrong| Failure::several(Exit::CommandLine, wrong.0))
     }
 
-    /// How long things may take.
+    /// The time that things may take.
     fn timing(&self) -> Timing {
         Timing {
             grace: self.fleet_grace.0,
@@ -225,8 +230,8 @@ fn token() -> Result<Token, Failure> {
         .map_err(|error| Failure::new(Exit::CommandLine, error.to_string()))
 }
 
-/// A runtime for connections. It has a thread of its own, because a process that is silent counts as gone, whatever else
-/// it does.
+/// A runtime for connections. It has a thread of its own, because a process that is silent counts
+/// as gone, whatever else it does.
 struct Connections {
     handle: Handle,
     /// Ends the thread when it is dropped.
@@ -260,8 +265,8 @@ impl Connections {
     }
 }
 
-/// Which program this is: its version, the platform, and the beginning of the executable's digest, so that builds of one
-/// version that differ are told apart.
+/// The program that this is: its version, the platform, and the beginning of the executable's
+/// digest, so that builds of one version that differ are told apart.
 fn build() -> Result<String, Failure> {
     let unreadable = |cause: std::io::Error| {
         let words = format!("cannot read this program's own file: {cause}");

@@ -1,6 +1,6 @@
-//! Ctrl-C: the first finishes the requests in flight and reports, the second stops, the third exits at once.
-//! A termination signal and a hangup count as the same. While answers are counted and judged, the first gives that up
-//! and reports, the second exits at once.
+//! Ctrl-C: the first finishes the requests in flight and reports, the second stops, the third exits
+//! at once. A termination signal and a hangup count as the same. While answers are counted and
+//! judged, the first gives that up and reports, the second exits at once.
 
 use std::io;
 use std::process;
@@ -25,7 +25,7 @@ const HANGUP: u32 = 1;
 /// SIGXFSZ: a file would outgrow `ulimit -f`.
 const FILE_SIZE_LIMIT: i32 = 25;
 
-/// Whether the process was started with this signal ignored, where the system tells.
+/// True if the process was started with this signal ignored, where the system tells.
 fn is_ignored(number: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -91,12 +91,11 @@ impl Interrupt {
                 signal(SignalKind::from_raw(FILE_SIZE_LIMIT))?,
             ]
         };
-        let mut hangups = match outlives {
-            true => None,
-            false => {
-                let _entered = runtime.enter();
-                Some(signal(SignalKind::hangup())?)
-            }
+        let mut hangups = if outlives {
+            None
+        } else {
+            let _entered = runtime.enter();
+            Some(signal(SignalKind::hangup())?)
         };
         let attend = async move {
             loop {
@@ -181,19 +180,20 @@ impl Interrupt {
         state.doing = Doing::Assessment(state.count);
     }
 
-    /// Whether an interrupt came since then.
+    /// True if an interrupt came since then.
     pub fn ends_assessment(&self) -> bool {
         let state = self.lock();
         matches!(state.doing, Doing::Assessment(before) if state.count > before)
     }
 
-    /// From here on the first interrupt between runs does not end the program, because something else is to be done
-    /// first, in these words; without them it does again.
+    /// From here on the first interrupt between runs does not end the program, because something
+    /// else is to be done first, in these words; without them it does again.
     pub fn between_runs(&self, does: Option<&'static str>) {
         self.lock().between = does;
     }
 
-    /// What is done, and then said, before an interrupt ends the program at once; nothing from here on without it.
+    /// What is done, and then said, before an interrupt ends the program at once; nothing from here
+    /// on without it.
     pub fn before_leaving(&self, does: Option<Box<dyn FnOnce() -> String + Send>>) {
         self.lock().leaving = does;
     }
@@ -203,12 +203,12 @@ impl Interrupt {
         self.lock().doing = Doing::Nothing;
     }
 
-    /// How many interrupts came.
+    /// The number of interrupts that came.
     pub fn count(&self) -> u32 {
         self.lock().count
     }
 
-    /// Whether an interrupt came.
+    /// True if an interrupt came.
     pub fn came(&self) -> bool {
         self.lock().count > 0
     }

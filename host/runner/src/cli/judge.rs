@@ -1,7 +1,8 @@
 //! `runner judge`: has a model judge the answers of a saved run.
 //!
-//! Owns the flags, the order of the steps and what is written where. The judging is a run: `run::measured` makes it.
-//! `session::judging` makes prompts of answers and joins the verdicts to them, and `report::judged` says what came of it.
+//! Owns the flags, the order of the steps and what is written where. The judging is a run:
+//! `run::measured` makes it. `session::judging` makes prompts of answers and joins the verdicts to
+//! them, and `report::judged` says what came of it.
 
 mod before;
 mod found;
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
 
-use self::before::{Before, Bench};
+use self::before::{Before, JudgingFolder};
 use self::found::found;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
@@ -32,16 +33,17 @@ use session::{Faults, Measured, Source, Variables, resolve};
 
 /// Have a model judge the answers of a saved run
 ///
-/// Asks the model at --base-url to grade each answer by a rubric, or with --baseline which of two runs answered better. Each
-/// pair is shown in both orders, and a win counts only if both verdicts agree. The judging is a run of its own, made of the
-/// same plugins: its folder has every prompt, every answer of the judge and every failure. Questions are drawn again from
-/// the run's dataset, so that must still be there.
+/// Asks the model at --base-url to grade each answer by a rubric, or with --baseline which of two
+/// runs answered better. Each pair is shown in both orders, and a win counts only if both verdicts
+/// agree. The judging is a run of its own, made of the same plugins: its folder has every prompt,
+/// every answer of the judge and every failure. Questions are drawn again from the run's dataset,
+/// so that must still be there.
 ///
-/// Grades come to stand beside the run's other scores as judge.grade, so thresholds, `runner report` and `runner compare`
+/// Grades are saved as the score judge.grade, so thresholds, `runner report` and `runner compare`
 /// know them. An answer without a verdict is counted as not judged, and never as a bad one.
 ///
-/// Answers can try to steer the judge: they are put between marks and the rubrics that ship say to take no notice of
-/// instructions in them, but no rubric prevents it.
+/// Answers can try to steer the judge: they are put between marks and the rubrics that ship say to
+/// take no notice of instructions in them, but no rubric prevents it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner judge runs/qa --base-url http://127.0.0.1:8001                grades from 1 to 10\n  \
@@ -54,7 +56,7 @@ use session::{Faults, Measured, Source, Variables, resolve};
         or [[C]] for a tie.\n\n\
         Exit codes: 0 done, 2 command line, 3 a run or the rubric cannot be used, 4 plugin,\n  \
         5 the judge is not reachable or every request failed,\n  \
-        7 no answer of the judge held a verdict, 130 interrupted (what was said is saved)")]
+        7 no answer of the judge held a verdict, 130 interrupted (the verdicts so far are saved)")]
 pub struct Args {
     /// The run's folder
     #[arg(value_name = "RUN")]
@@ -63,11 +65,12 @@ pub struct Args {
     #[arg(
         long,
         value_name = "RUN",
-        env = "RUNNER_BASELINE",
+        env = "RUNNER_JUDGE_BASELINE",
         help_heading = "Judging"
     )]
     baseline: Option<PathBuf>,
-    /// What the judge is given to read, with places for question and answers [default: in the shape of MT-Bench's]
+    /// The judge's prompt, with places for question and answers [default: in the shape of
+    /// MT-JudgingFolder's]
     #[arg(
         long,
         value_name = "FILE",
@@ -85,13 +88,14 @@ pub struct Args {
         help_heading = "Judging"
     )]
     scale: Scale,
-    /// Judge at most N answers; --seed decides which, the same of every run of the same samples [default: all]
+    /// Judge at most N answers; --seed decides which, the same samples in every run with that seed
+    /// [default: all]
     #[arg(long, value_name = "N", env = "RUNNER_SAMPLE", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Judging")]
     sample: Option<u64>,
     /// Judge everything N times, and show how far the judge agrees with itself
-    #[arg(long, alias = "repeats", value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Judging")]
+    #[arg(long, alias = "repeats", value_name = "N", env = "RUNNER_JUDGE_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Judging")]
     repeat: u32,
-    /// What a million input and output tokens of the judge cost, to report what the verdicts cost
+    /// Price of a million input and output tokens of the judge, to report what the verdicts cost
     #[arg(
         long,
         value_name = "IN,OUT",
@@ -99,11 +103,12 @@ pub struct Args {
         help_heading = "Judging"
     )]
     price_per_million: Option<TokenPrice>,
-    /// The backend that asks the judge, by its chat route: a name as in `runner run`, or a component [default: openai]
+    /// The backend that asks the judge, by its chat route: a name as in `runner run`, or a
+    /// component [default: openai]
     #[arg(
         long,
         value_name = "NAME",
-        env = "RUNNER_BACKEND",
+        env = "RUNNER_JUDGE_BACKEND",
         help_heading = "Plugins"
     )]
     backend: Option<String>,
@@ -117,18 +122,21 @@ pub struct Args {
     plugin_path: Option<OsString>,
     #[command(flatten)]
     keys: JudgeKeys,
-    /// Set any key of the judging's scenario, such as load.rate=2 or timeouts.request=10m; repeatable
+    /// Set any key of the judging's scenario, such as load.rate=2 or timeouts.request=10m;
+    /// repeatable
     #[arg(
         long,
         value_name = "KEY=VALUE",
-        env = "RUNNER_SET",
+        env = "RUNNER_JUDGE_SET",
         hide_env_values = true,
         help_heading = "Scenario"
     )]
     set: Vec<String>,
     #[command(flatten)]
     within: Within,
-    /// Print JSON that follows `runner schema judgement` instead of text
+    /// Print the result as JSON instead of text
+    ///
+    /// The JSON follows `runner schema judgement`.
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     json: bool,
     #[command(flatten)]
@@ -147,7 +155,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let over = args.said()?;
     let before = Before::look(args, over.load.seed())?;
     let watching = args.watch.begin()?;
-    let bench = Bench::set_up(args, &before)?;
+    let bench = JudgingFolder::set_up(args, &before)?;
     let source = Source {
         scenario: Scenario {
             name: Some(Located::flag("runner judge", "judge".to_owned())),
@@ -168,9 +176,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let made = made.inspect_err(|_| bench.clear())?;
     let judged = found(args, &before, &bench, &made, interrupt.came())?;
     interrupt.done();
-    write_stdout(&match args.json {
-        true => json(&judged)?,
-        false => judged.text(),
+    write_stdout(&if args.json {
+        json(&judged)?
+    } else {
+        judged.text()
     })?;
     tell(format_args!("judgement: {}", bench.folder.path().display()));
     let Measured {
@@ -219,7 +228,7 @@ impl Args {
         }
     }
 
-    /// Where plugins are searched for.
+    /// The place where plugins are searched for.
     fn source(&self) -> Source {
         let paths = self.plugin_path.as_ref();
         Source {
@@ -231,7 +240,7 @@ impl Args {
         }
     }
 
-    /// What the flags say of the judging's scenario.
+    /// The effect that flags say of the judging's scenario.
     fn said(&self) -> Result<Scenario, Failure> {
         let keys = self.keys.scenario();
         let mut scenario = keys.map_err(|what| Failure::new(Exit::CommandLine, what))?;

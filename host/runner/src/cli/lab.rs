@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
 
-use self::drive::{Bench, Room};
-use self::journal::Book;
+use self::drive::LabRun;
+use self::journal::OpenJournal;
 use self::overlay::{Home, Scenarios};
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
@@ -42,19 +42,20 @@ const REPORT: &str = "lab-report.json";
 
 /// Try an engine's options, one file for the whole experiment, and write the page
 ///
-/// A lab file names engines with their launch commands, the options to vary, models, scenarios, an objective with
-/// constraints, and a strategy. The lab starts each engine, waits until it answers, measures every scenario against it,
-/// stops it, and decides what to try next. Everything is in the lab's folder: a journal, a folder for each run, the
-/// engines' logs, and the page, as `lab.html` and `lab.md`. A lab that was interrupted goes on where it was, and one whose file changed measures only
-/// what changed.
+/// A lab file names engines with their launch commands, the options to vary, models, scenarios, an
+/// objective with constraints, and a strategy. The lab starts each engine, waits until it answers,
+/// measures every scenario against it, stops it, and decides what to try next. Everything is in the
+/// lab's folder: a journal, a folder for each run, the engines' logs, and the page, as `lab.html`
+/// and `lab.md`. A lab that was interrupted goes on where it was, and one whose file changed
+/// measures only what changed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner lab labs/qwen.toml --dry-run     what would be started and measured, and for how long\n  \
-        runner lab labs/qwen.toml               make it, or go on with it\n  \
-        runner lab --resume runs/qwen-lab       go on with what that folder holds\n  \
+        runner lab labs/qwen.toml               run it, or resume it\n  \
+        runner lab --resume runs/qwen-lab       resume what that folder holds\n  \
         runner lab labs/qwen.toml --page-only   write the page again from the journal\n\n\
         Exit codes: 0 done, 2 command line, 3 wrong lab file, scenario or input, 4 plugin, 5 no trial could be measured, \
-        7 every run is invalid, 130 interrupted (--resume goes on)")]
+        7 every run is invalid, 130 interrupted (--resume continues)")]
 pub struct Args {
     /// The lab file, or a built-in one such as scenarios/labs/gpustack.toml
     #[arg(
@@ -68,14 +69,16 @@ pub struct Args {
     /// Write the page again from the journal, and do nothing else
     #[arg(long, env = "RUNNER_PAGE_ONLY", value_parser = FalseyValueParser::new(), conflicts_with = "dry_run", help_heading = "Lab")]
     page_only: bool,
-    /// Go on with the lab in this folder, which holds the name of the lab file and the flags that it began with
+    /// Resume the lab in this folder, which holds the name of the lab file and the flags that it
+    /// began with
     ///
-    /// Secrets are not kept: keys are read from the environment again, and headers have to be given again.
+    /// Secrets are not kept: keys are read from the environment again, and headers have to be given
+    /// again.
     #[arg(
         long,
         alias = "folder",
         value_name = "FOLDER",
-        env = "RUNNER_RESUME",
+        env = "RUNNER_LAB_RESUME",
         help_heading = "Result"
     )]
     resume: Option<PathBuf>,
@@ -112,7 +115,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.dry_run {
         let scenarios = Scenarios::of(&lab, &home, &args.flags, true)?;
         previous::read(&lab, &home, &scenarios)?;
-        let results = Book::peek(&folder)?;
+        let results = OpenJournal::peek(&folder)?;
         return write_stdout(&plan(&lab, scenarios.all(), &results)).map(|()| ExitCode::SUCCESS);
     }
     if args.page_only {
@@ -128,21 +131,22 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let interrupt = listen()?;
     let watching = args.watch.begin()?;
-    let (mut book, mut results) = Book::open(&folder, &lab, &text)?;
+    let (mut journal, mut results) = OpenJournal::open(&folder, &lab, &text)?;
     tell(format_args!("lab: {}", folder.display()));
     let markers = args.artifacts.folder().unwrap_or_else(|| folder.clone());
-    let room = Room {
-        folder: &folder,
-        markers: markers.join("engines"),
-        home: home.folder(),
-        watching: &watching,
-        interrupt: &interrupt,
-    };
     resume::keep(&folder, None)?;
     // The lab's folder tells what it is of wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
-    let bench = Bench::new(&lab, &scenarios, room)?;
-    bench.clean_up()?;
+    let run = LabRun::new(
+        &lab,
+        &scenarios,
+        &folder,
+        markers.join("engines"),
+        home.folder(),
+        &watching,
+        &interrupt,
+    )?;
+    run.clean_up()?;
     let ended = loop {
         let starts = match lab::next(&lab, scenarios.all(), &results) {
             Next::Run(starts) => starts,
@@ -152,7 +156,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             break None;
         };
         tell(progress(&lab, scenarios.all(), &results));
-        bench.start(start, &mut book, &mut results)?;
+        run.start(start, &mut journal, &mut results)?;
         write_page(&folder, &lab, &kept, &results)?;
         if interrupt.came() {
             break None;
@@ -193,7 +197,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// What is gone on with, if its folder says everything.
+    /// The folder to resume, if it says everything.
     pub(super) fn resumes(&self) -> Option<&Path> {
         let by_folder = self.lab.is_none() && !self.page_only;
         self.resume.as_deref().filter(|_| by_folder)
@@ -233,9 +237,10 @@ fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
             model, label, left, ..
         } = &planned;
         let time = left.seconds.map_or("unknown time".to_owned(), in_words);
-        let name = match model.is_empty() {
-            true => label.clone(),
-            false => format!("{model}: {label}"),
+        let name = if model.is_empty() {
+            label.clone()
+        } else {
+            format!("{model}: {label}")
         };
         let (starts, runs) = (left.starts, left.runs);
         text.push_str(&format!("{name}\n  {starts} starts, {runs} runs, {time}\n"));
@@ -252,7 +257,7 @@ fn progress(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String
         None => format!("{} runs", left.runs),
     };
     format!(
-        "done: {} runs in {}; this stage: {}; left in all: from {} to {}",
+        "done: {} runs in {}; this stage: {}; remaining: at least {}, at most {}",
         progress.done,
         in_words(progress.seconds),
         of(&progress.stage),
@@ -269,7 +274,8 @@ fn parsed(path: &str, text: &str) -> Result<Lab, Failure> {
     })
 }
 
-/// Writes the page from what the lab's folder holds: the lab file as it was, its scenarios, and the journal.
+/// Writes the page from what the lab's folder holds: the lab file as it was, its scenarios, and the
+/// journal.
 fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
     let (kept, lab, results) = opened(folder)?;
     write_page(folder, &lab, &kept, &results)?;
@@ -277,7 +283,8 @@ fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a lab's folder holds: the lab file as it was, its scenarios, and what the journal amounts to.
+/// What a lab's folder holds: the lab file as it was, its scenarios, and what the journal amounts
+/// to.
 fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Failure> {
     let path = folder.join(KEPT);
     let wrong = |cause: String| {
@@ -290,7 +297,7 @@ fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Failure> {
     let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
     let kept: Kept = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
     let lab = parsed(&kept.path, &kept.text)?;
-    Ok((kept, lab, Book::peek(folder)?))
+    Ok((kept, lab, OpenJournal::peek(folder)?))
 }
 
 /// What a lab found so far.

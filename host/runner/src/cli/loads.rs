@@ -7,7 +7,7 @@ use search::Load;
 use search::sweep::At;
 use session::Source;
 
-/// What messages and records say that set these values.
+/// The source of these values, for messages and records.
 const SETTER: &str = "the load that is varied";
 
 /// How much of a load, and for how long.

@@ -1,5 +1,5 @@
-//! A command's name with a slip in it, or another tool's word: what is no command is read as a scenario, and no scenario is
-//! called so.
+//! A command's name with a slip in it, or another tool's word: what is no command is read as a
+//! scenario, and no scenario is called so.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -21,7 +21,8 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("ls", "report"),
 ];
 
-/// Words that begin a command line of another tool, where one of the flags or words follows, and what to do with the line.
+/// Words that begin a command line of another tool, where one of the flags or words follows, and
+/// what to do with the line.
 const LINES: [(&str, &[&str], &str); 3] = [
     (
         "bench",
@@ -40,7 +41,8 @@ const LINES: [(&str, &[&str], &str); 3] = [
     ),
 ];
 
-/// The error of a line whose first word is probably a command with a slip, or another tool's word for one.
+/// The error of a line whose first word is probably a command with a slip, or another tool's word
+/// for one.
 pub(super) fn command(line: &[OsString]) -> Option<Failure> {
     let (first, rest) = line.split_first()?;
     let word = first.to_str()?;

@@ -18,11 +18,12 @@ use mock::{
 };
 use model::duration::Span;
 
-/// Serve a scripted engine: OpenAI completions and chat, SGLang's or LMDeploy's /generate, or your own routes
+/// Serve a scripted engine, which answers exactly when its script says
 ///
-/// The engine answers exactly when its script says, and fails as the script says. A token is one byte of text.
-/// Clients may use HTTP/2 from the start (prior knowledge). Flags override the script file. The script can define
-/// the wire formats of other engines.
+/// It serves OpenAI's completions and chat routes, SGLang's or LMDeploy's /generate, and your own
+/// routes. The engine answers exactly when its script says, and fails as the script says. A token
+/// is one byte of text. Clients may use HTTP/2 from the start (prior knowledge). Flags override the
+/// script file. The script can define the wire formats of other engines.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = include_str!("mock/routes.txt"))]
 pub struct Args {
@@ -70,7 +71,8 @@ pub struct Args {
         help_heading = "Speed"
     )]
     itl: Option<Span>,
-    /// How much ttft and itl vary from request to request, as a share, such as 0.1 or 10% [default: not at all]
+    /// How much ttft and itl vary from request to request, as a share, such as 0.1 or 10% [default:
+    /// not at all]
     #[arg(
         long,
         value_name = "SHARE",
@@ -236,12 +238,14 @@ pub struct Args {
     )]
     context_limit: Option<NonZeroU32>,
 
-    /// Fault to inject, such as `kind = "cut", after-tokens = 5, every = 10`; repeatable, or separated by `;`
+    /// Fault to inject, such as `kind = "cut", after-tokens = 5, every = 10`; repeatable, or
+    /// separated by `;`
     ///
-    /// Kinds: http-error (status, retry-after), html (status), hang-up (reset), goodbye, slow-headers
-    /// (for), in-band-error, cut (reset) and no-done (after-tokens), stall (after-tokens, for),
-    /// stop-early (after-tokens), split (bytes), merge (events), crlf, ping. Select requests with every = N,
-    /// requests = [0, 7] or share = 0.1; without these, the fault affects all requests.
+    /// Kinds: http-error (status, retry-after), html (status), hang-up (reset), goodbye,
+    /// slow-headers (for), in-band-error, cut (reset) and no-done (after-tokens), stall
+    /// (after-tokens, for), stop-early (after-tokens), split (bytes), merge (events), crlf, ping.
+    /// Select requests with every = N, requests = [0, 7] or share = 0.1; without these, the fault
+    /// affects all requests.
     #[arg(
         long = "fault",
         value_name = "FAULT",
@@ -252,7 +256,7 @@ pub struct Args {
     faults: Vec<Fault>,
 }
 
-/// Why the mock engine cannot serve.
+/// The reason why the mock engine cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The flags contradict each other or the script's file, or have a wrong value.
@@ -288,7 +292,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code: 3 for a wrong script, 2 for wrong flags, an address or a file that cannot be used, 1 for the rest.
+    /// The exit code: 3 for a wrong script, 2 for wrong flags, an address or a file that cannot be
+    /// used, 1 for the rest.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Error::Script(_) => 3,
@@ -347,8 +352,8 @@ impl Args {
         Ok(script)
     }
 
-    /// Refuses flags that contradict parameters of a batch in `--model` or a batch in the script's file. The command
-    /// line's own rules refuse those that contradict `--batching`.
+    /// Refuses flags that contradict parameters of a batch in `--model` or a batch in the script's
+    /// file. The command line's own rules refuse those that contradict `--batching`.
     fn check_batching(&self, as_model: Option<&str>, in_file: bool) -> Result<(), Error> {
         let batch = match as_model {
             Some(parameters) => format!("'--model {parameters}'"),
@@ -371,7 +376,8 @@ impl Args {
     }
 }
 
-/// Whether a value of `--model` sets a parameter of a batch. Others that hold `=` are names of models.
+/// True if a value of `--model` sets a parameter of a batch. Others that hold `=` are names of
+/// models.
 fn is_parameter(text: &str) -> bool {
     let name = text.split_once('=').map(|(name, _)| name.trim());
     name.is_some_and(|name| PARAMETERS.iter().any(|(known, _)| *known == name))
@@ -406,7 +412,8 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
         _ => None,
     };
     let script = args.script()?;
-    // A client may open thousands of connections; if the limit cannot be raised, they wait for their turn.
+    // A client may open thousands of connections; if the limit cannot be raised, they wait for
+    // their turn.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -13,6 +13,7 @@ pub mod fetch;
 pub mod flags;
 pub mod fleet;
 pub mod guide;
+pub mod help;
 pub mod interrupt;
 pub mod judge;
 pub mod lab;
@@ -63,11 +64,16 @@ use print::tell;
     name = "runner",
     version,
     args_conflicts_with_subcommands = true,
+    override_usage = "runner [OPTIONS] [SCENARIO]...\n       runner <COMMAND>",
     after_help = "Examples:\n  \
         runner demo                                     measure the built-in mock engine\n  \
+        runner --backend vllm --dataset-name random --num-prompts 500 --request-rate 10\n\n\
+        `runner run -h` has more flags of a run, `runner --help` all of them; `runner guide` explains.",
+    after_long_help = "Examples:\n  \
+        runner demo                                     measure the built-in mock engine\n  \
         runner probe http://127.0.0.1:8000              what is this server, and how is it benchmarked?\n  \
-        runner --plugin backends/sglang.wasm scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
-        runner --plugin backends/vllm.wasm --dataset-name random --random-input-len 1024 \\\n         \
+        runner --backend sglang scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
+        runner --backend vllm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
         runner plan scenarios/quickstart.toml           show what would be sent, without sending it\n  \
         runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
@@ -117,7 +123,8 @@ impl Cli {
         let words = flags::familiar::spread(std::env::args_os());
         let line: Vec<OsString> = words.iter().skip(1).cloned().collect();
         let read = Cli::of(words);
-        // What is no command is a scenario, so a slip of a command's name is only found where no scenario is called so.
+        // What is no command is a scenario, so a slip of a command's name is only found where no
+        // scenario is called so.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
             && let Some(failure) = mistyped::command(&line)
@@ -134,7 +141,8 @@ impl Cli {
                     "note: {refused} was set by the environment variable {variable}"
                 ));
             }
-            // With its styles, if nothing that it repeats of the command line would style it further.
+            // With its styles, if nothing that it repeats of the command line would style it
+            // further.
             let plain = error.render().to_string();
             if clean::text(&plain) == plain {
                 error.exit()
@@ -144,8 +152,9 @@ impl Cli {
         })
     }
 
-    /// Reads a command line. Of a flag with one value that is given twice, the later one counts, as scripts that append
-    /// their own flags expect; and a negative number is a value, which the flag refuses in its own words.
+    /// Reads a command line. Of a flag with one value that is given twice, the later one counts, as
+    /// scripts that append their own flags expect; and a negative number is a value, which the flag
+    /// refuses in its own words.
     fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = command();
         let matches = command.try_get_matches_from_mut(words)?;
@@ -234,20 +243,24 @@ impl Cli {
 }
 
 /// The whole command line, as it is read.
-fn command() -> clap::Command {
-    lenient(Cli::command().args_override_self(true))
+pub fn command() -> clap::Command {
+    help::laid_out(lenient(Cli::command().args_override_self(true)))
 }
 
 /// A command whose flags take negative numbers as values, and so with those below it.
 fn lenient(command: clap::Command) -> clap::Command {
-    let negative = |arg: clap::Arg| match arg.is_positional() {
-        true => arg,
-        false => arg.allow_negative_numbers(true),
+    let negative = |arg: clap::Arg| {
+        if arg.is_positional() {
+            arg
+        } else {
+            arg.allow_negative_numbers(true)
+        }
     };
     command.mut_args(negative).mut_subcommands(lenient)
 }
 
-/// The environment variable that set a flag (`--seed <SEED>`), if the command line itself does not set it.
+/// The environment variable that set a flag (`--seed <SEED>`), if the command line itself does not
+/// set it.
 fn variable_for(flag: &str) -> Option<String> {
     let long = flag.split_whitespace().next()?.strip_prefix("--")?;
     let given = |word: std::ffi::OsString| {

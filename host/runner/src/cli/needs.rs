@@ -1,5 +1,6 @@
-//! What every command that loads plugins needs of the system, asked for before anything begins: some threads and some
-//! file descriptors. Where they are missing later, parts that cannot do without them would panic.
+//! What every command that loads plugins needs of the system, asked for before anything begins:
+//! some threads and some file descriptors. Where they are missing later, parts that cannot do
+//! without them would panic.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +8,8 @@ use std::sync::mpsc;
 
 use super::failure::{Exit, Failure};
 
-/// Threads that loading, compiling and listening for signals start; a run starts its own, and reports if it cannot.
+/// Threads that loading, compiling and listening for signals start; a run starts its own, and
+/// reports if it cannot.
 const THREADS: usize = 16;
 /// File descriptors that the same and a few connections open.
 const DESCRIPTORS: usize = 16;

@@ -28,13 +28,13 @@ const CUT: usize = 400;
 
 /// Show what a run would send, without sending it
 ///
-/// Resolves scenarios and flags as `runner run` does, draws the samples with the same calls, writes the requests and
-/// counts: lengths of prompts and answers, due times, sessions, what a prefix cache would find, what the dataset left
-/// out. No server is contacted. The digest is over all requests as the backend writes them: two machines that print the
-/// same one send the same bytes.
+/// Resolves scenarios and flags as `runner run` does, draws the samples with the same calls, writes
+/// the requests and counts: lengths of prompts and answers, due times, sessions, what a prefix
+/// cache would find, what the dataset left out. No server is contacted. The digest is over all
+/// requests as the backend writes them: two machines that print the same one send the same bytes.
 ///
-/// In conversations, answers that the server would give are not known before the run. The recorded ones stand in for
-/// them, or texts of the requested length, and the output says so.
+/// In conversations, answers that the server would give are not known before the run. The recorded
+/// ones stand in for them, or texts of the requested length, and the output says so.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
@@ -55,19 +55,25 @@ pub struct Args {
     #[command(flatten)]
     flags: Flags,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Plan")]
+    #[arg(long, env = "RUNNER_PLAN_FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Plan")]
     format: Format,
-    /// File to write (complete or not at all), for charts a folder or, with --chart, a file; `-` is stdout
+    /// File to write (complete or not at all), for charts a folder or, with --chart, a file; `-` is
+    /// stdout
     #[arg(
         long,
         value_name = "FILE",
-        env = "RUNNER_OUTPUT",
+        env = "RUNNER_PLAN_OUTPUT",
         default_value = "-",
         help_heading = "Plan"
     )]
     output: PathBuf,
     /// Draw only this chart, such as input-tokens, as `svg` or `png`
-    #[arg(long, value_name = "NAME", env = "RUNNER_CHART", help_heading = "Plan")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RUNNER_PLAN_CHART",
+        help_heading = "Plan"
+    )]
     chart: Option<String>,
     /// Show the first N prompts, each message cut to 400 characters
     #[arg(
@@ -82,7 +88,8 @@ pub struct Args {
     /// Show messages in full
     #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new(), help_heading = "Plan")]
     full: bool,
-    /// Stop after N requests, at the end of a session [default: 10000 if the plan ends with its time and the answers decide how many that are]
+    /// Stop after N requests, at the end of a session [default: 10000 if the plan ends with its
+    /// time and the answers decide how many that are]
     #[arg(long, value_name = "N", env = "RUNNER_AT_MOST", help_heading = "Plan")]
     at_most: Option<u64>,
     /// Write the requests to this file too, one line of JSON each
@@ -186,9 +193,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(out) = out {
         out.finish()?;
     }
-    Ok(match interrupted {
-        true => ExitCode::from(Exit::Interrupted as u8),
-        false => ExitCode::SUCCESS,
+    Ok(if interrupted {
+        ExitCode::from(Exit::Interrupted as u8)
+    } else {
+        ExitCode::SUCCESS
     })
 }
 
@@ -258,7 +266,7 @@ impl<'r> Export<'r> {
         Ok(())
     }
 
-    /// How to send the same again, in words, if the runner reads the file.
+    /// The way to send the same again, in words, if the runner reads the file.
     fn replay(&self) -> Option<String> {
         let flags = self.exporter.replay(&self.path.to_string_lossy())?;
         Some(format!(

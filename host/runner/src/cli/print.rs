@@ -1,9 +1,11 @@
-//! The edge where text leaves the program: results go to stdout, everything else to stderr. Names, messages and files
-//! come from servers, plugins and pages, so what is printed here is cleaned of control characters. Styles are our
-//! own, and are put around text that is clean already ([`Styled`]).
+//! The edge where text leaves the program: results go to stdout, everything else to stderr. Names,
+//! messages and files come from servers, plugins and pages, so what is printed here is cleaned of
+//! control characters. Styles are our own, and are put around text that is clean already
+//! ([`Styled`]).
 //!
-//! Reports that go to files as well are cleaned where they are drawn, and so go through `report::output`. Progress
-//! and the dashboard draw over a terminal by themselves, and clean what they draw.
+//! Reports that go to files as well are cleaned where they are drawn, and so go through
+//! `report::output`. Progress and the dashboard draw over a terminal by themselves, and clean what
+//! they draw.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -64,7 +66,7 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Whether it has gone away.
+    /// True if it has gone away.
     pub(crate) fn is_gone(self) -> bool {
         self == Reader::Gone
     }
@@ -110,18 +112,18 @@ impl Styled {
     /// Adds text in a colour, if stdout is a terminal and `NO_COLOR` is not set.
     pub fn painted(&mut self, text: &str, colour: Colour) -> &mut Self {
         let painted = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        match painted {
-            true => {
-                let text = clean::text(text);
-                self.0
-                    .push_str(&format!("\u{1b}[{}m{text}\u{1b}[0m", colour as u8));
-                self
-            }
-            false => self.plain(text),
+        if painted {
+            let text = clean::text(text);
+            self.0
+                .push_str(&format!("\u{1b}[{}m{text}\u{1b}[0m", colour as u8));
+            self
+        } else {
+            self.plain(text)
         }
     }
 
-    /// What a library draws with its styles and without them: with them, if the other holds nothing to be cleaned.
+    /// What a library draws with its styles and without them: with them, if the other holds nothing
+    /// to be cleaned.
     pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> Styled {
         let clean = clean::text(plain);
         match (clean == plain).then(styled).flatten() {

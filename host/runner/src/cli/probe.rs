@@ -14,21 +14,22 @@ use session::{Source, Variables};
 
 /// Ask a server which engine it is, what it serves, and what its replies look like
 ///
-/// Sends at most 16 requests, of which at most four ask for an answer of eight tokens. Prints the engine and its
-/// version, the models, the routes that answer, what a stream of each route is made of (whether a chunk without text
-/// comes first, tokens per chunk, usage, reasoning, end marker, whether each chunk repeats the text before it), and the
-/// command that benchmarks the server.
+/// Sends at most 16 requests, of which at most four ask for an answer of eight tokens. Prints the
+/// engine and its version, the models, the routes that answer, what a stream of each route is made
+/// of (whether a chunk without text comes first, tokens per chunk, usage, reasoning, end marker,
+/// whether each chunk repeats the text before it), and the command that benchmarks the server.
 ///
-/// The requests are those of the built-in backends, with the timeouts, certificates and headers that a run has. As
-/// the server may be anything, it gets only the key that --api-key-env names, or the one in OPENAI_API_KEY; a backend's
-/// own variable is read for a server on this machine, for the service's own host, and where you name the --backend.
+/// The requests are those of the built-in backends, with the timeouts, certificates and headers
+/// that a run has. As the server may be anything, it gets only the key that --api-key-env names, or
+/// the one in OPENAI_API_KEY; a backend's own variable is read for a server on this machine, for
+/// the service's own host, and where you name the --backend.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner probe http://127.0.0.1:8000                         what is it?\n  \
         runner probe localhost:8000 --model llama --format json | jq .engine\n  \
         runner probe https://gateway.example/tenant --api-key-env GATEWAY_KEY\n  \
         runner probe 10.0.0.7:9000 --backend sglang                only the routes of one backend\n\n\
-        What came of a route is one of: answers, needs a key (401, 403), no such route (404, 405), unknown model, \
+        Each route has one of these results: answers, needs a key (401, 403), no such route (404, 405), unknown model, \
         refuses the request (other 4xx), fails (5xx, an error inside a reply), cannot be read.\n\n\
         Exit codes: 0 a generating route answers, 2 command line, 3 unknown model or none to choose, 4 plugin, \
         5 not reachable, needs a key, or no generating route answers")]
@@ -40,12 +41,12 @@ pub struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        env = "RUNNER_BACKEND",
+        env = "RUNNER_PROBE_BACKEND",
         help_heading = "Plugins"
     )]
     backend: Option<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_PROBE_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
     keys: TargetKeys,
@@ -99,12 +100,13 @@ impl Args {
     }
 }
 
-/// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that clients of OpenAI's
-/// API are given.
+/// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that
+/// clients of OpenAI's API are given.
 pub(super) fn base(url: &str) -> String {
-    let url = match url.contains("://") {
-        true => url.to_owned(),
-        false => format!("http://{url}"),
+    let url = if url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("http://{url}")
     };
     let trimmed = url.trim_end_matches('/');
     trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned()

@@ -1,5 +1,5 @@
-//! The progress line: shows what a run is doing without disturbing it. On a terminal it is redrawn in place;
-//! elsewhere, as in a CI log, a plain line is printed now and then.
+//! The progress line: shows what a run is doing without disturbing it. On a terminal it is redrawn
+//! in place; elsewhere, as in a CI log, a plain line is printed now and then.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use scenario::plan::{Amount, Plan};
 use session::live::snapshot::Standing;
 use session::live::{History, Live, Phase, Snapshot, Stopped};
 
-/// How often the line is drawn on a terminal.
+/// The interval at which the line is drawn on a terminal.
 const REDRAW: Duration = Duration::from_millis(200);
 
 /// How progress is shown.
@@ -33,14 +33,15 @@ pub enum How {
 impl How {
     /// What suits stderr, with this interval if plain lines are needed.
     pub(crate) fn suiting_stderr(every: Duration) -> Self {
-        match can_be_drawn_on() {
-            true => How::InPlace,
-            false => How::Lines(every),
+        if can_be_drawn_on() {
+            How::InPlace
+        } else {
+            How::Lines(every)
         }
     }
 }
 
-/// Whether stderr is a terminal that can move its cursor.
+/// True if stderr is a terminal that can move its cursor.
 pub(crate) fn can_be_drawn_on() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -146,7 +147,7 @@ pub(super) fn amount(plan: &Plan) -> Amount {
         .map_or(plan.load.amount, Amount::Requests)
 }
 
-/// How much is done, in words.
+/// The amount that is done, in words.
 pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     match amount {
         Amount::Requests(requests) => format!("{}/{requests} done", snapshot.over()),
@@ -159,9 +160,9 @@ pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     }
 }
 
-/// How many processes of a fleet are heard, and which are not; nothing of a run of one process.
+/// The number of processes of a fleet that are heard, and which are not; nothing of a run of one process.
 pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
-    /// How many are named.
+    /// The agents that are named at most.
     const NAMED: usize = 3;
     let agents = &snapshot.agents;
     if agents.is_empty() {

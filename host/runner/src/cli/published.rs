@@ -14,8 +14,8 @@ use audit::text::verdict;
 
 /// List the built-in published results with their audit verdicts
 ///
-/// These are figures from public pages, as data. `runner compare RUN published:NAME` compares a run with one, and
-/// `runner audit published:NAME` shows all findings about it.
+/// These are figures from public pages, as data. `runner compare RUN published:NAME` compares a run
+/// with one, and `runner audit published:NAME` shows all findings about it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner published                                   all of them\n  \
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(value_name = "PATTERN")]
     pattern: Option<String>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_PUBLISHED_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 

@@ -1,8 +1,8 @@
-//! `runner run --repeat N` and `--until`: measures every scenario N times, or until a figure is sure enough, alternating,
-//! and shows how far the repeats differ.
+//! `runner run --repeat N` and `--until`: measures every scenario N times, or until a figure is
+//! sure enough, alternating, and shows how far the repeats differ.
 //!
-//! Scenarios alternate (A B A B), so that slow changes, such as a machine that warms up, affect all of
-//! them alike. Each run has a folder of its own, which records what the run is a repeat of.
+//! Scenarios alternate (A B A B), so that slow changes, such as a machine that warms up, affect all
+//! of them alike. Each run has a folder of its own, which records what the run is a repeat of.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -27,7 +27,7 @@ struct Repeated {
     /// Resolved only to find mistakes, and not yet measured.
     ready: Option<Resolved>,
     summaries: Vec<Summary>,
-    /// How long its runs took, all together.
+    /// The time that its runs took, all together.
     seconds: f64,
 }
 
@@ -64,9 +64,10 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
     let watching = args.watch.begin()?;
     let mut first_failure: Option<ExitCode> = None;
     let mut ended = Ended::Most;
-    let at_most = match args.until.is_empty() {
-        true => "",
-        false => "at most ",
+    let at_most = if args.until.is_empty() {
+        ""
+    } else {
+        "at most "
     };
     'rounds: for number in 1..=of {
         for scenario in &mut scenarios {
@@ -166,7 +167,8 @@ impl Repeated {
             .collect()
     }
 
-    /// The run, to be measured again: plugins, tokenizer and files are read again, and must not have changed.
+    /// The run, to be measured again: plugins, tokenizer and files are read again, and must not
+    /// have changed.
     fn again(&mut self, until: &[Until]) -> Result<Resolved, Failure> {
         if let Some(ready) = self.ready.take() {
             return Ok(ready);
@@ -192,9 +194,10 @@ fn print(
     let figures: Vec<Figure> = until.iter().map(|until| until.figure.clone()).collect();
     let stopped = stopped.map(|stopped| (stopped, figures.as_slice()));
     let repeats = repeats(&scenario.draft.name, &scenario.summaries, stopped);
-    let shown = match as_json {
-        false => format!("\n{}", report::repeats::text(&repeats)),
-        true => json(&repeats)?,
+    let shown = if as_json {
+        json(&repeats)?
+    } else {
+        format!("\n{}", report::repeats::text(&repeats))
     };
     write_stdout(&shown)
 }

@@ -30,24 +30,29 @@ pub struct Args {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Output format
-    #[arg(long, env = "RUNNER_FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, env = "RUNNER_REPORT_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Which tool's layout, names and definitions to use: another tool's block has only that tool's lines, with
-    /// the figures that it would have reported for the same replies
+    /// Which tool's layout, names and definitions to use: another tool's block has only that tool's
+    /// lines, with the figures that it would have reported for the same replies
     #[arg(long, env = "RUNNER_STYLE", value_enum, default_value_t = Style::Runner)]
     style: Style,
     /// Include every request in another tool's JSON: lengths, times, gaps, texts, errors
     #[arg(long, env = "RUNNER_DETAILED", value_parser = FalseyValueParser::new())]
     detailed: bool,
-    /// Show every figure and the reasons of each finding in the text, instead of one screen
+    /// Print every figure and the reasons of each finding, instead of one screen
     #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
     details: bool,
-    /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts are
-    /// drawn into the folder given with --output
-    #[arg(long, value_name = "NAME", env = "RUNNER_CHART")]
+    /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts
+    /// are drawn into the folder given with --output
+    #[arg(long, value_name = "NAME", env = "RUNNER_REPORT_CHART")]
     chart: Option<String>,
     /// File to write (complete or not at all); `-` is stdout
-    #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT", default_value = "-")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_REPORT_OUTPUT",
+        default_value = "-"
+    )]
     output: PathBuf,
 }
 
@@ -61,13 +66,14 @@ enum Format {
     /// The summary, as JSON that follows `runner schema summary`; with `--style vllm`, the file
     /// of `vllm bench serve --save-result`
     Json,
-    /// One line per exchange, as JSON that follows `runner schema exchange`, in the order in
-    /// which they ended; with `--style sglang`, one line per run, as in bench_serving's `--output-file`
+    /// One line per exchange, as JSON that follows `runner schema exchange`, in the order in which
+    /// they ended; with `--style sglang`, one line per run, as in bench_serving's `--output-file`
     Jsonl,
-    /// One row per exchange, in the order in which they ended; values that were not measured are empty
+    /// One row per exchange, in the order in which they ended; values that were not measured are
+    /// empty
     Csv,
-    /// A page with charts, in one file that needs no network; several runs are drawn over each other,
-    /// and the others are compared with the first
+    /// A page with charts, in one file that needs no network; several runs are drawn over each
+    /// other, and the others are compared with the first
     Html,
     /// Charts as vector drawings
     Svg,
@@ -104,7 +110,8 @@ fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If a run cannot be read, a format cannot show what was asked for, or the report cannot be written.
+/// If a run cannot be read, a format cannot show what was asked for, or the report cannot be
+/// written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.check()?;
     let picture = match args.format {
@@ -157,8 +164,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// The page of a sweep or a search, if the only folder has one and a page or pictures are asked for. In other formats
-    /// its runs are shown.
+    /// The page of a sweep or a search, if the only folder has one and a page or pictures are asked
+    /// for. In other formats its runs are shown.
     fn saved(&self) -> Result<Option<Document>, Failure> {
         let is_drawn = matches!(
             self.format,

@@ -1,9 +1,9 @@
-//! Going on with what a folder holds: the command that began it is kept in the folder, so that `--resume FOLDER` needs
-//! nothing else.
+//! Going on with what a folder holds: the command that began it is kept in the folder, so that
+//! `--resume FOLDER` needs nothing else.
 //!
-//! Kept are the command's words without their secrets, those that variables of the environment stand for, the directory
-//! that paths start from, and the scenario's text. Secrets are never kept: keys come from the environment again, and a
-//! header has to be given again.
+//! Kept are the command's words without their secrets, those that variables of the environment
+//! stand for, the directory that paths start from, and the scenario's text. Secrets are never kept:
+//! keys come from the environment again, and a header has to be given again.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,8 @@ struct Begun {
     words: Vec<String>,
     /// What relative paths start from.
     directory: PathBuf,
-    /// The scenario's text; absent without one, and where something in it looks like a secret: then the file is read
-    /// again.
+    /// The scenario's text; absent without one, and where something in it looks like a secret: then
+    /// the file is read again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scenario: Option<Text>,
 }
@@ -59,7 +59,8 @@ pub(super) fn keep(folder: &Path, scenario: Option<&Text>) -> Result<(), Failure
     replace(&folder.join(FILE), json(&begun)?.as_bytes())
 }
 
-/// The flags that variables of the environment stand for, as words. Those whose values may be secret are left out.
+/// The flags that variables of the environment stand for, as words. Those whose values may be
+/// secret are left out.
 fn of_environment(all: &[OsString]) -> Vec<String> {
     let mut command = super::command();
     let Ok(matches) = command.try_get_matches_from_mut(all) else {
@@ -92,17 +93,19 @@ fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
     }
 }
 
-/// What is gone on with: the words of the whole command, and the scenario's text where that was kept.
+/// What is gone on with: the words of the whole command, and the scenario's text where that was
+/// kept.
 pub(super) struct Resumed {
     pub words: Vec<OsString>,
     pub scenario: Option<Text>,
 }
 
-/// The command that began what a folder holds, with the words of this one after it; they override it. Paths start from
-/// where that one was given.
+/// The command that began what a folder holds, with the words of this one after it; they override
+/// it. Paths start from where that one was given.
 ///
 /// # Errors
-/// If the folder has no such command, its directory is gone, or something secret has to be given again.
+/// If the folder has no such command, its directory is gone, or something secret has to be given
+/// again.
 pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> {
     let path = folder.join(FILE);
     let wrong = |cause: String| {

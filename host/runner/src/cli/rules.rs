@@ -1,5 +1,6 @@
-//! The rules of a published benchmark, laid over a scenario. What the scenario leaves open is set as the rules say, what
-//! contradicts them is a mistake, and what they ask for that no run of this program does is said.
+//! The rules of a published benchmark, laid over a scenario. What the scenario leaves open is set
+//! as the rules say, what contradicts them is a mistake, and what they ask for that no run of this
+//! program does is said.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::failure::{Exit, Failure};
 use super::print::tell;
 use super::run::accuracy;
 
-/// What messages and records say that set these values.
+/// The source of these values, for messages and records.
 const SETTER: &str = "--preset";
 
 /// The scenario under these rules, and which of them it does not follow, in words.
@@ -36,9 +37,10 @@ fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), F
     for rule in preset.rules {
         rules.lay(rule, &mut source.scenario);
     }
-    match rules.faults.scenario.is_empty() {
-        true => Ok((source, rules.open)),
-        false => Err(rules.faults.into()),
+    if rules.faults.scenario.is_empty() {
+        Ok((source, rules.open))
+    } else {
+        Err(rules.faults.into())
     }
 }
 
@@ -61,15 +63,16 @@ pub(super) fn told(preset: &Preset, source: Source) -> Result<Source, Failure> {
 /// That there is none.
 pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
     Preset::find(name).map_err(|words| {
-        let words = match name == accuracy::NAME {
-            true => format!("`{name}` is the preset of a run: use `runner run --preset {name}`"),
-            false => words,
+        let words = if name == accuracy::NAME {
+            format!("`{name}` is the preset of a run: use `runner run --preset {name}`")
+        } else {
+            words
         };
         Failure::new(Exit::CommandLine, words)
     })
 }
 
-/// Whether the samples come from the shipped dataset for recorded traffic.
+/// True if the samples come from the shipped dataset for recorded traffic.
 fn plays_a_trace(source: &Source) -> bool {
     let named = source.scenario.dataset.plugin.iter().chain(&source.plugins);
     named.into_iter().any(|said| {
@@ -95,7 +98,7 @@ impl Rules {
         self.faults.scenario.push(problem);
     }
 
-    /// How long each run is.
+    /// The time that each run is.
     fn last(&mut self, preset: &Preset, scenario: &mut Scenario) {
         let load = &mut scenario.load;
         let least = preset.seconds_least;

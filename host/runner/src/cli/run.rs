@@ -39,9 +39,9 @@ use session::live::Snapshot;
 use session::measure::Begun;
 use session::{Ending, Loaded, Measured, Note, Record, Resolved, Threads, resolve};
 
-/// How often to print that a server is not ready yet.
+/// The interval at which to print that a server is not ready yet.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
-/// How often an overseer looks at a run.
+/// The interval at which an overseer looks at a run.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Descriptors that are not for connections.
 const OTHER_DESCRIPTORS: u64 = 128;
@@ -56,13 +56,16 @@ pub struct Args {
     pub(super) flags: Flags,
     #[command(flatten)]
     pub(super) output: Output,
-    /// Measure every scenario N times, alternating, and show how far the repeats differ [default: 1; with --until 20]
+    /// Measure every scenario N times, alternating, and show how far the repeats differ [default:
+    /// 1; with --until 20]
     #[arg(long, value_name = "N", env = "RUNNER_REPEAT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
     repeat: Option<u32>,
-    /// Repeat until the mean of this figure is sure enough, such as 'ttft.p99 ±5%' (or +-5%); repeatable
+    /// Repeat until the mean of this figure is sure enough, such as 'ttft.p99 ±5%' (or +-5%);
+    /// repeatable
     ///
-    /// At least 3 runs, and at most as many as --repeat says. The 95 % interval over the runs holds whenever one looks, so
-    /// stopping once it is narrow enough is no error. Several scenarios end together.
+    /// At least 3 runs, and at most as many as --repeat says. The 95 % interval over the runs holds
+    /// whenever one looks, so stopping once it is narrow enough is no error. Several scenarios end
+    /// together.
     #[arg(
         long,
         value_name = "FIGURE ±BOUND",
@@ -71,7 +74,8 @@ pub struct Args {
         help_heading = "Load"
     )]
     pub(super) until: Vec<Until>,
-    /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole data set, then measures
+    /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole dataset, then
+    /// measures
     #[arg(
         long,
         value_name = "NAME",
@@ -86,12 +90,13 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Where results go.
+/// The place where results go.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Output {
     #[command(flatten)]
     pub(super) within: Within,
-    /// Write the result as `vllm bench serve --save-result` does too, to this file in the output folder
+    /// Write the result as `vllm bench serve --save-result` does too, to this file in the output
+    /// folder
     #[arg(
         long,
         value_name = "FILE",
@@ -128,7 +133,7 @@ pub struct Output {
         help_heading = "Result"
     )]
     floor: Vec<PathBuf>,
-    /// Print the summary as JSON instead of text
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     pub(super) json: bool,
     /// Print every figure and the reasons of each finding, instead of one screen
@@ -136,17 +141,18 @@ pub struct Output {
     details: bool,
     /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
     ///
-    /// Without it such a run exits with 7. A run in which no request was answered exits with 5 in any case, and no
-    /// threshold holds for an invalid run.
+    /// Without it such a run exits with 7. A run in which no request was answered exits with 5 in
+    /// any case, and no threshold holds for an invalid run.
     #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new(), help_heading = "Result")]
     allow_invalid: bool,
-    /// Exit with 7 if the measurement is invalid: the default, and stronger than --allow-invalid and its variable
+    /// Exit with 7 if the measurement is invalid: the default, and stronger than --allow-invalid
+    /// and its variable
     #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     strict: bool,
 }
 
 impl Output {
-    /// Whether an invalid measurement counts as a success.
+    /// True if an invalid measurement counts as a success.
     pub(super) fn allows_invalid(&self) -> bool {
         self.allow_invalid && !self.strict
     }
@@ -181,7 +187,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// How many times each scenario is measured, at most if repeats stop themselves.
+    /// The number of times that each scenario is measured, at most if repeats stop themselves.
     fn repeats(&self) -> Result<u32, Failure> {
         if self.until.is_empty() {
             return Ok(self.repeat.unwrap_or(1));
@@ -257,7 +263,7 @@ pub(super) fn failed(code: Result<u8, Failure>) -> Option<ExitCode> {
 /// One of several repeats, or a run by itself.
 #[derive(Default)]
 pub(super) struct Round {
-    /// Which repeat it is.
+    /// The repeat that it is.
     pub repeat: Option<Repeat>,
     /// What was measured, as soon as it is known.
     pub summary: Option<Summary>,
@@ -306,7 +312,8 @@ pub(super) trait Overseer: Sync {
     fn stops(&self, state: &Snapshot) -> bool;
 }
 
-/// Measures one run, from preflight to summary, and prints its progress alone. Until the caller calls
+/// Measures one run, from preflight to summary, and prints its progress alone. Until the caller
+/// calls
 /// [`Interrupt::done`], a signal is for this run.
 ///
 /// # Errors
@@ -317,7 +324,8 @@ pub(super) fn measured(
     watching: &Watching,
     interrupt: &Interrupt,
 ) -> Result<Measured, Failure> {
-    // The preflight check has its own connections, so that the run measures what its own connections cost.
+    // The preflight check has its own connections, so that the run measures what its own
+    // connections cost.
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
     let descriptors = raise_descriptors(&checked.plan);
@@ -448,8 +456,8 @@ impl Output {
         })
     }
 
-    /// Opens the file that summaries are appended to, and looks whether the runs to compare with are there, before
-    /// anything is measured in vain.
+    /// Opens the file that summaries are appended to, and looks whether the runs to compare with
+    /// are there, before anything is measured in vain.
     pub(super) fn lines(&self) -> Result<Option<File>, Failure> {
         for run in self.baseline.iter().chain(&self.floor) {
             RunFolder::at(run).plan()?;

@@ -1,4 +1,5 @@
-//! A sweep or a search on disk: one JSON file in its folder, which is written anew after each run, and its page.
+//! A sweep or a search on disk: one JSON file in its folder, which is written anew after each run,
+//! and its page.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -26,10 +27,11 @@ use session::Source;
 /// Where it is kept, and how it is printed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Keep {
-    /// Go on with what is saved in this folder, which holds the scenario and the flags that it began with
+    /// Resume what is saved in this folder, which holds the scenario and the flags that it began
+    /// with
     ///
-    /// Flags given beside it override those. Secrets are not kept: keys are read from the environment again, and
-    /// headers have to be given again.
+    /// Flags given beside it override those. Secrets are not kept: keys are read from the
+    /// environment again, and headers have to be given again.
     #[arg(
         long,
         value_name = "FOLDER",
@@ -68,8 +70,8 @@ impl Keep {
         self.resume.as_deref()
     }
 
-    /// The one scenario whose load is varied, or the flags alone, with the scenario's text. Tells what is to be said of
-    /// the flags.
+    /// The one scenario whose load is varied, or the flags alone, with the scenario's text. Tells
+    /// what is to be said of the flags.
     ///
     /// # Errors
     /// What cannot be found or read, and every mistake.
@@ -89,7 +91,8 @@ impl Keep {
         Ok((source, text))
     }
 
-    /// The folder of what is resumed, with what is saved there, or a new one for `what` of that scenario.
+    /// The folder of what is resumed, with what is saved there, or a new one for `what` of that
+    /// scenario.
     ///
     /// # Errors
     /// If the folder cannot be made, or holds something else.
@@ -114,7 +117,7 @@ impl Keep {
     }
 }
 
-/// Where it is saved.
+/// The place where it is saved.
 pub(super) struct Saved {
     folder: PathBuf,
     what: &'static str,
@@ -179,15 +182,16 @@ impl Saved {
         let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
         let file: File<T> =
             serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
-        match file.scenario == self.scenario {
-            true => Ok(file.state),
-            false => Err(Failure::new(
+        if file.scenario == self.scenario {
+            Ok(file.state)
+        } else {
+            Err(Failure::new(
                 Exit::Input,
                 format!(
                     "`{}` is of another scenario; give the scenario and the flags it began with",
                     self.folder.display()
                 ),
-            )),
+            ))
         }
     }
 
@@ -235,7 +239,8 @@ fn titled<'r>(
     })
 }
 
-/// What was run, by the first of these runs in a folder that can be read. A page without it still has its figures.
+/// What was run, by the first of these runs in a folder that can be read. A page without it still
+/// has its figures.
 pub(super) fn workload<'r>(
     folder: &Path,
     runs: impl IntoIterator<Item = &'r str>,

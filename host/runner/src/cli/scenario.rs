@@ -1,4 +1,5 @@
-//! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows what flags make of them.
+//! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows what flags make of
+//! them.
 
 mod keys;
 pub(super) mod show;
@@ -14,8 +15,8 @@ use super::sources;
 
 /// List the keys of scenarios, check scenarios, and show what they resolve to
 ///
-/// A scenario is a TOML file that describes a run. Every key can be set on the command line too: many have a flag of
-/// their own, and --set KEY=VALUE sets any of them.
+/// A scenario is a TOML file that describes a run. Every key can be set on the command line too:
+/// many have a flag of their own, and --set KEY=VALUE sets any of them.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner scenario keys load                         the keys of [load], with their flags\n  \
@@ -35,9 +36,9 @@ enum Command {
 
 /// Check scenarios: every mistake in every file at once
 ///
-/// This checks each scenario by itself, without flags. It loads the plugins that a scenario names and compares their
-/// configurations with what they take. It does not look at the files that a scenario names; a run checks these too
-/// before it begins.
+/// This checks each scenario by itself, without flags. It loads the plugins that a scenario names
+/// and compares their configurations with what they take. It does not look at the files that a
+/// scenario names; a run checks these too before it begins.
 ///
 /// Exit codes: 0 all are fine, 3 one of them has a mistake, 4 a plugin does not load
 #[derive(Clone, Debug, clap::Args)]
@@ -54,12 +55,13 @@ struct CheckArgs {
 
 /// Show a scenario as a run would use it: with flags laid over it and defaults filled in
 ///
-/// Prints TOML that is itself a scenario. A comment behind each value says where it comes from: a place in the file, a
-/// flag (or the variable that stands for it), or the default. Values of headers are not shown.
+/// Prints TOML that is itself a scenario. A comment behind each value says where it comes from: a
+/// place in the file, a flag (or the variable that stands for it), or the default. Values of
+/// headers are not shown.
 #[derive(Clone, Debug, clap::Args)]
 struct ShowArgs {
-    /// A scenario file or folder, a built-in scenario such as scenarios/quickstart, or `-` for stdin; without it, the
-    /// flags alone
+    /// A scenario file or folder, a built-in scenario such as scenarios/quickstart, or `-` for
+    /// stdin; without it, the flags alone
     #[arg(value_name = "FILE")]
     file: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `runner schema`: prints the JSON Schemas of the files that runs, sweeps, searches and labs write.
+//! `runner schema`: prints the JSON Schemas of the files that runs, sweeps, searches and labs
+//! write.
 
 use std::process::ExitCode;
 
@@ -8,8 +9,8 @@ use super::print::write_stdout;
 /// Print the JSON Schema of a result file
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Which file or output: summary is summary.json, exchange a line of records.jsonl.zst, lab-event a line of a lab's
-    /// journal.jsonl
+    /// Which file or output: summary is summary.json, exchange a line of records.jsonl.zst,
+    /// lab-event a line of a lab's journal.jsonl
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(names()))]
     name: String,
 }

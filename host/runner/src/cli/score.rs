@@ -24,14 +24,15 @@ use session::{Faults, Judges, Source, judges};
 
 /// Judge the answers of a saved run with further scorers
 ///
-/// The run's folder has its answers and their references, so nothing is sent again. The new scores come to stand beside those
-/// that the run has, in scores.json; what was measured is not touched. A score whose name the run has already gets a
-/// number, such as exact-match.2. `runner report` and `runner compare` know them all.
+/// The run's folder has its answers and their references, so nothing is sent again. The new scores
+/// are saved beside those that the run has, in scores.json; what was measured is not touched. A
+/// score whose name the run has already gets a number, such as exact-match.2. `runner report` and
+/// `runner compare` know them all.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner score runs/20260102-030405-qa --scorer exact-match            a scorer that ships\n  \
         runner score runs/20260102-030405-qa --scorer ./my-scorer.wasm       one of your own\n  \
-        runner score runs/20260102-030405-qa --scorer scorers.toml           those under [[scorers]] of a scenario file, with \
+        runner score runs/20260102-030405-qa --scorer scorers.toml           all [[scorers]] of a scenario file, with \
         their configuration\n\n\
         Exit codes: 0 done, 3 the run or a scorer's configuration cannot be read, 4 a scorer did not load, or failed on answers")]
 pub struct Args {
@@ -47,7 +48,7 @@ pub struct Args {
         required = true
     )]
     scorers: Vec<String>,
-    /// Print all scores of the run as JSON, as in its summary
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
     /// Folders to search for plugins, separated as in PATH
@@ -107,9 +108,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     folder.add_later(later)?;
     let summary = folder.summarize(&folder.facts()?)?;
     folder.write_summary(&summary)?;
-    write_stdout(&match args.json {
-        true => json(&summary.scores)?,
-        false => scores_alone(&summary),
+    write_stdout(&if args.json {
+        json(&summary.scores)?
+    } else {
+        scores_alone(&summary)
     })?;
     match first {
         Some(first) => Err(Failure::new(
@@ -129,24 +131,23 @@ fn resolved(named: &str, plugin_path: Option<&OsString>) -> Result<Judges, Failu
         shipped: shipped::PLUGINS,
         ..Source::default()
     };
-    match named.ends_with(".toml") {
-        true => {
-            let path = Path::new(named);
-            let text = fs::read_to_string(path).map_err(|cause| {
-                Failure::new(Exit::Input, format!("cannot read `{named}`: {cause}"))
-            })?;
-            let scenario = Scenario::parse(named, &text).map_err(|error| Faults::of(&error))?;
-            source.scenario.scorers = scenario.scorers;
-            source.scenario.sandbox = scenario.sandbox;
-            source.folder = path.parent().map(Path::to_owned);
-            if source.scenario.scorers.as_ref().is_none_or(Vec::is_empty) {
-                let words = format!("`{named}` names no scorer; put one under [[scorers]]");
-                return Err(Failure::new(Exit::Input, words));
-            }
+    if named.ends_with(".toml") {
+        let path = Path::new(named);
+        let text = fs::read_to_string(path).map_err(|cause| {
+            Failure::new(Exit::Input, format!("cannot read `{named}`: {cause}"))
+        })?;
+        let scenario = Scenario::parse(named, &text).map_err(|error| Faults::of(&error))?;
+        source.scenario.scorers = scenario.scorers;
+        source.scenario.sandbox = scenario.sandbox;
+        source.folder = path.parent().map(Path::to_owned);
+        if source.scenario.scorers.as_ref().is_none_or(Vec::is_empty) {
+            let words = format!("`{named}` names no scorer; put one under [[scorers]]");
+            return Err(Failure::new(Exit::Input, words));
         }
-        false => source
+    } else {
+        source
             .plugins
-            .push(Located::flag("--scorer", meant(named)?)),
+            .push(Located::flag("--scorer", meant(named)?))
     }
     let judges = judges(&source)?;
     for remark in &judges.remarks {

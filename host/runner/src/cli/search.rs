@@ -28,16 +28,18 @@ const MOST: u64 = 100_000_000;
 
 /// Find the highest load at which the engine keeps its service level objectives
 ///
-/// Makes one run after the other, at loads that follow from what the runs before them showed: first the load is
-/// doubled (or halved) until one seems to hold and one does not; then loads are placed about the crossing, until a
-/// regression over all of them gives an interval that is narrow enough. Its lower end is measured once more. The answer
-/// is the interval: the highest load that was shown to hold, and the lowest that was shown not to.
+/// Makes one run after the other, at loads that follow from what the runs before them showed: first
+/// the load is doubled (or halved) until one seems to hold and one does not; then loads are placed
+/// about the crossing, until a regression over all of them gives an interval that is narrow enough.
+/// Its lower end is measured once more. The answer is the interval: the highest load that was shown
+/// to hold, and the lowest that was shown not to.
 ///
-/// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss it; failed and unsent
-/// requests miss it. Times to the first token and to the end count from the due time (`ttft-from-due`), so that a client
-/// that is held back does not make the engine look fast. That the share is shown, and not only seen, is a matter of
-/// enough requests: an interval of 5 % takes from 400,000 to more than 1,000,000, one of 10 % about a quarter of that. The
-/// search's folder has a page with every load and its decision, `search.html`.
+/// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss
+/// it; failed and unsent requests miss it. Times to the first token and to the end count from the
+/// due time (`ttft-from-due`), so that a client that is held back does not make the engine look
+/// fast. That the share is shown, and not only seen, is a matter of enough requests: an interval of
+/// 5 % takes from 400,000 to more than 1,000,000, one of 10 % about a quarter of that. The search's
+/// folder has a page with every load and its decision, `search.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner search --slo 'ttft.p99<500ms' --slo 'tpot.p99<50ms' --start 4 \\\n           \
@@ -48,15 +50,16 @@ const MOST: u64 = 100_000_000;
         The scenario's own arrival keeps its shape (poisson, unless it says constant or gamma); its rate, concurrency, \
         number of requests and seed are the search's.\n\n\
         Exit codes: 0 a load holds for every tier, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not \
-        reachable, 6 for some tier no load was shown to hold, 130 interrupted (--resume goes on)")]
+        reachable, 6 for some tier no load was shown to hold, 130 interrupted (--resume continues)")]
 pub struct Args {
     /// A scenario: a file, a built-in one, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// An objective, or a tier of several with a name; repeatable
     ///
-    /// `ttft.p99<500ms`: a metric that each request has one of, a percentile, a time. Objectives without a name hold
-    /// together. `chat: ttft.p99<1s; tpot.p99<50ms` is a tier of its own with an answer of its own.
+    /// `ttft.p99<500ms`: a metric that each request has one of, a percentile, a time. Objectives
+    /// without a name hold together. `chat: ttft.p99<1s; tpot.p99<50ms` is a tier of its own with
+    /// an answer of its own.
     #[arg(
         long,
         value_name = "SLO",
@@ -69,7 +72,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        env = "RUNNER_PRESET",
+        env = "RUNNER_SEARCH_PRESET",
         conflicts_with = "slo",
         help_heading = "Search"
     )]
@@ -112,7 +115,8 @@ pub struct Args {
         help_heading = "Search"
     )]
     width: f64,
-    /// The probability that the interval misses the highest load that holds, half of it on either side
+    /// The probability that the interval misses the highest load that holds, half of it on either
+    /// side
     #[arg(
         long,
         value_name = "SHARE",
@@ -224,16 +228,18 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     state.answer = Some((*answer).clone());
     saved.write(&state)?;
     saved.draw(state.folders(), |name, of| page(&state, name, of))?;
-    let shown = match args.keep.json {
-        true => json(&answer)?,
-        false => text(&answer),
+    let shown = if args.keep.json {
+        json(&answer)?
+    } else {
+        text(&answer)
     };
     write_stdout(&shown)?;
     saved.tell();
     let holds = answer.tiers.iter().all(|found| found.passed.is_some());
-    Ok(match holds {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(Exit::Threshold as u8),
+    Ok(if holds {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(Exit::Threshold as u8)
     })
 }
 
@@ -245,7 +251,7 @@ fn wrong(words: String) -> Failure {
 }
 
 impl Args {
-    /// What is gone on with, if its folder says everything.
+    /// The folder to resume, if it says everything.
     pub(super) fn resumes(&self) -> Option<&Path> {
         let said = !self.scenarios.is_empty() || !self.slo.is_empty() || self.preset.is_some();
         self.keep.resumes().filter(|_| !said)

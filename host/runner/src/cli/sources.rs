@@ -18,16 +18,16 @@ const STDIN: &str = "<stdin>";
 /// A scenario's text and its location.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Text {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: String,
-    /// Where its relative paths start.
+    /// The place where its relative paths start.
     pub folder: Option<PathBuf>,
     /// The text.
     pub text: String,
 }
 
 impl Text {
-    /// Whether it sets headers, whose values may be secret.
+    /// True if it sets headers, whose values may be secret.
     pub(super) fn has_headers(&self) -> bool {
         let scenario = Scenario::parse(&self.name, &self.text);
         let entries = scenario.map(|scenario| scenario.entries());
@@ -117,9 +117,10 @@ impl<'f> Laid<'f> {
     /// These faults with those of the flags, if there are any.
     fn end(self, mut faults: Faults) -> Result<BTreeSet<String>, Failure> {
         faults.scenario.extend(self.problems);
-        match faults.scenario.is_empty() {
-            true => Ok(self.notes),
-            false => Err(faults.into()),
+        if faults.scenario.is_empty() {
+            Ok(self.notes)
+        } else {
+            Err(faults.into())
         }
     }
 }
@@ -165,9 +166,10 @@ pub(super) fn source_of(
 /// What a run is called whose scenario names none.
 fn stem(name: &str) -> String {
     let stem = Path::new(name).file_stem().unwrap_or_default();
-    match name == STDIN {
-        true => "stdin".to_owned(),
-        false => stem.to_string_lossy().into_owned(),
+    if name == STDIN {
+        "stdin".to_owned()
+    } else {
+        stem.to_string_lossy().into_owned()
     }
 }
 
@@ -182,8 +184,8 @@ fn once(named: &[String]) -> Result<&[String], Failure> {
     }
 }
 
-/// Reads every named scenario and reports every mistake in it and in the configurations of its plugins, without flags.
-/// Gives the names of the scenarios.
+/// Reads every named scenario and reports every mistake in it and in the configurations of its
+/// plugins, without flags. Gives the names of the scenarios.
 ///
 /// # Errors
 /// What cannot be found or read, and every mistake in every scenario.
@@ -213,9 +215,10 @@ pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, F
             names.push(name);
         }
     }
-    match faults.scenario.is_empty() {
-        true => Ok(names),
-        false => Err(faults.into()),
+    if faults.scenario.is_empty() {
+        Ok(names)
+    } else {
+        Err(faults.into())
     }
 }
 

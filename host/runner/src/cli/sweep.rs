@@ -21,10 +21,10 @@ use session::{Source, resolve};
 
 /// Measure a scenario at several loads, and show throughput against latency
 ///
-/// Makes a run at each load, from the lowest to the highest, and then again for each repeat. The result is a table, the
-/// knee of the curve (beyond it more load brings latency and little throughput), and the Pareto front (the loads that no
-/// other beats in both). Runs that are not valid take no part in either. The sweep's folder has a page with the curve,
-/// `sweep.html`.
+/// Makes a run at each load, from the lowest to the highest, and then again for each repeat. The
+/// result is a table, the knee of the curve (beyond it more load brings latency and little
+/// throughput), and the Pareto front (the loads that no other beats in both). Runs that are not
+/// valid take no part in either. The sweep's folder has a page with the curve, `sweep.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner sweep chat.toml --rates 1,2,4,8,inf\n  \
@@ -33,7 +33,7 @@ use session::{Source, resolve};
         runner sweep --resume runs/20260102-030405-chat-sweep\n\n\
         Lists: 1,2,4 are loads; 1:16:3 goes from 1 to 16 in steps of 3; 1..64x2 doubles from 1 to 64.\n\n\
         Exit codes: 0 done, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not reachable, 7 every run \
-        is invalid, 130 interrupted (--resume goes on)")]
+        is invalid, 130 interrupted (--resume continues)")]
 pub struct Args {
     /// A scenario: a file, a built-in one, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
@@ -69,14 +69,14 @@ pub struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        env = "RUNNER_PRESET",
+        env = "RUNNER_SWEEP_PRESET",
         help_heading = "Sweep"
     )]
     preset: Option<String>,
     /// Measure every load N times, with a seed of its own for each time
-    #[arg(long, value_name = "N", env = "RUNNER_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
+    #[arg(long, value_name = "N", env = "RUNNER_SWEEP_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
     repeat: u32,
-    /// The figure that more of is better, for the knee and the front
+    /// The figure to maximise, for the knee and the Pareto front
     #[arg(
         long,
         value_name = "FIGURE",
@@ -85,7 +85,7 @@ pub struct Args {
         help_heading = "Sweep"
     )]
     throughput: Figure,
-    /// The figure that less of is better, for the front
+    /// The figure to minimise, for the Pareto front
     #[arg(
         long,
         value_name = "FIGURE",
@@ -166,21 +166,23 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
     }
     saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
-    let shown = match args.keep.json {
-        true => json(&sweep.result())?,
-        false => text(&sweep),
+    let shown = if args.keep.json {
+        json(&sweep.result())?
+    } else {
+        text(&sweep)
     };
     write_stdout(&shown)?;
     saved.tell();
     let any = (sweep.runs.iter()).any(|run| run.verdict != Verdict::Invalid);
-    Ok(match any {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(Exit::Invalid as u8),
+    Ok(if any {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(Exit::Invalid as u8)
     })
 }
 
 impl Args {
-    /// What is gone on with, if its folder says everything.
+    /// The folder to resume, if it says everything.
     pub(super) fn resumes(&self) -> Option<&Path> {
         let said = !self.scenarios.is_empty()
             || [&self.rates, &self.concurrencies, &self.session_counts]

@@ -1,4 +1,5 @@
-//! The program as it is started again to render chat templates: with bounds on memory and time, and nothing else to do.
+//! The program as it is started again to render chat templates: with bounds on memory and time, and
+//! nothing else to do.
 
 use std::io::{self, BufReader};
 use std::process::{self, ExitCode};
@@ -11,14 +12,15 @@ use session::templates::{ARGUMENT, MEMORY, SECONDS, TOO_LONG, serve};
 /// The link to the file of this program, which is right even if that was replaced since it started.
 const OWN: &str = "/proc/self/exe";
 
-/// Whether this process is such a one. Otherwise it has its templates rendered by others.
+/// True if this process is such a one. Otherwise it has its templates rendered by others.
 pub fn are_asked() -> bool {
     let mut words = std::env::args_os().skip(1);
     let is_asked = words.next().is_some_and(|word| word == ARGUMENT) && words.next().is_none();
     if !is_asked {
-        let own = match std::path::Path::new(OWN).exists() {
-            true => Some(OWN.into()),
-            false => std::env::current_exe().ok(),
+        let own = if std::path::Path::new(OWN).exists() {
+            Some(OWN.into())
+        } else {
+            std::env::current_exe().ok()
         };
         // Without a way to start the program again, they are rendered here.
         own.into_iter().for_each(session::templates::render_in);
@@ -28,7 +30,8 @@ pub fn are_asked() -> bool {
 
 /// Renders what comes on standard input, to standard output.
 pub fn exec() -> ExitCode {
-    // A larger text is refused by the system, and the process ends; its memory is for nobody to look at.
+    // A larger text is refused by the system, and the process ends; its memory is for nobody to
+    // look at.
     let is_bound = [(Resource::DATA, MEMORY), (Resource::CORE, 0)]
         .into_iter()
         .all(|(resource, most)| bound(resource, most).is_ok());

@@ -1,4 +1,5 @@
-//! How a run is watched while it goes on: the progress line, the dashboard, or the metrics page for Prometheus.
+//! How a run is watched while it goes on: the progress line, the dashboard, or the metrics page for
+//! Prometheus.
 
 use std::io;
 use std::path::Path;
@@ -22,10 +23,11 @@ use session::live::listen::{Address, Listener};
 /// The longest interval between progress lines.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How a run is watched.
+/// The way a run is watched.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Watch {
-    /// Show the run in the terminal while it goes on: throughput, latencies, failures, this client's load
+    /// Show the run in the terminal while it goes on: throughput, latencies, failures, this
+    /// client's load
     #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
     dashboard: bool,
     /// Serve Prometheus metrics while runs go on, at HOST:PORT, or at :PORT for this machine only
@@ -100,9 +102,10 @@ impl Watch {
         Ok(Watching {
             listener,
             dashboard: self.dashboard,
-            how: match self.no_progress {
-                true => How::Silent,
-                false => How::suiting_stderr(self.progress_every.0),
+            how: if self.no_progress {
+                How::Silent
+            } else {
+                How::suiting_stderr(self.progress_every.0)
             },
         })
     }

@@ -1,11 +1,12 @@
-//! The user guide as it ships inside the runner: the pages of `host/guide`, which mdBook makes a site of.
+//! The user guide as it ships inside the runner: the pages of `host/guide`, which mdBook makes a
+//! site of.
 
 use model::nearest;
 
 /// A page of the guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// What users call it.
+    /// Its name for users.
     pub name: &'static str,
     /// What it is about, in a few words.
     pub about: &'static str,
@@ -158,7 +159,8 @@ pub fn page(name: &str) -> Result<&'static Page, String> {
 mod tests {
     use super::PAGES;
 
-    /// A page that the book has and the command has not, or the other way round, would be lost on somebody.
+    /// A page that the book has and the command has not, or the other way round, would be lost on
+    /// somebody.
     #[test]
     fn pages_are_those_of_the_book() {
         let summary = include_str!("../../../guide/src/SUMMARY.md");

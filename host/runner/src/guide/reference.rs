@@ -1,5 +1,5 @@
-//! The reference of the plugin interface, generated from its WIT: every item with its description, by interface, with
-//! links from each name to its definition.
+//! The reference of the plugin interface, generated from its WIT: every item with its description,
+//! by interface, with links from each name to its definition.
 
 use std::fmt::Write;
 
@@ -184,7 +184,8 @@ impl Reference<'_> {
         code(&self.spelled(ty))
     }
 
-    /// A type as WIT spells it, each name of another type between `\u{1}` and `\u{2}`, its link before `\u{3}`.
+    /// A type as WIT spells it, each name of another type between `\u{1}` and `\u{2}`, its link
+    /// before `\u{3}`.
     fn spelled(&self, ty: &Type) -> String {
         let Type::Id(id) = ty else {
             return primitive(ty).to_owned();
@@ -218,7 +219,7 @@ impl Reference<'_> {
         }
     }
 
-    /// Where a type is explained: its own interface's, however it is imported.
+    /// The place where a type is explained: its own interface's, however it is imported.
     fn anchor(&self, id: TypeId) -> String {
         let definition = &self.resolve.types[id];
         if let TypeDefKind::Type(Type::Id(original)) = definition.kind
@@ -244,7 +245,7 @@ impl Reference<'_> {
     }
 }
 
-/// Whether a definition is `use`d from another interface.
+/// True if a definition is `use`d from another interface.
 fn imported(definition: &TypeDef) -> bool {
     matches!(definition.kind, TypeDefKind::Type(Type::Id(_)))
 }

@@ -85,7 +85,7 @@ fn climb(
         let message = format!("`{name}`: a ramp from 0 to 0 offers no load");
         Problem::new(message)
             .at(to.place.clone(), "this")
-            .help("use a `to` above 0; a stage without load has `rate` = 0.0")
+            .help("use a `to` above 0; to send nothing in a stage, set `rate` = 0.0")
     })
 }
 

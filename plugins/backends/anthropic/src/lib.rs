@@ -1,5 +1,5 @@
-//! The Messages API of Anthropic, `POST /v1/messages`, as Anthropic itself serves it and as vLLM, SGLang, LMDeploy and
-//! llama.cpp do.
+//! The Messages API of Anthropic, `POST /v1/messages`, as Anthropic itself serves it and as vLLM,
+//! SGLang, LMDeploy and llama.cpp do.
 //!
 //! `request` writes bodies and `reply` reads replies; this module has the rest.
 #![deny(unsafe_code)]

@@ -1,15 +1,16 @@
 //! Replies of the Messages API, streamed and whole.
 //!
-//! A stream counts tokens twice: `message_start` has those of the prompt, and `message_delta` the total of the answer
-//! so far, with the prompt's again on some servers. The counts of the prompt exclude what was found in or written to
-//! the cache, so the prompt's length is the sum of three fields.
+//! A stream counts tokens twice: `message_start` has those of the prompt, and `message_delta` the
+//! total of the answer so far, with the prompt's again on some servers. The counts of the prompt
+//! exclude what was found in or written to the cache, so the prompt's length is the sum of three
+//! fields.
 
 use runner_plugin::dialect::{explain, frames, tools};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     counts: Counts,
@@ -78,7 +79,7 @@ struct Delta {
     stop_reason: Option<String>,
 }
 
-/// What a frame should be.
+/// The expected form of a frame.
 const EVENT: &str = "an event of the Messages API";
 
 /// Appends the events of one frame.
@@ -132,7 +133,8 @@ pub fn decode(
             events.extend(event.stop_reason.map(Meaning::Finish));
         }
         "error" => events.push(Meaning::Failure(told(data, explain::in_band(data)))),
-        // Pings, ends of blocks, and types that the API may get: its documentation says to ignore them.
+        // Pings, ends of blocks, and types that the API may get: its documentation says to ignore
+        // them.
         _ => {}
     }
     Ok(())
@@ -175,14 +177,15 @@ impl Delta {
     }
 }
 
-/// A piece of text. Empty ones are no output: servers that translate another API send one with the role.
+/// A piece of text. Empty ones are no output: servers that translate another API send one with the
+/// role.
 fn said(text: Option<String>) -> Option<Output> {
     text.filter(|text| !text.is_empty()).map(Output::text)
 }
 
 impl Counts {
-    /// Replaces the counts that later ones have. A server that learns the counts late begins with zeros, and one that
-    /// has forgotten the prompt's ends with one: neither replaces a count.
+    /// Replaces the counts that later ones have. A server that learns the counts late begins with
+    /// zeros, and one that has forgotten the prompt's ends with one: neither replaces a count.
     fn take(&mut self, later: Option<Counts>) {
         let Some(later) = later else { return };
         let input = |counts: &Counts| {
@@ -205,8 +208,8 @@ impl Counts {
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
     }
 
-    /// The prompt's length: what was read, found in the cache, and written to it. A prompt of no tokens is one that
-    /// was not counted.
+    /// The prompt's length: what was read, found in the cache, and written to it. A prompt of no
+    /// tokens is one that was not counted.
     fn input(&self) -> Option<u32> {
         let cached = [
             self.cache_creation_input_tokens,

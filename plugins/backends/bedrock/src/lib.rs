@@ -1,7 +1,8 @@
-//! Amazon Bedrock: `Converse` and `ConverseStream`, which have one form for the models of all providers.
+//! Amazon Bedrock: `Converse` and `ConverseStream`, which have one form for the models of all
+//! providers.
 //!
-//! `request` writes bodies, `message` reads the binary messages of a stream, and `reply` says what they mean; this module
-//! has the rest.
+//! `request` writes bodies, `message` reads the binary messages of a stream, and `reply` says what
+//! they mean; this module has the rest.
 #![deny(unsafe_code)]
 
 mod message;

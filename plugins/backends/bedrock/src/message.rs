@@ -9,7 +9,8 @@
 //! | … | payload |
 //! | 4 | CRC-32 of everything before |
 //!
-//! All numbers are big-endian. The host has taken the first four bytes off, to find where the message ends.
+//! All numbers are big-endian. The host has taken the first four bytes off, to find where the
+//! message ends.
 
 use runner_plugin::Error;
 
@@ -21,8 +22,8 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
-/// Headers' values that are not texts, by type, and how many bytes they have: true, false, a byte, numbers of two, four
-/// and eight bytes, an instant, and a UUID.
+/// Headers' values that are not texts, by type, and how many bytes they have: true, false, a byte,
+/// numbers of two, four and eight bytes, an instant, and a UUID.
 const WIDTHS: [(u8, usize); 8] = [
     (0, 0),
     (1, 0),
@@ -107,7 +108,8 @@ fn check(parts: &[&[u8]], sent: [u8; 4], of: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// A message with an empty payload and no headers, from the test suite of the AWS SDKs (`empty_message`).
+    /// A message with an empty payload and no headers, from the test suite of the AWS SDKs
+    /// (`empty_message`).
     const EMPTY: [u8; 16] = [
         0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x05, 0xc2, 0x48, 0xeb, 0x7d, 0x98, 0xc8,
         0xff,

@@ -1,7 +1,7 @@
 //! What the replies of `Converse` and `ConverseStream` mean.
 //!
-//! A stream ends with the message `metadata`, which counts the tokens; without it, it is cut short. The count of the
-//! prompt excludes what was read from or written to the cache.
+//! A stream ends with the message `metadata`, which counts the tokens; without it, it is cut short.
+//! The count of the prompt excludes what was read from or written to the cache.
 
 use runner_plugin::dialect::{explain, frames, tools};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::message::Message;
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     streaming: bool,
@@ -65,7 +65,7 @@ struct ToolInput {
 struct Reasoning {
     text: Option<String>,
     redacted_content: Option<String>,
-    /// Where a whole reply has the text.
+    /// The place where a whole reply has the text.
     reasoning_text: Option<ReasoningText>,
 }
 
@@ -303,7 +303,8 @@ fn exception(name: &str, payload: &[u8]) -> Refusal {
     Refusal { reason, message }
 }
 
-/// The error in a reply with an error status. The name of its type is in a header, which is not there to read.
+/// The error in a reply with an error status. The name of its type is in a header, which is not
+/// there to read.
 pub fn refusal(status: u16, body: &[u8]) -> Refusal {
     let guessed = explain::refusal(status, &lower_message(body));
     let said = guessed.message.to_lowercase();

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 /// The API in messages.
 const API: &str = "Bedrock's Converse";
 
-/// What the API has no field for. Some models have such fields of their own, for `additionalModelRequestFields`.
+/// What the API has no field for. Some models have such fields of their own, for
+/// `additionalModelRequestFields`.
 const MISSING: [Setting; 8] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,

@@ -5,7 +5,7 @@ use runner_plugin::{Embedded, Error, Frame, Meaning, Output, Reason, Refusal, Se
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     ended: bool,
@@ -97,7 +97,7 @@ struct Meta {
     tokens: Option<Tokens>,
 }
 
-/// What a frame should be.
+/// The expected form of a frame.
 const EVENT: &str = "an event of Cohere's API";
 
 /// Appends the events of one frame.
@@ -187,7 +187,8 @@ impl Reply {
 }
 
 impl Message {
-    /// Appends the pieces. In a stream, `at` has the number of the part, and whether a call goes on.
+    /// Appends the pieces. In a stream, `at` has the number of the part, and whether a call goes
+    /// on.
     fn read(self, at: Option<(u32, bool)>, events: &mut Vec<Meaning>) {
         // The model's plan of how to use tools is thinking aloud, before it calls them.
         events.extend(said(self.tool_plan).map(Meaning::Reasoning));
@@ -226,8 +227,8 @@ fn said(text: Option<String>) -> Option<Output> {
 }
 
 impl Counts {
-    /// The counts of what the model read and wrote. What is billed (`billed_units`) leaves out the template's tokens, so it
-    /// is no substitute.
+    /// The counts of what the model read and wrote. What is billed (`billed_units`) leaves out the
+    /// template's tokens, so it is no substitute.
     fn usage(self) -> Option<Usage> {
         let tokens = self.tokens?;
         Some(Usage {

@@ -151,7 +151,8 @@ fn content(parts: &[Piece<'_>]) -> Result<Value, Error> {
     }
 }
 
-/// Definitions have the form of OpenAI's API here too, but the model cannot be made to call a certain tool.
+/// Definitions have the form of OpenAI's API here too, but the model cannot be made to call a
+/// certain tool.
 fn set_tools(body: &mut Body, Tools { tools, choice }: Tools) -> Result<(), Error> {
     let tools = tools.into_iter().map(|tool| {
         let mut own = json!({"name": tool.name});

@@ -1,5 +1,5 @@
-//! The Gemini API of Google: `models/MODEL:streamGenerateContent` and `models/MODEL:generateContent`, as Google's API for
-//! developers and Vertex AI serve them.
+//! The Gemini API of Google: `models/MODEL:streamGenerateContent` and
+//! `models/MODEL:generateContent`, as Google's API for developers and Vertex AI serve them.
 //!
 //! `request` writes bodies and `reply` reads replies; this module has the rest.
 #![deny(unsafe_code)]
@@ -101,7 +101,8 @@ impl Backend for Gemini {
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let body = request::body(&self.0, sample, settings)?;
-        // A model is named `NAME`, or with its kind, as the list of models has it: `models/NAME`, `tunedModels/NAME`.
+        // A model is named `NAME`, or with its kind, as the list of models has it: `models/NAME`,
+        // `tunedModels/NAME`.
         let model = settings.model_for(sample);
         let (kind, name) = model.split_once('/').unwrap_or(("models", model));
         let (kind, name) = (Request::segment(kind), Request::segment(name));

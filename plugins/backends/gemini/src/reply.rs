@@ -1,7 +1,9 @@
-//! Replies of the Gemini API, streamed and whole: every event of a stream has the form of a whole reply.
+//! Replies of the Gemini API, streamed and whole: every event of a stream has the form of a whole
+//! reply.
 //!
-//! A stream has no end marker: it is complete when all its candidates have a finish reason. Every event counts the tokens
-//! so far, and the count of an answer (`candidatesTokenCount`) leaves out the thoughts before it.
+//! A stream has no end marker: it is complete when all its candidates have a finish reason. Every
+//! event counts the tokens so far, and the count of an answer (`candidatesTokenCount`) leaves out
+//! the thoughts before it.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +15,13 @@ use serde_json::value::RawValue;
 /// Most candidates to remember; the API gives at most 8.
 const CANDIDATES: usize = 64;
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     streaming: bool,
     begun: bool,
     ended: bool,
-    /// Whether each candidate that was seen has finished.
+    /// True if each candidate that was seen has finished.
     finished: BTreeMap<u32, bool>,
     /// Calls of tools so far, which have no number of their own.
     calls: u32,
@@ -28,8 +30,8 @@ pub struct Reply {
     thought: Counting,
 }
 
-/// Whether each piece of a kind comes with the number of tokens so far. Where the first one does not, the last one's
-/// count is that of all of them.
+/// Whether each piece of a kind comes with the number of tokens so far. Where the first one does
+/// not, the last one's count is that of all of them.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Counting {
     SoFar(u32),
@@ -207,9 +209,12 @@ impl Reply {
             ..Output::text(text)
         };
         let text = part.text.filter(|text| !text.is_empty());
-        events.extend(text.map(|text| match part.thought {
-            true => Meaning::Reasoning(piece(text)),
-            false => Meaning::Text(piece(text)),
+        events.extend(text.map(|text| {
+            if part.thought {
+                Meaning::Reasoning(piece(text))
+            } else {
+                Meaning::Text(piece(text))
+            }
         }));
         let Some(call) = part.function_call else {
             return;
@@ -289,8 +294,8 @@ fn sum(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     }
 }
 
-/// The model itself ends an answer with `STOP` or `MAX_TOKENS`, and filters end one with a word of theirs; an answer with
-/// one of these reasons is not there or cannot be used.
+/// The model itself ends an answer with `STOP` or `MAX_TOKENS`, and filters end one with a word of
+/// theirs; an answer with one of these reasons is not there or cannot be used.
 fn finish(reason: String, message: Option<String>) -> Meaning {
     match reason.as_str() {
         "OTHER" | "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
@@ -321,7 +326,7 @@ fn blocked(reason: &str, message: Option<String>) -> Refusal {
     }
 }
 
-/// What a frame should be.
+/// The expected form of a frame.
 const EVENT: &str = "a GenerateContentResponse";
 
 /// Appends the events of one frame.

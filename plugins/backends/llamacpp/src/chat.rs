@@ -1,4 +1,5 @@
-//! llama.cpp's `/v1/chat/completions`: OpenAI's, with the native names of some settings, and with `timings`.
+//! llama.cpp's `/v1/chat/completions`: OpenAI's, with the native names of some settings, and with
+//! `timings`.
 
 use runner_plugin::dialect::openai;
 use runner_plugin::{Error, Frame, Meaning, Prompt, Request, Sample, Setting, Settings};
@@ -32,13 +33,14 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     Ok(Request::json("/v1/chat/completions", &body))
 }
 
-/// What has the counts that `usage` lacks: of speculative decoding, and on older servers of the cache.
+/// What has the counts that `usage` lacks: of speculative decoding, and on older servers of the
+/// cache.
 #[derive(Deserialize)]
 struct Timed {
     timings: Option<Timings>,
 }
 
-/// How a request was worked on.
+/// The way a request was worked on.
 #[derive(Clone, Copy, Default, Deserialize)]
 pub struct Timings {
     cache_n: Option<u32>,
@@ -50,7 +52,8 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// How many of so many prompt tokens were in the cache: servers that do not say it say how many were not.
+    /// How many of so many prompt tokens were in the cache: servers that do not say it say how many
+    /// were not.
     pub fn cached(self, prompt: Option<u32>) -> Option<u32> {
         let processed = || Some(prompt?.saturating_sub(self.prompt_n?));
         self.cache_n.or_else(processed)

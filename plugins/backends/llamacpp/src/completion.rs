@@ -14,7 +14,8 @@ use super::chat::Timings;
 
 const PATH: &str = "/completion";
 
-/// The most answers to one request that are counted: state must stay small. A server has fewer slots.
+/// The most answers to one request that are counted: state must stay small. A server has fewer
+/// slots.
 const CHOICES: usize = 1024;
 
 /// Writes the request for a text or for token ids.
@@ -56,11 +57,11 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     Ok(Request::json(PATH, &body))
 }
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     begun: bool,
-    /// Whether the end marker has been given, or is not needed.
+    /// True if the end marker has been given, or is not needed.
     ended: bool,
     /// Tokens of each answer so far; most requests have one answer.
     produced: Vec<u32>,
@@ -71,7 +72,8 @@ pub struct Reply {
     accepted: Option<u32>,
 }
 
-/// The state before the first frame. The host finds the end of a reply that is not streamed by itself.
+/// The state before the first frame. The host finds the end of a reply that is not streamed by
+/// itself.
 pub fn begin(head: &Head) -> Reply {
     Reply {
         ended: !head.streaming,
@@ -100,7 +102,8 @@ struct Event<'a> {
     timings: Option<Timings>,
 }
 
-/// Appends the events of one frame: an event of a stream, a whole reply, or a list of whole replies.
+/// Appends the events of one frame: an event of a stream, a whole reply, or a list of whole
+/// replies.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the frame is not of this API.
@@ -172,9 +175,10 @@ impl Reply {
             accepted_draft_tokens: self.accepted,
             ..Usage::default()
         }));
-        let finish = match event.truncated {
-            true => Some("truncated".to_owned()),
-            false => event.stop_type.map(Cow::into_owned),
+        let finish = if event.truncated {
+            Some("truncated".to_owned())
+        } else {
+            event.stop_type.map(Cow::into_owned)
         };
         events.extend(finish.map(Meaning::Finish));
         if self.complete >= self.produced.len() && !std::mem::replace(&mut self.ended, true) {
@@ -183,8 +187,8 @@ impl Reply {
         Ok(())
     }
 
-    /// How many tokens an event adds to an answer. The count so far tells it better than `tokens`, which holds only the
-    /// last one where several end in the middle of a character.
+    /// The number of tokens that an event adds to an answer. The count so far tells it better than
+    /// `tokens`, which holds only the last one where several end in the middle of a character.
     fn new_tokens(
         &mut self,
         index: u32,

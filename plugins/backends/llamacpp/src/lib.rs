@@ -1,5 +1,5 @@
-//! llama.cpp's server: its native `/completion`, which counts tokens in every event, and its OpenAI routes for
-//! conversations, vectors and orders.
+//! llama.cpp's server: its native `/completion`, which counts tokens in every event, and its OpenAI
+//! routes for conversations, vectors and orders.
 #![deny(unsafe_code)]
 
 mod chat;
@@ -88,7 +88,8 @@ impl Backend for LlamaCpp {
             // It answers 503 while the model is being loaded.
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),
-            // A slot can be erased only by its number, and only if the server was started with --slot-save-path.
+            // A slot can be erased only by its number, and only if the server was started with
+            // --slot-save-path.
             Control::FlushCache => None,
             // Served only if the server was started with --metrics.
             Control::Metrics => Some(Request::get("/metrics")),

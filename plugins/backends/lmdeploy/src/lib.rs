@@ -1,5 +1,5 @@
-//! LMDeploy: its OpenAI routes with the bodies that its own benchmark sends, and its native `/generate`,
-//! which is not SGLang's.
+//! LMDeploy: its OpenAI routes with the bodies that its own benchmark sends, and its native
+//! `/generate`, which is not SGLang's.
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::{generate, openai, prometheus};

@@ -1,4 +1,5 @@
-//! Ollama: its own `/api/generate` and `/api/chat`, whose replies are lines of JSON, and `/api/embed`.
+//! Ollama: its own `/api/generate` and `/api/chat`, whose replies are lines of JSON, and
+//! `/api/embed`.
 #![deny(unsafe_code)]
 
 mod reply;
@@ -85,9 +86,10 @@ impl Backend for Ollama {
         if config.num_ctx == Some(0) {
             wrong.push("key `num-ctx`: expected a number of tokens of at least 1, found 0");
         }
-        match wrong.is_empty() {
-            true => Ok(Ollama(config)),
-            false => Err(Error::InvalidConfig(wrong.join("; "))),
+        if wrong.is_empty() {
+            Ok(Ollama(config))
+        } else {
+            Err(Error::InvalidConfig(wrong.join("; ")))
         }
     }
 
@@ -96,7 +98,8 @@ impl Backend for Ollama {
     }
 
     fn credentials(&self) -> Credentials {
-        // A server of one's own asks for no key; Ollama's cloud does, and its clients read it from this variable.
+        // A server of one's own asks for no key; Ollama's cloud does, and its clients read it from
+        // this variable.
         Credentials::bearer("OLLAMA_API_KEY")
     }
 
@@ -142,9 +145,10 @@ impl Backend for Ollama {
     }
 
     fn framing(&self, streaming: bool) -> Framing {
-        match streaming {
-            true => Framing::Lines,
-            false => Framing::Whole,
+        if streaming {
+            Framing::Lines
+        } else {
+            Framing::Whole
         }
     }
 
@@ -168,9 +172,10 @@ impl Backend for Ollama {
 
 /// The refusal with the kind of error that Ollama's words tell (`ErrMaxQueue` in `server/sched.go`).
 fn refined(refusal: Refusal) -> Refusal {
-    let reason = match refusal.message.contains("server busy") {
-        true => Reason::Overloaded,
-        false => refusal.reason,
+    let reason = if refusal.message.contains("server busy") {
+        Reason::Overloaded
+    } else {
+        refusal.reason
     };
     Refusal { reason, ..refusal }
 }

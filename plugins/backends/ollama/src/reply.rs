@@ -1,4 +1,5 @@
-//! Replies: lines of JSON, of which the last has `done` and the counts, or one such object with everything.
+//! Replies: lines of JSON, of which the last has `done` and the counts, or one such object with
+//! everything.
 
 use std::borrow::Cow;
 
@@ -10,15 +11,16 @@ use serde_json::value::RawValue;
 
 use super::refined;
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     begun: bool,
-    /// Whether the end marker has been given, or is not needed.
+    /// True if the end marker has been given, or is not needed.
     ended: bool,
 }
 
-/// The state before the first frame. The host finds the end of a reply that is not streamed by itself.
+/// The state before the first frame. The host finds the end of a reply that is not streamed by
+/// itself.
 pub fn begin(head: &Head) -> Reply {
     Reply {
         begun: false,
@@ -119,8 +121,8 @@ pub fn decode(
     Ok(())
 }
 
-/// The counts, none of which need be there: a prompt that was found whole in the cache has none, and servers that only
-/// imitate Ollama may count nothing.
+/// The counts, none of which need be there: a prompt that was found whole in the cache has none,
+/// and servers that only imitate Ollama may count nothing.
 fn usage(input: Option<u32>, output: Option<u32>) -> Option<Meaning> {
     (input.is_some() || output.is_some()).then_some(Meaning::Usage(Usage {
         input_tokens: input,

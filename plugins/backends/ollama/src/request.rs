@@ -1,4 +1,5 @@
-//! Requests: the prompt in the route's fields, and the settings under `options` (`api/types.go` of Ollama).
+//! Requests: the prompt in the route's fields, and the settings under `options` (`api/types.go` of
+//! Ollama).
 
 use runner_plugin::Settings;
 use runner_plugin::{Body, Error, Media, Message, Part, Prompt, Request, Role, Sample, Setting};

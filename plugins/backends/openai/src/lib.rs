@@ -1,5 +1,5 @@
-//! Any server with the OpenAI API. It sends only standard parameters; non-standard fields of a server can be named in
-//! the configuration.
+//! Any server with the OpenAI API. It sends only standard parameters; non-standard fields of a
+//! server can be named in the configuration.
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::openai::{self, responses};

@@ -1,4 +1,5 @@
-//! SGLang: its native `/generate`, whose replies count tokens in every chunk, and its OpenAI routes.
+//! SGLang: its native `/generate`, whose replies count tokens in every chunk, and its OpenAI
+//! routes.
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::{generate, openai, prometheus};

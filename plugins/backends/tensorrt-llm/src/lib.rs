@@ -1,4 +1,5 @@
-//! TensorRT-LLM: `trtllm-serve` with its OpenAI routes, and models behind Triton's generate extension.
+//! TensorRT-LLM: `trtllm-serve` with its OpenAI routes, and models behind Triton's generate
+//! extension.
 #![deny(unsafe_code)]
 
 mod serve;
@@ -109,17 +110,19 @@ impl Backend for TensorRtLlm {
             ),
             ("end-id", !triton && config.end_id != usual.end_id),
         ];
-        let other = match triton {
-            true => "the routes `completions` and `chat`",
-            false => "the route `generate`",
+        let other = if triton {
+            "the routes `completions` and `chat`"
+        } else {
+            "the route `generate`"
         };
         let wrong = keys.iter().filter(|(_, is_wrong)| *is_wrong);
         let wrong: Vec<_> = wrong
             .map(|(key, _)| format!("key `{key}`: it is only for {other}; leave it out"))
             .collect();
-        match wrong.is_empty() {
-            true => Ok(TensorRtLlm(config)),
-            false => Err(Error::InvalidConfig(wrong.join("; "))),
+        if wrong.is_empty() {
+            Ok(TensorRtLlm(config))
+        } else {
+            Err(Error::InvalidConfig(wrong.join("; ")))
         }
     }
 
@@ -135,8 +138,8 @@ impl Backend for TensorRtLlm {
             (Route::Generate, Control::Metrics) | (_, Control::FlushCache) => None,
             (_, Control::Health) => Some(Request::get("/health")),
             (_, Control::ListModels) => Some(openai::list_models("/v1")),
-            // Served only if the engine was started with `return_perf_metrics`. `/metrics` is another thing: a list of
-            // iterations, of which each is told once.
+            // Served only if the engine was started with `return_perf_metrics`. `/metrics` is
+            // another thing: a list of iterations, of which each is told once.
             (_, Control::Metrics) => Some(Request::get("/prometheus/metrics")),
         }
     }

@@ -1,5 +1,5 @@
-//! The OpenAI routes of `trtllm-serve` (`tensorrt_llm/serve/openai_protocol.py`), which refuses fields that it does not
-//! know.
+//! The OpenAI routes of `trtllm-serve` (`tensorrt_llm/serve/openai_protocol.py`), which refuses
+//! fields that it does not know.
 
 use runner_plugin::dialect::openai;
 use runner_plugin::{Error, Prompt, Request, Sample, Setting, Settings};

@@ -1,5 +1,6 @@
-//! Triton's generate extension, with the inputs and outputs of the models `ensemble` and `tensorrt_llm_bls` that
-//! TensorRT-LLM makes for it (`triton_backend/all_models/inflight_batcher_llm/ensemble/config.pbtxt`).
+//! Triton's generate extension, with the inputs and outputs of the models `ensemble` and
+//! `tensorrt_llm_bls` that TensorRT-LLM makes for it
+//! (`triton_backend/all_models/inflight_batcher_llm/ensemble/config.pbtxt`).
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -93,9 +94,10 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
     };
     settings.refuse(sample, "Triton's generate extension", &[Setting::MinP])?;
     let sampling = &settings.sampling;
-    let minimum = match settings.ignore_eos {
-        true => Some(limit),
-        false => settings.min_output_tokens,
+    let minimum = if settings.ignore_eos {
+        Some(limit)
+    } else {
+        settings.min_output_tokens
     };
     // A temperature of 0 means the likeliest token, which every release understands in this way.
     let greedy = sampling.temperature == Some(0.0);
@@ -155,9 +157,10 @@ fn path(config: &Config, settings: &Settings) -> String {
         path.push_str("/versions/");
         path.push_str(&segment(version));
     }
-    path.push_str(match settings.streaming {
-        true => "/generate_stream",
-        false => "/generate",
+    path.push_str(if settings.streaming {
+        "/generate_stream"
+    } else {
+        "/generate"
     });
     path
 }
@@ -251,9 +254,10 @@ pub fn decode(
     match text {
         Text::One(text) => {
             reply.sequences = reply.sequences.max(index.min(SEQUENCES).saturating_add(1));
-            let new = match accumulated {
-                true => reply.new_text(index, &text, is_last),
-                false => &text,
+            let new = if accumulated {
+                reply.new_text(index, &text, is_last)
+            } else {
+                &text
             };
             reply.say(new.to_owned(), tokens, index, is_last, events);
         }
@@ -261,9 +265,10 @@ pub fn decode(
             reply.sequences = reply.sequences.max(1);
             let one = texts.len() == 1;
             for (text, choice) in texts.into_iter().zip(0..) {
-                let new = match accumulated {
-                    true => reply.new_text(choice, &text, is_last).to_owned(),
-                    false => text,
+                let new = if accumulated {
+                    reply.new_text(choice, &text, is_last).to_owned()
+                } else {
+                    text
                 };
                 reply.say(new, tokens.filter(|_| one), choice, is_last, events);
             }
@@ -314,9 +319,10 @@ impl Reply {
         if place >= self.seen.len() {
             self.seen.resize(place + 1, 0);
         }
-        let text = match is_last {
-            true => text,
-            false => text.trim_end_matches(char::REPLACEMENT_CHARACTER),
+        let text = if is_last {
+            text
+        } else {
+            text.trim_end_matches(char::REPLACEMENT_CHARACTER)
         };
         let seen = &mut self.seen[place];
         let mut from = (*seen as usize).min(text.len());

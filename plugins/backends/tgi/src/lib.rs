@@ -1,5 +1,5 @@
-//! Text Generation Inference (TGI): its native `/generate_stream` and `/generate`, which report every token, and its
-//! chat route.
+//! Text Generation Inference (TGI): its native `/generate_stream` and `/generate`, which report
+//! every token, and its chat route.
 #![deny(unsafe_code)]
 
 mod chat;
@@ -61,7 +61,8 @@ impl Backend for Tgi {
     }
 
     fn default_url(&self) -> String {
-        // The launcher listens on port 3000; its container maps this to port 80, and its documentation to 8080.
+        // The launcher listens on port 3000; its container maps this to port 80, and its
+        // documentation to 8080.
         "http://127.0.0.1:8080".to_owned()
     }
 

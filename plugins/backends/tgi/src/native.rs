@@ -50,9 +50,10 @@ struct Parameters<'a> {
 /// # Errors
 /// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
 pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-    let path = match settings.streaming {
-        true => "/generate_stream",
-        false => "/generate",
+    let path = if settings.streaming {
+        "/generate_stream"
+    } else {
+        "/generate"
     };
     let inputs = match &sample.prompt {
         Prompt::Text(text) => text,
@@ -71,8 +72,8 @@ pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     Ok(Request::json(path, &body))
 }
 
-/// TGI refuses values that switch a setting off (`router/src/validation.rs`), so these are left out. A temperature of
-/// 0 means greedy decoding; `top_p` and `top_k` would turn sampling on again.
+/// TGI refuses values that switch a setting off (`router/src/validation.rs`), so these are left
+/// out. A temperature of 0 means greedy decoding; `top_p` and `top_k` would turn sampling on again.
 fn parameters<'a>(sample: &'a Sample, settings: &'a Settings) -> Parameters<'a> {
     let sampling: &Sampling = &settings.sampling;
     let greedy = sampling.temperature == Some(0.0);
@@ -91,7 +92,7 @@ fn parameters<'a>(sample: &'a Sample, settings: &'a Settings) -> Parameters<'a> 
     }
 }
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     ended: bool,
@@ -101,8 +102,8 @@ pub struct Reply {
     prompt_tokens: Option<u32>,
 }
 
-/// The state before the first frame. `/generate` states the number of the prompt's tokens only in a header field,
-/// `/generate_stream` only in its last event.
+/// The state before the first frame. `/generate` states the number of the prompt's tokens only in a
+/// header field, `/generate_stream` only in its last event.
 pub fn begin(head: &Head) -> Reply {
     let stated = head
         .headers
@@ -153,8 +154,8 @@ struct Sequence<'a> {
     generated_tokens: Option<u32>,
 }
 
-/// Appends the events of one frame: an event of a stream, or a whole reply. The event with the whole text, or with
-/// details, is the last one; TGI sends no other end marker.
+/// Appends the events of one frame: an event of a stream, or a whole reply. The event with the
+/// whole text, or with details, is the last one; TGI sends no other end marker.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the frame is not of this API.
@@ -175,9 +176,10 @@ pub fn decode(
         (Some(token), _) => {
             reply.tokens = reply.tokens.saturating_add(1);
             // A special token counts, but its text, such as `</s>`, is none of the answer's.
-            let text = match token.special {
-                true => String::new(),
-                false => token.text.into_owned(),
+            let text = if token.special {
+                String::new()
+            } else {
+                token.text.into_owned()
             };
             events.push(Meaning::Text(piece(text, 0, Some(1))));
         }
@@ -236,8 +238,8 @@ fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
 }
 
 /// The refusal with the kind of error that TGI itself states as `error_type` (`InferError` in
-/// `router/src/infer/mod.rs`), because its status 424 for a failed generation looks like a wrong request; or with the
-/// kind that its words tell (`ValidationError` in `router/src/validation.rs`).
+/// `router/src/infer/mod.rs`), because its status 424 for a failed generation looks like a wrong
+/// request; or with the kind that its words tell (`ValidationError` in `router/src/validation.rs`).
 pub fn refined(refusal: Refusal, body: &[u8]) -> Refusal {
     let kind = serde_json::from_slice::<Value>(body)
         .ok()

@@ -157,9 +157,10 @@ impl Backend for Vllm {
         .filter(|(_, set)| *set && responses)
         .map(|(key, _)| format!("key `{key}`: /v1/responses has no such parameter; leave it out"))
         .collect();
-        match not_there.is_empty() {
-            true => Ok(Vllm(config)),
-            false => Err(Error::InvalidConfig(not_there.join("; "))),
+        if not_there.is_empty() {
+            Ok(Vllm(config))
+        } else {
+            Err(Error::InvalidConfig(not_there.join("; ")))
         }
     }
 

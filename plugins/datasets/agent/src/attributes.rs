@@ -1,5 +1,5 @@
-//! Spans of OpenTelemetry, as its exporters write them: times, and the attributes of the semantic conventions for
-//! generative AI (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>).
+//! Spans of OpenTelemetry, as its exporters write them: times, and the attributes of the semantic
+//! conventions for generative AI (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>).
 
 use dialogue::messages;
 use dialogue::messages::object;
@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 /// A request to a model, as recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Span {
-    /// When it began, in nanoseconds since 1970.
+    /// The time when it began, in nanoseconds since 1970.
     pub(crate) start: u64,
-    /// When it ended, if the record says.
+    /// The time when it ended, if the record says.
     pub(crate) end: Option<u64>,
     /// Its prompt, if it was recorded.
     pub(crate) input: Option<Vec<Message>>,
@@ -88,7 +88,8 @@ pub(crate) fn span(mut fields: Fields) -> Result<Option<Span>, String> {
         start,
         end,
         input,
-        // Several messages of one answer are its calls of tools beside its text; the first is the answer.
+        // Several messages of one answer are its calls of tools beside its text; the first is the
+        // answer.
         output: output.and_then(|all| all.into_iter().next()),
         input_tokens,
         output_tokens: tokens(&attributes, "gen_ai.usage.output_tokens")?,
@@ -192,8 +193,8 @@ fn conversation(system: Option<Vec<Value>>, input: Vec<Value>) -> Result<Vec<Mes
     Ok(all)
 }
 
-/// A message: of the conventions, `{"role": "user", "parts": [{"type": "text", "content": "…"}]}`, or of the OpenAI
-/// API. The results of several tools in one message become as many messages.
+/// A message: of the conventions, `{"role": "user", "parts": [{"type": "text", "content": "…"}]}`,
+/// or of the OpenAI API. The results of several tools in one message become as many messages.
 fn message(value: Value) -> Result<Vec<Message>, String> {
     let Value::Object(mut fields) = value else {
         return Err("expected an object".to_owned());
@@ -286,8 +287,8 @@ fn result(mut part: Fields, content: Option<Value>) -> Message {
     }
 }
 
-/// A time in nanoseconds since 1970: as text of RFC 3339, or as a number of seconds, milliseconds, microseconds or
-/// nanoseconds, told apart by their size.
+/// A time in nanoseconds since 1970: as text of RFC 3339, or as a number of seconds, milliseconds,
+/// microseconds or nanoseconds, told apart by their size.
 fn time(fields: &Fields, keys: &[&str]) -> Result<Option<u64>, String> {
     for key in keys {
         let wrong = || {
@@ -323,7 +324,8 @@ fn time(fields: &Fields, keys: &[&str]) -> Result<Option<u64>, String> {
     Ok(None)
 }
 
-/// Nanoseconds since 1970 of a time such as `2026-01-31T12:00:00.5+01:00`. A time without a zone is UTC.
+/// Nanoseconds since 1970 of a time such as `2026-01-31T12:00:00.5+01:00`. A time without a zone is
+/// UTC.
 fn rfc3339(text: &str) -> Option<u64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
     let separators = [(4, "-"), (7, "-"), (13, ":"), (16, ":")];

@@ -1,9 +1,10 @@
 //! Conversations with branches, in the format `dag_jsonl` of AIPerf
-//! (<https://docs.nvidia.com/aiperf/benchmark-modes/conversation-dag-benchmarks>): one a line, and a turn may start
-//! others of the file. A fork inherits the history; what is spawned starts fresh, and a later turn waits for it.
+//! (<https://docs.nvidia.com/aiperf/benchmark-modes/conversation-dag-benchmarks>): one a line, and
+//! a turn may start others of the file. A fork inherits the history; what is spawned starts fresh,
+//! and a later turn waits for it.
 //!
-//! The file is passed over once, and only where its conversations are is kept. A session is a conversation that no other
-//! one starts, with all that it starts.
+//! The file is passed over once, and only where its conversations are is kept. A session is a
+//! conversation that no other one starts, with all that it starts.
 
 mod outline;
 

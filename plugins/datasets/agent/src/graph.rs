@@ -1,4 +1,5 @@
-//! A session under construction: requests in the order of the contract, each after those that it depends on.
+//! A session under construction: requests in the order of the contract, each after those that it
+//! depends on.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use runner_plugin::{Continuation, Dependency, Message, Point, Prompt, Sample, To
 pub(crate) struct Request {
     /// The conversation that it belongs to.
     pub(crate) conversation: String,
-    /// The request whose conversation it continues, which it also depends on; a fresh one if absent.
+    /// The request whose conversation it continues, which it also depends on; a fresh one if
+    /// absent.
     pub(crate) parent: Option<usize>,
     /// The new messages.
     pub(crate) messages: Vec<Message>,
@@ -48,7 +50,7 @@ impl After {
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     samples: Vec<Sample>,
-    /// How many turns each conversation has.
+    /// The number of turns that each conversation has.
     turns: BTreeMap<String, u32>,
 }
 
@@ -101,13 +103,13 @@ impl Graph {
             .map_or_else(String::new, |sample| sample.id.clone())
     }
 
-    /// How many requests there are.
+    /// The number of requests.
     pub(crate) fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// The samples, with the tokens of their new messages. Requests that begin a conversation count those that the
-    /// model adds around a text.
+    /// The samples, with the tokens of their new messages. Requests that begin a conversation count
+    /// those that the model adds around a text.
     pub(crate) fn finish(mut self, tokenizer: &dyn Tokenizer) -> Vec<Sample> {
         let groups: Vec<&[Message]> = self.samples.iter().map(messages).collect();
         let counts = count(tokenizer, &groups);

@@ -1,10 +1,10 @@
-//! Agents. A session is what one agent does: a loop of tool calls, sub-agents that it starts and waits for, and what
-//! becomes of its history when it is too long. Its requests depend on each other: each follows the reply, or the
-//! replies, that it needs.
+//! Agents. A session is what one agent does: a loop of tool calls, sub-agents that it starts and
+//! waits for, and what becomes of its history when it is too long. Its requests depend on each
+//! other: each follows the reply, or the replies, that it needs.
 //!
-//! This module runs through the sessions; a source reads or draws them, and `graph` makes samples of their requests. A
-//! sample's `input-tokens` are those of its new messages, without what a chat template adds, and without the answers of
-//! sub-agents, which the host puts in.
+//! This module runs through the sessions; a source reads or draws them, and `graph` makes samples
+//! of their requests. A sample's `input-tokens` are those of its new messages, without what a chat
+//! template adds, and without the answers of sub-agents, which the host puts in.
 #![deny(unsafe_code)]
 
 mod attributes;

@@ -1,6 +1,6 @@
-//! Traces of OpenTelemetry: lines with a trace, `{"trace_id": "…", "spans": […]}`, with a span, or with OTLP's
-//! `resourceSpans`. Exporters write spans as they end, so those of several traces may be mixed, but not farther apart
-//! than [`WINDOW`]. Traces come in the order of their first lines.
+//! Traces of OpenTelemetry: lines with a trace, `{"trace_id": "…", "spans": […]}`, with a span, or
+//! with OTLP's `resourceSpans`. Exporters write spans as they end, so those of several traces may
+//! be mixed, but not farther apart than [`WINDOW`]. Traces come in the order of their first lines.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;

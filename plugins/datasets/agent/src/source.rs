@@ -11,8 +11,8 @@ use crate::config::{Format, invalid};
 
 /// A source of sessions.
 pub(crate) trait Source {
-    /// The samples of the next session to measure, the root first; `None` at the end. `pass` says how often the file
-    /// began, and is part of names from 2 on.
+    /// The samples of the next session to measure, the root first; `None` at the end. `pass` says
+    /// how often the file began, and is part of names from 2 on.
     fn next(&mut self, pass: u64, remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error>;
 
     /// The root of a session that [`next`](Self::next) does not return.
@@ -80,9 +80,10 @@ pub(crate) fn recognise(files: &dyn Files, format: Option<Format>) -> Result<For
             &format!(
                 "expected a line with `session_id` and `turns`, with `spans`, `attributes` or `resourceSpans`, or with \
                  `input_prompt_length`; found {}",
-                match keys.is_empty() {
-                    true => "no key".to_owned(),
-                    false => format!("`{}`", keys.join("`, `")),
+                if keys.is_empty() {
+                    "no key".to_owned()
+                } else {
+                    format!("`{}`", keys.join("`, `"))
                 }
             ),
         ))

@@ -1,7 +1,8 @@
 //! Agents drawn from distributions. Each is a function of the seed and its number alone.
 //!
-//! An agent gets a task, calls tools one after the other, and answers. In place of a tool call it may start sub-agents,
-//! and go on with their answers. When its history becomes too long, it asks for a summary and goes on with that.
+//! An agent gets a task, calls tools one after the other, and answers. In place of a tool call it
+//! may start sub-agents, and go on with their answers. When its history becomes too long, it asks
+//! for a summary and goes on with that.
 
 use std::rc::Rc;
 

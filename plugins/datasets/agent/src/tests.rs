@@ -63,7 +63,8 @@ fn said(message: &Message) -> String {
     format!("{role}: {}{extra}", parts.collect::<String>())
 }
 
-/// A sample in a line: its conversation's parent, what must come first, and what is said and answered.
+/// A sample in a line: its conversation's parent, what must come first, and what is said and
+/// answered.
 fn shown(sample: &Sample) -> String {
     let parent = match &sample.prompt {
         Prompt::Continuation(next) => format!(" < {}", next.parent),
@@ -104,8 +105,8 @@ fn shows(config: &str, files: Named, expected: &[&str]) {
     }
 }
 
-/// What the contract demands: unique ids, dependencies on earlier samples of the same session, parents and answers that
-/// are waited for, and turns that count up.
+/// What the contract demands: unique ids, dependencies on earlier samples of the same session,
+/// parents and answers that are waited for, and turns that count up.
 fn check(samples: &[Sample]) {
     let mut turns: BTreeMap<&str, u32> = BTreeMap::new();
     let mut session: BTreeMap<&str, &Sample> = BTreeMap::new();
@@ -320,7 +321,8 @@ fn what_a_trace_does_not_say_is_made_up_for() {
             r#"{{"trace_id":"t","start_time":{start},{end}"attributes":{{"gen_ai.input.messages":[{input}]}}}}"#
         )
     };
-    // A span a line, in the order of their ends. No answer is recorded, and the third request has no end.
+    // A span a line, in the order of their ends. No answer is recorded, and the third request has
+    // no end.
     let lines = [
         span(11, r#""end_time":12,"#, &two),
         span(10, r#""end_time":14,"#, &one),

@@ -1,5 +1,5 @@
-//! Texts of a session that is drawn. The session is gone through twice: once to learn which texts it takes, and, when
-//! all of them are written at once, again to put them in their places.
+//! Texts of a session that is drawn. The session is gone through twice: once to learn which texts
+//! it takes, and, when all of them are written at once, again to put them in their places.
 
 use std::rc::Rc;
 
@@ -20,7 +20,8 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// A text of this many tokens. While the session is gone through for the first time, it is empty.
+    /// A text of this many tokens. While the session is gone through for the first time, it is
+    /// empty.
     pub(crate) fn text(&mut self, tokens: u32) -> String {
         if self.learning {
             let part = TEXTS + self.wanted.len() as u64;

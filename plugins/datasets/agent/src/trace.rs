@@ -1,9 +1,11 @@
-//! From the requests of a trace to a graph. Traces do not say which request continues which, so this goes by the
-//! messages: a request whose prompt begins with another's prompt and answer continues it.
+//! From the requests of a trace to a graph. Traces do not say which request continues which, so
+//! this goes by the messages: a request whose prompt begins with another's prompt and answer
+//! continues it.
 //!
-//! A request that continues another waits for it, and for conversations that ran wholly between the two, such as those
-//! of sub-agents. A request that begins a conversation waits for the one that ended last before it. The time between
-//! the last of what it waits for and itself, such as a tool took, becomes its delay.
+//! A request that continues another waits for it, and for conversations that ran wholly between the
+//! two, such as those of sub-agents. A request that begins a conversation waits for the one that
+//! ended last before it. The time between the last of what it waits for and itself, such as a tool
+//! took, becomes its delay.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

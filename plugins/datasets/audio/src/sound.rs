@@ -1,5 +1,6 @@
-//! Makes a sound: syllables of a voice's pitch and its overtones, with pauses between them and noise over all of it, so
-//! that a speech model has something to hear; and the WAV file that has it.
+//! Makes a sound: syllables of a voice's pitch and its overtones, with pauses between them and
+//! noise over all of it, so that a speech model has something to hear; and the WAV file that has
+//! it.
 
 use std::f32::consts::TAU;
 
@@ -8,8 +9,8 @@ use runner_plugin::random::Python;
 /// How loud it is, of what a sample can hold.
 const LOUDNESS: f32 = 0.6 * i16::MAX as f32;
 
-/// A WAV file of one channel with 16 bits a sample: `length` samples at `rate` a second. `noise` is its share, from 0 to
-/// 1.
+/// A WAV file of one channel with 16 bits a sample: `length` samples at `rate` a second. `noise` is
+/// its share, from 0 to 1.
 pub fn wav(random: &mut Python, rate: u32, length: usize, noise: f64) -> Vec<u8> {
     let data = 2 * length as u32;
     let mut file = Vec::with_capacity(44 + 2 * length);
@@ -64,8 +65,8 @@ pub fn wav(random: &mut Python, rate: u32, length: usize, noise: f64) -> Vec<u8>
     file
 }
 
-/// A sine of turns, by Bhaskara's approximation in whole arithmetic operations, so that it is the same on every machine;
-/// the sine of a library need not be.
+/// A sine of turns, by Bhaskara's approximation in whole arithmetic operations, so that it is the
+/// same on every machine; the sine of a library need not be.
 fn wave(turns: f32) -> f32 {
     let turns = turns - turns.floor();
     let (half, sign) = if turns < 0.5 {

@@ -1,9 +1,11 @@
-//! Conversations of several turns. Each is a session: the first turn is its root, and each further one follows the
-//! answer to the one before, after the user's think time. A turn carries only its new messages; the host puts the
-//! history before them, with the answers that were given or the recorded ones.
+//! Conversations of several turns. Each is a session: the first turn is its root, and each further
+//! one follows the answer to the one before, after the user's think time. A turn carries only its
+//! new messages; the host puts the history before them, with the answers that were given or the
+//! recorded ones.
 //!
-//! This module runs through the conversations and names them; a source reads or draws them, and `plan` makes samples of
-//! them. A sample's `input-tokens` are those of its new messages, without what a chat template adds.
+//! This module runs through the conversations and names them; a source reads or draws them, and
+//! `plan` makes samples of them. A sample's `input-tokens` are those of its new messages, without
+//! what a chat template adds.
 #![deny(unsafe_code)]
 
 mod config;

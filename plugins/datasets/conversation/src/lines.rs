@@ -133,13 +133,13 @@ struct Group {
     splitter: Splitter,
     parameters: Fields,
     class: Option<String>,
-    /// When the first turn arrives, in nanoseconds.
+    /// The time when the first turn arrives, in nanoseconds.
     arrival: Option<u64>,
     /// The number of the message before.
     turn: Option<f64>,
     /// The `messages` of the row before.
     before: Vec<Value>,
-    /// Whether rows hold the whole conversation so far; not known before the second one.
+    /// True if rows hold the whole conversation so far; not known before the second one.
     whole: Option<bool>,
 }
 
@@ -154,7 +154,8 @@ impl Group {
         }
     }
 
-    /// What is new in the `messages` of a row: all of them, unless they begin with those of the row before.
+    /// What is new in the `messages` of a row: all of them, unless they begin with those of the row
+    /// before.
     fn new_of(&mut self, said: Vec<Value>) -> Result<Vec<Value>, String> {
         let known = self.before.len();
         if known == 0 {

@@ -8,7 +8,7 @@ use sharegpt_file::{Conversations, Said};
 
 use crate::source::{Conversation, Source};
 
-/// Why a conversation cannot be used.
+/// The reason why a conversation cannot be used.
 const UNKNOWN: &str = "a speaker who is neither the user, the model, the system nor a tool";
 
 /// Conversations from the front; spare ones from the back.
@@ -19,7 +19,8 @@ pub(crate) struct ShareGpt {
 }
 
 impl ShareGpt {
-    /// Passes over the file; `None` if there is none. Shuffles as Python does after `random.seed(seed)`.
+    /// Passes over the file; `None` if there is none. Shuffles as Python does after
+    /// `random.seed(seed)`.
     pub(crate) fn open(files: &dyn Files, shuffle: bool, seed: u64) -> Result<Option<Self>, Error> {
         let Some(mut conversations) = Conversations::open_whole(files, dialogue::FILE)? else {
             return Ok(None);
@@ -77,8 +78,8 @@ impl Source for ShareGpt {
     }
 }
 
-/// The turns of a conversation, or why there are none. Where the file does not say who speaks, the user and the model
-/// take turns.
+/// The turns of a conversation, or why there are none. Where the file does not say who speaks, the
+/// user and the model take turns.
 pub(crate) fn turns(said: Vec<Said>) -> (Vec<Turn>, Option<&'static str>) {
     let mut splitter = Splitter::default();
     for (index, said) in said.into_iter().enumerate() {

@@ -15,18 +15,18 @@ use crate::config::{Format, invalid};
 pub(crate) struct Conversation {
     /// Its name, if it has one of its own.
     pub(crate) name: Option<String>,
-    /// Where it is from: `line 3`.
+    /// The place where it is from: `line 3`.
     pub(crate) place: String,
     /// Its kind.
     pub(crate) class: Option<String>,
     /// Fields for each of its requests, a JSON object.
     pub(crate) parameters: Option<String>,
-    /// When it arrives, in nanoseconds from some beginning.
+    /// The time when it arrives, in nanoseconds from some beginning.
     pub(crate) arrival: Option<u64>,
     pub(crate) turns: Vec<Turn>,
-    /// Whether the bounds do not matter.
+    /// True if the bounds do not matter.
     pub(crate) exempt: bool,
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     pub(crate) fault: Option<&'static str>,
 }
 
@@ -42,7 +42,8 @@ pub(crate) trait Source {
     fn rewind(&mut self) -> Result<(), Error>;
 }
 
-/// The format of the file `data`, by its first line, and whether it has one conversation or message a line.
+/// The format of the file `data`, by its first line, and whether it has one conversation or message
+/// a line.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] if the file is of none, with what was expected.

@@ -113,16 +113,18 @@ impl Arrivals {
             };
         };
         if config.shuffle || again {
-            // The order of shuffled rows is not that of their times, and a time does not come again.
+            // The order of shuffled rows is not that of their times, and a time does not come
+            // again.
             return Ok(None);
         }
         if self.began.is_none() && self.rows > 0 {
             return Err("there is an arrival time, and rows before this one have none".to_owned());
         }
         let unit = time.unit.or(config.arrival_unit);
-        let unit = unit.unwrap_or(match draft.recorded {
-            true => Unit::Seconds,
-            false => Unit::Milliseconds,
+        let unit = unit.unwrap_or(if draft.recorded {
+            Unit::Seconds
+        } else {
+            Unit::Milliseconds
         });
         let began = *self.began.get_or_insert(time.number);
         let due = ((time.number - began) * unit.nanoseconds()).round();

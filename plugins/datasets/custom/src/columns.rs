@@ -1,4 +1,5 @@
-//! The columns of a row: which has what, by the names that were configured or by usual ones, and the values in them.
+//! The columns of a row: which has what, by the names that were configured or by usual ones, and
+//! the values in them.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Conversations in a row: messages of the OpenAI API, what a user says turn by turn, and ShareGPT's conversations.
+//! Conversations in a row: messages of the OpenAI API, what a user says turn by turn, and
+//! ShareGPT's conversations.
 
 use runner_plugin::{Media, Message, Part, Role};
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ pub struct Turn {
     pub answer: Option<Message>,
 }
 
-/// Where a conversation comes from.
+/// The place where a conversation comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Messages of the OpenAI API.
@@ -65,8 +66,8 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
     Ok((origin, turns))
 }
 
-/// The first two texts of a ShareGPT conversation, whoever says them, as SGLang's and vLLM's clients take them; `None`
-/// if there are fewer.
+/// The first two texts of a ShareGPT conversation, whoever says them, as SGLang's and vLLM's
+/// clients take them; `None` if there are fewer.
 pub fn first_pair(value: &Value) -> Option<(String, String)> {
     let said = |item: &Value| {
         let text = item.get("content").or_else(|| item.get("value"));

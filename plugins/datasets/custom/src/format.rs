@@ -13,7 +13,7 @@ use crate::tables;
 /// Says what names in a first line tell.
 pub type Names<'a> = &'a dyn Fn(&[String]) -> Header;
 
-/// How many bytes of a file tell whether it is a table.
+/// The number of bytes of a file tell whether it that is a table.
 const HEAD: u64 = 64 << 10;
 
 /// The format that follows from how a file begins, and what it was guessed from if it is a guess.

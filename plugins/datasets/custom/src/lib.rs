@@ -1,9 +1,10 @@
-//! Prompts and conversations of a file that the user has: JSON, JSON lines, CSV, text or Parquet, with columns of any
-//! names. The custom formats of vLLM, SGLang, evalscope and guidellm, OpenAI's batch files and fine-tuning files,
-//! Spec-Bench and SPEED-Bench are recognised without configuration.
+//! Prompts and conversations of a file that the user has: JSON, JSON lines, CSV, text or Parquet,
+//! with columns of any names. The custom formats of vLLM, SGLang, evalscope and guidellm, OpenAI's
+//! batch files and fine-tuning files, Spec-Bench and SPEED-Bench are recognised without
+//! configuration.
 //!
-//! This module orders samples; `source` reads rows, `row` makes of each what it asks, `count` counts its tokens, `names`
-//! names it. `spare` chooses what is not measured.
+//! This module orders samples; `source` reads rows, `row` makes of each what it asks, `count`
+//! counts its tokens, `names` names it. `spare` chooses what is not measured.
 #![deny(unsafe_code)]
 
 mod arrivals;
@@ -152,7 +153,8 @@ impl Dataset for Custom {
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let limit = limit as usize;
         while self.ready.len() < limit {
-            // Never more rows than are needed, so that what is said about them does not depend on the size of calls.
+            // Never more rows than are needed, so that what is said about them does not depend on
+            // the size of calls.
             let wanted = (limit - self.ready.len()).min(BATCH);
             let mut rows = Vec::new();
             while rows.len() < wanted
@@ -448,9 +450,10 @@ fn in_some_row(config: &Config, source: &mut Source) -> Result<(), Error> {
         .iter()
         .map(|(key, name)| format!("`{name}` (`columns.{key}`)"))
         .collect();
-    let no_row = match enough {
-        true => format!("none of the first {rows} rows has"),
-        false => "no row has".to_owned(),
+    let no_row = if enough {
+        format!("none of the first {rows} rows has")
+    } else {
+        "no row has".to_owned()
     };
     Err(Error::InvalidInput(format!(
         "file `{FILE}`: {no_row} the column {}; {}",

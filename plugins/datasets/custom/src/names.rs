@@ -1,5 +1,5 @@
-//! Names of samples, of which no two are equal: the rows' own ones, and where those come twice or are missing, ones that
-//! are made of a sample's number.
+//! Names of samples, of which no two are equal: the rows' own ones, and where those come twice or
+//! are missing, ones that are made of a sample's number.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,15 @@ use crate::fingerprint;
 pub struct Names {
     /// Fingerprints of the rows' own names, and of what replaced one.
     taken: HashSet<u64>,
-    /// Whether a name was made for a row without one.
+    /// True if a name was made for a row without one.
     made: bool,
 }
 
 impl Names {
-    /// The name of sample `number`, from 1, and whether it had to be changed. `turns` is how many samples of a session
-    /// it is for, which are called `NAME/0`, `NAME/1` and so on, or none if the sample stands alone. `again` says that
-    /// the file is read again, where every name gets the number.
+    /// The name of sample `number`, from 1, and whether it had to be changed. `turns` is how many
+    /// samples of a session it is for, which are called `NAME/0`, `NAME/1` and so on, or none if
+    /// the sample stands alone. `again` says that the file is read again, where every name gets the
+    /// number.
     pub fn name(
         &mut self,
         own: Option<&str>,
@@ -29,7 +30,8 @@ impl Names {
             self.made = true;
             return (self.free(generated(number), number, turns), false);
         };
-        // Names that were made for rows are not kept, since a file may have many: they are told by their form.
+        // Names that were made for rows are not kept, since a file may have many: they are told by
+        // their form.
         let was_made =
             self.made && number_of(own).is_some_and(|made| made < number && own == generated(made));
         if !again && !was_made && self.is_free(own, turns) {

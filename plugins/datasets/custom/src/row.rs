@@ -1,4 +1,5 @@
-//! From a row to what is asked, and in which form. `columns` finds the columns, `conversation` reads conversations.
+//! From a row to what is asked, and in which form. `columns` finds the columns, `conversation`
+//! reads conversations.
 
 use runner_plugin::{Candidates, Message, Part, Prompt, Role};
 use serde_json::{Map, Value};
@@ -47,7 +48,7 @@ pub struct Draft {
 }
 
 /// What a row asks, in one of the forms that a prompt has.
-enum Asked {
+enum RowPrompt {
     Prompt(Prompt),
     Pair(String, String),
     Turns(Origin, Vec<Turn>),
@@ -84,7 +85,8 @@ impl Reader {
         let reference = find(row, of.reference.as_deref(), REFERENCE);
         let tools = find(request, of.tools.as_deref(), TOOLS).map(structured);
         let parameters = self.parameters(row, request, body.is_some(), tools.as_ref())?;
-        // Tools beside the prompt make it a conversation; those among the parameters only count as tokens.
+        // Tools beside the prompt make it a conversation; those among the parameters only count as
+        // tokens.
         let has_tools = tools.is_some();
         let arrival = find(row, of.arrival.as_deref(), ARRIVAL);
         let mut draft = Draft {
@@ -134,9 +136,9 @@ impl Reader {
         Ok(())
     }
 
-    fn asked(&self, request: &Row, recorded: Option<&Row>) -> Result<Asked, String> {
+    fn asked(&self, request: &Row, recorded: Option<&Row>) -> Result<RowPrompt, String> {
         let of = &self.config.columns;
-        let prompt = |text: String| Asked::Prompt(Prompt::Text(text));
+        let prompt = |text: String| RowPrompt::Prompt(Prompt::Text(text));
         if let Some(template) = &self.config.template {
             return match filled(template, request)? {
                 empty if empty.is_empty() => Err(
@@ -178,7 +180,7 @@ impl Reader {
                 messages: vec![message],
                 answer: None,
             };
-            return Ok(Asked::Turns(Origin::Messages, vec![turn]));
+            return Ok(RowPrompt::Turns(Origin::Messages, vec![turn]));
         }
         let documents = ["documents", "passages", "texts"];
         let documents = documents.iter().find_map(|name| request.get(*name));
@@ -190,7 +192,7 @@ impl Reader {
                 text.as_str().map(str::to_owned)
             });
             let documents: Option<Vec<_>> = documents.collect();
-            return Ok(Asked::Prompt(Prompt::Ranking(Candidates {
+            return Ok(RowPrompt::Prompt(Prompt::Ranking(Candidates {
                 query: query.clone(),
                 documents: documents.ok_or("`documents`: expected a list of texts")?,
             })));
@@ -200,7 +202,7 @@ impl Reader {
             .is_some_and(|url| url.ends_with("/embeddings"));
         if embeds && let Some(input) = request.get("input") {
             let texts = texts(input).ok_or("`input`: expected a text or a list of texts")?;
-            return Ok(Asked::Prompt(Prompt::Embedding(texts)));
+            return Ok(RowPrompt::Prompt(Prompt::Embedding(texts)));
         }
         let one = |name| find(request, None, &[name]).and_then(Value::as_str);
         if let (Some(instruction), Some(input)) = (one(ALPACA.0), one(ALPACA.1)) {
@@ -210,9 +212,9 @@ impl Reader {
         if let Some((name, value)) = named(request, None, PROMPT) {
             return self.prompt(name, value);
         }
-        // Not a vector, as data sets have it under this name.
+        // Not a vector, as datasets have it under this name.
         if let Some(texts) = find(request, None, EMBEDDING).and_then(texts) {
-            return Ok(Asked::Prompt(Prompt::Embedding(texts)));
+            return Ok(RowPrompt::Prompt(Prompt::Embedding(texts)));
         }
         if let Some(Value::String(text)) = content {
             return Ok(prompt(text));
@@ -224,18 +226,18 @@ impl Reader {
     }
 
     /// A prompt's column: a text, token ids, or a conversation.
-    fn prompt(&self, name: &str, value: &Value) -> Result<Asked, String> {
+    fn prompt(&self, name: &str, value: &Value) -> Result<RowPrompt, String> {
         if let Value::Array(items) = value {
             let ids = items
                 .iter()
                 .map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()));
             return match ids.collect::<Option<Vec<_>>>() {
-                Some(ids) if !ids.is_empty() => Ok(Asked::Prompt(Prompt::Tokens(ids))),
+                Some(ids) if !ids.is_empty() => Ok(RowPrompt::Prompt(Prompt::Tokens(ids))),
                 _ => self.conversation(name, value),
             };
         }
         match value {
-            Value::String(text) => Ok(Asked::Prompt(Prompt::Text(text.clone()))),
+            Value::String(text) => Ok(RowPrompt::Prompt(Prompt::Text(text.clone()))),
             other => Err(format!(
                 "`{name}`: expected a text, token ids or a list of messages as the prompt, found {}; name the prompt's \
                  column with `columns.prompt`, or make a text of columns with `template`",
@@ -244,19 +246,19 @@ impl Reader {
         }
     }
 
-    fn conversation(&self, name: &str, value: &Value) -> Result<Asked, String> {
+    fn conversation(&self, name: &str, value: &Value) -> Result<RowPrompt, String> {
         if let Value::String(text) = value {
-            return Ok(Asked::Prompt(Prompt::Text(text.clone())));
+            return Ok(RowPrompt::Prompt(Prompt::Text(text.clone())));
         }
         let first = matches!(self.config.turns, None | Some(Turns::First));
         if first
             && name.starts_with("conversation")
             && let Some((prompt, answer)) = conversation::first_pair(value)
         {
-            return Ok(Asked::Pair(prompt, answer));
+            return Ok(RowPrompt::Pair(prompt, answer));
         }
         let (origin, turns) = conversation::read(name, value, &self.finder)?;
-        Ok(Asked::Turns(origin, turns))
+        Ok(RowPrompt::Turns(origin, turns))
     }
 
     fn media(&self, row: &Row) -> Result<Vec<Part>, String> {
@@ -283,9 +285,12 @@ impl Reader {
         tools: Option<&Value>,
     ) -> Result<Map<String, Value>, String> {
         let mut parameters = Map::new();
-        let passes = |key: &str| match recorded {
-            true => !OWN.contains(&key),
-            false => PASSED.contains(&key) && request.contains_key("messages"),
+        let passes = |key: &str| {
+            if recorded {
+                !OWN.contains(&key)
+            } else {
+                PASSED.contains(&key) && request.contains_key("messages")
+            }
         };
         for (key, value) in request.iter().filter(|(key, _)| passes(key)) {
             if recorded || !value.is_null() {
@@ -312,7 +317,7 @@ impl Reader {
     fn shape(
         &self,
         draft: &mut Draft,
-        asked: Asked,
+        asked: RowPrompt,
         system: Option<String>,
         media: Vec<Part>,
         wants_chat: bool,
@@ -321,23 +326,23 @@ impl Reader {
         let wants_chat = form == Form::Chat || (form == Form::Auto && wants_chat);
         let mut only_user = false;
         let mut turns = match asked {
-            Asked::Prompt(Prompt::Text(text)) if form == Form::Embedding => {
+            RowPrompt::Prompt(Prompt::Text(text)) if form == Form::Embedding => {
                 draft.prompt = Prompt::Embedding(vec![text]);
                 return Ok(());
             }
-            Asked::Prompt(Prompt::Text(text)) if wants_chat => vec![turn(text, None)],
-            Asked::Pair(text, answer) if wants_chat => vec![turn(text, Some(answer))],
-            Asked::Prompt(prompt) => {
+            RowPrompt::Prompt(Prompt::Text(text)) if wants_chat => vec![turn(text, None)],
+            RowPrompt::Pair(text, answer) if wants_chat => vec![turn(text, Some(answer))],
+            RowPrompt::Prompt(prompt) => {
                 draft.prompt = prompt;
                 return Ok(());
             }
-            Asked::Pair(text, answer) => {
+            RowPrompt::Pair(text, answer) => {
                 draft.prompt = Prompt::Text(text);
                 draft.answer = Some(Message::text(Role::Assistant, answer));
                 draft.pair = true;
                 return Ok(());
             }
-            Asked::Turns(origin, turns) => {
+            RowPrompt::Turns(origin, turns) => {
                 let first = turns.first().and_then(|turn| turn.messages.first());
                 if draft.of_session.is_some()
                     && first.is_some_and(|message| message.role == Role::Assistant)

@@ -1,6 +1,6 @@
-//! The rows of a file, in its order or shuffled. A file is never held in memory: in its order it is read in pieces;
-//! shuffled, where each row begins is kept, in 8 bytes a row. Only of what cannot be read from the middle, compressed
-//! files and Parquet, shuffled rows are held, up to a bound.
+//! The rows of a file, in its order or shuffled. A file is never held in memory: in its order it is
+//! read in pieces; shuffled, where each row begins is kept, in 8 bytes a row. Only of what cannot
+//! be read from the middle, compressed files and Parquet, shuffled rows are held, up to a bound.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ const MOST_ROWS: usize = 8 << 20;
 /// The most bytes of rows that are held to be shuffled.
 const MOST_HELD: usize = 96 << 20;
 
-/// Where a row is.
+/// The place where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It begins in the line of this number, from 1.
@@ -38,7 +38,7 @@ pub enum Place {
 
 /// A row of the file.
 pub struct Found {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// The row, or why it cannot be read.
     pub row: Result<Row, String>,
@@ -74,7 +74,8 @@ enum Stream {
 }
 
 impl Source {
-    /// Opens the file that the scenario calls `name`, in its order; `None` if there is no such file.
+    /// Opens the file that the scenario calls `name`, in its order; `None` if there is no such
+    /// file.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if its format cannot be told, or it is not in the format that was named.
@@ -224,8 +225,8 @@ impl Source {
         found
     }
 
-    /// Calls `see` with the rows from the file's beginning that can be read, until it has seen enough; `true` if it has,
-    /// and `false` at the end of the file.
+    /// Calls `see` with the rows from the file's beginning that can be read, until it has seen
+    /// enough; `true` if it has, and `false` at the end of the file.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -243,8 +244,8 @@ impl Source {
         Ok(false)
     }
 
-    /// One of shuffled rows by its number in their order, from 0; `None` if it was returned before, there is none, or
-    /// the order is the file's.
+    /// One of shuffled rows by its number in their order, from 0; `None` if it was returned before,
+    /// there is none, or the order is the file's.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -277,8 +278,9 @@ impl Source {
         }
     }
 
-    /// What to call a place in messages, such as `line 17`, as an editor numbers it. To number a row that was found by
-    /// its byte, the file is read up to there, so this is for errors and examples.
+    /// What to call a place in messages, such as `line 17`, as an editor numbers it. To number a
+    /// row that was found by its byte, the file is read up to there, so this is for errors and
+    /// examples.
     pub fn describe(&self, place: Place) -> String {
         match place {
             Place::Line(line) => format!("line {line}"),
@@ -304,7 +306,7 @@ impl Source {
         }
     }
 
-    /// Whether every row has every column.
+    /// True if every row has every column.
     pub fn is_table(&self) -> bool {
         matches!(self.format, Format::Csv | Format::Tsv | Format::Parquet)
     }

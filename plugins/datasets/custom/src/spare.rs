@@ -1,6 +1,6 @@
-//! Which rows are for requests that are not measured. Their prompts must not be measured, so rows with the same prompt,
-//! and the other rows of a session that begins with one, are lost: prompts that come once are preferred, and rows of no
-//! session.
+//! Which rows are for requests that are not measured. Their prompts must not be measured, so rows
+//! with the same prompt, and the other rows of a session that begins with one, are lost: prompts
+//! that come once are preferred, and rows of no session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::row::Draft;
 use crate::source::{Found, Place};
 use crate::{Custom, columns, fingerprint};
 
-/// How many rows beyond those that are asked for are compared.
+/// The number of rows beyond those that that are asked for are compared.
 const AHEAD: usize = 256;
 
 /// The most bytes of prompts that are held to be compared.
@@ -30,13 +30,13 @@ struct Candidate {
 /// Rows to choose from.
 struct Candidates {
     candidates: Vec<Candidate>,
-    /// Whether there are more rows than these.
+    /// True if there are more rows than these.
     more: bool,
     /// The number from which on rows may be taken; those before it are only compared.
     first_spare: usize,
 }
 
-/// Where a prompt was seen.
+/// The place where a prompt was seen.
 struct Seen {
     count: u32,
     session: Option<u64>,
@@ -129,10 +129,10 @@ impl Custom {
         Ok(spares)
     }
 
-    /// Rows to choose from, in the order in which they are preferred: those behind as many as are measured, or, of
-    /// shuffled ones, those at the end as long as enough are left to measure. Where it is not known how many are
-    /// measured, or they are too large to be held, those at the beginning of the file. Rows of the file's beginning are
-    /// held from then on.
+    /// Rows to choose from, in the order in which they are preferred: those behind as many as are
+    /// measured, or, of shuffled ones, those at the end as long as enough are left to measure.
+    /// Where it is not known how many are measured, or they are too large to be held, those at the
+    /// beginning of the file. Rows of the file's beginning are held from then on.
     fn candidates(&mut self, limit: usize) -> Result<Candidates, Error> {
         let most = limit.saturating_add(AHEAD);
         let mut candidates = Vec::new();
@@ -196,8 +196,8 @@ impl Custom {
         })
     }
 
-    /// Adds a row that can be taken, and says how long its prompt is. What is wrong with one that cannot is said where
-    /// it is to be measured.
+    /// Adds a row that can be taken, and says how long its prompt is. What is wrong with one that
+    /// cannot is said where it is to be measured.
     fn candidate(&self, candidates: &mut Vec<Candidate>, number: usize, found: &Found) -> usize {
         let config = &self.reader.config;
         let Ok(row) = &found.row else { return 0 };

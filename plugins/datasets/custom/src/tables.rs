@@ -15,21 +15,21 @@ const SEPARATORS: [(u8, Format, &str); 3] = [
     (b'\t', Format::Tsv, "tab"),
 ];
 
-/// How many lines are looked at.
+/// The number of lines that are looked at.
 const LINES: usize = 100;
 
 /// The first lines of a file as a table.
 struct Table {
     names: Vec<String>,
     header: Header,
-    /// Whether there are rows, and all have as many cells as there are names.
+    /// True if there are rows, and all have as many cells as there are names.
     even: bool,
-    /// Whether a separator is not followed by a space, as it is in a sentence.
+    /// True if a separator is not followed by a space, as it is in a sentence.
     tight: bool,
 }
 
-/// Whether a file without JSON is a table or text, from its beginning, and in words what it was taken for. `whole` says
-/// that this is the whole file.
+/// True if a file without JSON is a table or text, from its beginning, and in words what it was
+/// taken for. `whole` says that this is the whole file.
 ///
 /// # Errors
 /// If it could be both.
@@ -109,7 +109,7 @@ fn table(head: &[u8], whole: bool, separator: u8, header: Names<'_>) -> Option<T
     })
 }
 
-/// Whether a name is one that a column has: one or two words.
+/// True if a name is one that a column has: one or two words.
 fn is_plain(name: &str) -> bool {
     (1..=2).contains(&name.split_whitespace().count()) && !name.ends_with(['.', '?', '!', ':'])
 }

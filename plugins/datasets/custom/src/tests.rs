@@ -263,7 +263,7 @@ fn media_are_in_the_row_or_in_files_that_the_scenario_names() {
     }
     let pictures = read("{}", "pictures/conversations.jsonl");
     assert!(!pictures.is_empty());
-    // As data sets on model hubs have them.
+    // As datasets on model hubs have them.
     let table = read("{}", "table-of-media/rows.parquet");
     let types: Vec<_> = table
         .iter()

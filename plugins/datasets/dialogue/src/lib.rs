@@ -10,7 +10,8 @@
 //! | [`draw`] | independent generators for the parts of a session |
 //! | [`setting`] | keys that take a word or a distribution |
 //!
-//! Which conversations there are, and how their requests depend on each other, is the plugin's to decide.
+//! Which conversations there are, and how their requests depend on each other, is the plugin's to
+//! decide.
 #![forbid(unsafe_code)]
 
 pub mod draw;
@@ -25,7 +26,8 @@ pub mod words;
 /// The scenario's name for the file of a dataset.
 pub const FILE: &str = "data";
 
-/// The most turns of a session: enough for the longest agents, and a bound on what one line can make a run hold.
+/// The most turns of a session: enough for the longest agents, and a bound on what one line can
+/// make a run hold.
 pub const MOST_TURNS: usize = 10_000;
 
 /// The longest wait between two requests, in seconds: 30 days.

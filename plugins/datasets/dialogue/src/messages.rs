@@ -1,5 +1,5 @@
-//! Messages in the JSON of the OpenAI API: `{"role": "user", "content": "…"}`, with content in parts, tool calls and
-//! whatever else a message carries.
+//! Messages in the JSON of the OpenAI API: `{"role": "user", "content": "…"}`, with content in
+//! parts, tool calls and whatever else a message carries.
 
 use runner_plugin::{Media, Message, Part, Role, Tokenizer};
 use serde::Deserialize;
@@ -10,7 +10,8 @@ use crate::media;
 /// Bytes of text to tokenize in one call of the host.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Reads a message. What is neither role nor content becomes its `extra`, without fields that are `null`.
+/// Reads a message. What is neither role nor content becomes its `extra`, without fields that are
+/// `null`.
 ///
 /// # Errors
 /// What is wrong with it, beginning with the field.
@@ -127,8 +128,8 @@ pub fn object(fields: Map<String, Value>) -> Option<String> {
     (!fields.is_empty()).then(|| Value::Object(fields).to_string())
 }
 
-/// The texts of a message that become tokens: its content, its reasoning, and the names and arguments of its tool
-/// calls.
+/// The texts of a message that become tokens: its content, its reasoning, and the names and
+/// arguments of its tool calls.
 #[must_use]
 pub fn texts(message: &Message) -> Vec<String> {
     let mut texts: Vec<String> = message
@@ -167,8 +168,8 @@ fn calls(extra: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     calls.into_iter().flatten()
 }
 
-/// The first tool call of a message whose arguments are not a JSON object, if there is one; models write such calls, and
-/// some servers refuse a history with one.
+/// The first tool call of a message whose arguments are not a JSON object, if there is one; models
+/// write such calls, and some servers refuse a history with one.
 #[must_use]
 pub fn bad_tool_call(message: &Message) -> Option<String> {
     let extra = serde_json::from_str::<Map<String, Value>>(message.extra.as_deref()?).ok()?;
@@ -186,15 +187,16 @@ pub fn bad_tool_call(message: &Message) -> Option<String> {
     })
 }
 
-/// Whether a message holds nothing but text.
+/// True if a message holds nothing but text.
 #[must_use]
 pub fn is_text(message: &Message) -> bool {
     let mut parts = message.parts.iter();
     parts.all(|part| matches!(part, Part::Text(_) | Part::Answer(_)))
 }
 
-/// Tokens of each group of messages, all in few calls of the host; absent for a group that holds more than text. Of
-/// each message the [texts](texts) count, without what a chat template puts around them.
+/// Tokens of each group of messages, all in few calls of the host; absent for a group that holds
+/// more than text. Of each message the [texts](texts) count, without what a chat template puts
+/// around them.
 #[must_use]
 pub fn count(tokenizer: &dyn Tokenizer, groups: &[&[Message]]) -> Vec<Option<u32>> {
     let mut counts: Vec<Option<u32>> = groups

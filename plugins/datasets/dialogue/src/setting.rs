@@ -1,4 +1,5 @@
-//! Keys of a configuration that take a word or a distribution: `output-len = "recorded"`, or `output-len = 128`.
+//! Keys of a configuration that take a word or a distribution: `output-len = "recorded"`, or
+//! `output-len = 128`.
 
 use std::borrow::Cow;
 use std::fmt;

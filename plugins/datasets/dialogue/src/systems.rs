@@ -1,4 +1,5 @@
-//! System prompts that are drawn: one for all sessions, one for each group of them, or one for each.
+//! System prompts that are drawn: one for all sessions, one for each group of them, or one for
+//! each.
 
 use runner_plugin::lengths::Lengths;
 use runner_plugin::{Error, Tokenizer};
@@ -6,7 +7,8 @@ use runner_plugin::{Error, Tokenizer};
 use crate::draw::generator;
 use crate::words::{Wanted, Writer};
 
-/// The most system prompts that are kept, so that they need not be written again, and the most bytes of them.
+/// The most system prompts that are kept, so that they need not be written again, and the most
+/// bytes of them.
 const KEPT: usize = 64;
 const KEPT_BYTES: usize = 16 << 20;
 
@@ -23,7 +25,8 @@ pub struct Systems {
 }
 
 impl Systems {
-    /// With `groups` system prompts: session number N has number N modulo this. With 0, each session has its own.
+    /// With `groups` system prompts: session number N has number N modulo this. With 0, each
+    /// session has its own.
     #[must_use]
     pub fn new(seed: u64, lengths: Lengths, groups: u32) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! From messages to turns. A turn is what is asked at once: the messages up to one that a model answers, and the answer
-//! on record.
+//! From messages to turns. A turn is what is asked at once: the messages up to one that a model
+//! answers, and the answer on record.
 
 use runner_plugin::{Message, Role};
 
@@ -16,8 +16,8 @@ pub struct Turn {
     pub output_tokens: Option<u32>,
 }
 
-/// Collects messages in order, and splits them into turns: wherever a user's or a tool's message is followed by one of
-/// the assistant.
+/// Collects messages in order, and splits them into turns: wherever a user's or a tool's message is
+/// followed by one of the assistant.
 #[derive(Debug, Default)]
 pub struct Splitter {
     turns: Vec<Turn>,
@@ -25,8 +25,8 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Adds a message. An assistant's answers the turn, if something is asked; otherwise it is said beforehand, such as
-    /// a greeting.
+    /// Adds a message. An assistant's answers the turn, if something is asked; otherwise it is said
+    /// beforehand, such as a greeting.
     pub fn push(&mut self, message: Message) {
         if message.role != Role::Assistant {
             self.next.messages.push(message);
@@ -44,8 +44,9 @@ impl Splitter {
         }
     }
 
-    /// The turn that is collected is due at least this long after the answer before it, in nanoseconds. The longest
-    /// counts, since the results of tools that run side by side are sent together.
+    /// The turn that is collected is due at least this long after the answer before it, in
+    /// nanoseconds. The longest counts, since the results of tools that run side by side are sent
+    /// together.
     pub fn wait(&mut self, delay: u64) {
         self.next.delay = self.next.delay.max(delay);
     }
@@ -64,13 +65,13 @@ impl Splitter {
         }
     }
 
-    /// How many turns there are so far.
+    /// The number of turns so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// Whether there is no turn so far.
+    /// True if there is no turn so far.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()

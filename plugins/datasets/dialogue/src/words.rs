@@ -1,11 +1,12 @@
-//! Texts of a given number of tokens, drawn from a seed: English words at random, or passages of the file `text`.
+//! Texts of a given number of tokens, drawn from a seed: English words at random, or passages of
+//! the file `text`.
 //!
-//! A text is cut after the token that is wanted, decoded, and counted again, since a text may tokenize to another number
-//! than it was made of. What is missing is added and what is too much is cut, a few times; the count that is returned is
-//! always that of the text.
+//! A text is cut after the token that is wanted, decoded, and counted again, since a text may
+//! tokenize to another number than it was made of. What is missing is added and what is too much is
+//! cut, a few times; the count that is returned is always that of the text.
 //!
-//! No text begins with a `z`, but those of [`Writer::apart`] do. So what is sent to warm a server up never begins like
-//! what is measured.
+//! No text begins with a `z`, but those of [`Writer::apart`] do. So what is sent to warm a server
+//! up never begins like what is measured.
 
 use runner_plugin::lengths::MOST_TOKENS;
 use runner_plugin::random::NumpyGenerator;
@@ -17,7 +18,7 @@ pub const TEXT: &str = "text";
 /// Tokens to write in one call of the host.
 const BATCH: usize = 1 << 16;
 
-/// How often a text is cut or extended.
+/// The number of times that a text is cut or extended.
 const ROUNDS: usize = 6;
 
 /// Bytes to read of the file for each token.
@@ -26,9 +27,9 @@ const BYTES: u64 = 8;
 /// A text to write.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Where it is drawn from.
+    /// The place where it is drawn from.
     pub random: NumpyGenerator,
-    /// How many tokens it is to have.
+    /// The number of tokens that it is to have.
     pub tokens: u32,
 }
 
@@ -192,7 +193,8 @@ fn chosen(random: &mut NumpyGenerator, words: &str, count: u32) -> String {
     chosen.join(" ")
 }
 
-/// Text from somewhere in a file, from the beginning of a word on. Behind its end the file begins again.
+/// Text from somewhere in a file, from the beginning of a word on. Behind its end the file begins
+/// again.
 fn passage(file: &dyn File, random: &mut NumpyGenerator, tokens: u32) -> Result<String, Error> {
     const MOST: u64 = 4 << 20;
     let size = file.size();

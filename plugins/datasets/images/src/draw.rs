@@ -1,5 +1,6 @@
-//! Draws a picture: shapes in flat colours on a gradient, with noise over all of it. Without noise a picture compresses
-//! to almost nothing, and of noise alone to nothing less; photographs are in between.
+//! Draws a picture: shapes in flat colours on a gradient, with noise over all of it. Without noise
+//! a picture compresses to almost nothing, and of noise alone to nothing less; photographs are in
+//! between.
 
 use runner_plugin::random::Python;
 

@@ -1,4 +1,5 @@
-//! Prompts with images: real PNG or JPEG files of given sizes, drawn by the seed, each with a text of a given length.
+//! Prompts with images: real PNG or JPEG files of given sizes, drawn by the seed, each with a text
+//! of a given length.
 //!
 //! `draw` draws a picture, `jpeg` writes one, and `size` reads the sizes.
 #![deny(unsafe_code)]

@@ -25,11 +25,11 @@ pub struct Column {
     read: Rc<ReadAt>,
     leaf: Leaf,
     chunk: Chunk,
-    /// Where the next bytes to read are, and those that were read.
+    /// The place where the next bytes to read are, and those that were read.
     at: u64,
     kept: Vec<u8>,
     dictionary: Vec<Value>,
-    /// How many values, missing ones included, the pages so far had.
+    /// The number of values, missing ones included, the pages so far had.
     seen: u64,
     /// Definition and repetition levels of what is left of the page, and its values.
     levels: VecDeque<(u16, u16)>,

@@ -1,9 +1,10 @@
-//! Reads the rows of a Parquet file as JSON objects, in the file's order and a page of each column at a time, so that a
-//! file of any size can be read.
+//! Reads the rows of a Parquet file as JSON objects, in the file's order and a page of each column
+//! at a time, so that a file of any size can be read.
 //!
-//! Pages may be compressed by Snappy, gzip or Zstandard, or not at all. Columns may be nested: lists become arrays,
-//! groups and maps objects. Bytes that are not text become `data:` URLs. Not supported are pages compressed by LZO,
-//! Brotli or LZ4, encrypted files, and columns in files of their own.
+//! Pages may be compressed by Snappy, gzip or Zstandard, or not at all. Columns may be nested:
+//! lists become arrays, groups and maps objects. Bytes that are not text become `data:` URLs. Not
+//! supported are pages compressed by LZO, Brotli or LZ4, encrypted files, and columns in files of
+//! their own.
 #![deny(unsafe_code)]
 
 mod column;
@@ -174,7 +175,8 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
         }
         What::List(repeated) => {
             let items = field(repeated, columns)?;
-            // What occurs often is a group around the element, unless an old writer left the group out.
+            // What occurs often is a group around the element, unless an old writer left the group
+            // out.
             let wrapped = match &repeated.what {
                 What::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => nodes.first(),
                 _ => None,

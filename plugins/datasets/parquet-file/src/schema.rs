@@ -17,7 +17,7 @@ pub struct Node {
     pub def: u16,
     /// Its repetition level.
     pub rep: u16,
-    /// What it is.
+    /// Its kind.
     pub what: What,
 }
 
@@ -45,7 +45,7 @@ pub enum What {
 /// A column of values.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
-    /// How values are stored.
+    /// The way values are stored.
     pub stored: Stored,
     /// What they mean.
     pub means: Means,
@@ -55,7 +55,7 @@ pub struct Leaf {
     pub rep: u16,
 }
 
-/// How values are stored.
+/// The way values are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     Bool,
@@ -86,7 +86,7 @@ pub enum Means {
 /// Columns of a number of rows.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// How many rows.
+    /// The number of rows.
     pub rows: u64,
     /// A chunk for each column.
     pub chunks: Vec<Chunk>,
@@ -95,13 +95,13 @@ pub struct Group {
 /// The part of a column in a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk {
-    /// Where its pages begin.
+    /// The place where its pages begin.
     pub start: u64,
-    /// Where they end.
+    /// The place where they end.
     pub end: u64,
-    /// How pages are compressed, by the format's number.
+    /// The way pages are compressed, by the format's number.
     pub codec: i64,
-    /// How many values it has, missing ones included.
+    /// The number of values that it has, missing ones included.
     pub values: u64,
 }
 

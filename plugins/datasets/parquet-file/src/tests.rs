@@ -1,5 +1,5 @@
-//! Files that Arrow's writer made, in the encodings and compressions it has, against the same rows as JSON lines.
-//! `files/make.py` makes them.
+//! Files that Arrow's writer made, in the encodings and compressions it has, against the same rows
+//! as JSON lines. `files/make.py` makes them.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Thrift's compact protocol, in which Parquet writes its metadata: reads a struct into fields by their numbers.
+//! Thrift's compact protocol, in which Parquet writes its metadata: reads a struct into fields by
+//! their numbers.
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
 /// How deeply structs may nest.
@@ -52,8 +53,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Reads the struct at the beginning of some bytes, and says how many bytes it takes. `None` if it is not complete, or
-/// is none.
+/// Reads the struct at the beginning of some bytes, and says how many bytes it takes. `None` if it
+/// is not complete, or is none.
 pub fn read(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     let mut input = Input { bytes, at: 0 };
     let value = input.fields(DEEPEST)?;

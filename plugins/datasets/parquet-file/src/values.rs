@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::schema::{Leaf, Means, Stored};
 use crate::thrift::Input;
 
-/// Numbers below two to the power of `width`, as runs of one and as packed bits in turn; `count` of them.
+/// Numbers below two to the power of `width`, as runs of one and as packed bits in turn; `count` of
+/// them.
 pub fn hybrid(bytes: &[u8], width: u32, count: usize) -> Option<Vec<u32>> {
     if width == 0 {
         return Some(vec![0; count]);

@@ -1,4 +1,4 @@
-"""Writes the files of the tests, in the formats in which the data sets are published, and the prompts that a reference
+"""Writes the files of the tests, in the formats in which the datasets are published, and the prompts that a reference
 implementation makes of them.
 
     python3 -m venv venv
@@ -7,8 +7,8 @@ implementation makes of them.
     venv/bin/pip install jinja2 more_itertools numpy pyyaml requests tenacity tqdm word2number
     venv/bin/python plugins/datasets/qa/goldens/make.py
 
-The rows are drawn from a fixed seed and the words below; nothing in them is of the data sets. The prompts, stop texts
-and limits come from the packages' own tasks, of which only the loading of the data set is replaced. Empty modules
+The rows are drawn from a fixed seed and the words below; nothing in them is of the datasets. The prompts, stop texts
+and limits come from the packages' own tasks, of which only the loading of the dataset is replaced. Empty modules
 stand in for packages that making prompts does not need.
 """
 
@@ -93,7 +93,7 @@ def comma_separated(name, rows, header=True):
 
 
 def harness(task_path, splits, shots, change=None):
-    """A task of the harness with these rows in the place of its data set."""
+    """A task of the harness with these rows in the place of its dataset."""
     # The functions of ifeval judge answers, and their module downloads.
     config = load_yaml(TASKS / task_path, resolve_func="ifeval" not in task_path)
     if "ifeval" in task_path:
@@ -348,7 +348,7 @@ def mbpp():
     json_lines("mbpp.jsonl", rows)
     # The test split of the full file.
     test = [row for row in rows if 11 <= row["task_id"] <= 510]
-    # The harness has the rows 2, 3 and 4 of the data set as examples.
+    # The harness has the rows 2, 3 and 4 of the dataset as examples.
     samples = [{**row, "is_fewshot": True} for row in rows if row["task_id"] in (2, 3, 4)]
     change = {"fewshot_config": {"sampler": "first_n", "samples": samples}}
     for task, shots in [("mbpp", None), ("mbpp-instruct", None), ("mbpp", 1)]:

@@ -20,7 +20,7 @@ pub struct Config {
     /// The form of prompts. Default: text, and turns for bfcl.
     pub form: Option<Form>,
     /// Ask about these subjects alone: of MMLU, such as `anatomy`; of MMLU-Pro its categories; of GPQA its subdomains;
-    /// of LongBench its data sets; of BFCL its categories.
+    /// of LongBench its datasets; of BFCL its categories.
     #[serde(default)]
     pub subjects: Vec<String>,
     /// Ask at most so many questions of each subject, or of the file if the task has no subjects.

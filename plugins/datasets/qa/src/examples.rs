@@ -1,5 +1,5 @@
-//! The examples before a question: which rows they are, as the samplers of lm-evaluation-harness 0.4.13 choose them
-//! (`lm_eval/api/samplers.py`).
+//! The examples before a question: which rows they are, as the samplers of lm-evaluation-harness
+//! 0.4.13 choose them (`lm_eval/api/samplers.py`).
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use runner_plugin::{Error, Files};
 use serde_json::Value;
 
 use crate::config::Config;
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::Row;
 use crate::table::Table;
 use crate::task::{Context, Source, Task};
@@ -25,9 +25,9 @@ const MOST_DRAWN: usize = 8 << 20;
 /// The examples of all questions.
 pub enum Examples {
     /// The same for all.
-    Same(Vec<Asked>),
+    Same(Vec<QuestionText>),
     /// Those of each subject.
-    OfSubject(HashMap<String, Vec<Asked>>),
+    OfSubject(HashMap<String, Vec<QuestionText>>),
     /// Drawn for each question, from a file of examples or from the questions.
     Drawn(Option<Table>, Draws),
 }
@@ -143,7 +143,7 @@ impl Examples {
         data: &Table,
         subject: Option<&str>,
         of: &Context<'_>,
-    ) -> Result<Vec<Asked>, Error> {
+    ) -> Result<Vec<QuestionText>, Error> {
         match self {
             Self::Same(examples) => Ok(examples.clone()),
             Self::OfSubject(subjects) => {
@@ -170,12 +170,17 @@ impl Examples {
 }
 
 /// A row as an example.
-fn example(task: Task, pool: &Table, number: usize, of: &Context<'_>) -> Result<Asked, Error> {
+fn example(
+    task: Task,
+    pool: &Table,
+    number: usize,
+    of: &Context<'_>,
+) -> Result<QuestionText, Error> {
     let row = pool.row(number)?;
     made(task, pool, &row, &Context { number, ..*of })
 }
 
-fn made(task: Task, pool: &Table, row: &Row, of: &Context<'_>) -> Result<Asked, Error> {
+fn made(task: Task, pool: &Table, row: &Row, of: &Context<'_>) -> Result<QuestionText, Error> {
     task.example(row, of)
         .map_err(|what| pool.wrong(row.place, &what))
 }
@@ -186,8 +191,8 @@ fn of_subjects(
     pool: &Table,
     shots: usize,
     of: &Context<'_>,
-) -> Result<HashMap<String, Vec<Asked>>, Error> {
-    let mut subjects = HashMap::<String, Vec<Asked>>::new();
+) -> Result<HashMap<String, Vec<QuestionText>>, Error> {
+    let mut subjects = HashMap::<String, Vec<QuestionText>>::new();
     for number in 0..pool.len() {
         let row = pool.row(number)?;
         let subject = task.subject(&row, of.subject);
@@ -207,7 +212,12 @@ fn of_subjects(
 }
 
 /// The rows with these values of `task_id`, in this order.
-fn named(task: Task, pool: &Table, ids: &[u64], of: &Context<'_>) -> Result<Vec<Asked>, Error> {
+fn named(
+    task: Task,
+    pool: &Table,
+    ids: &[u64],
+    of: &Context<'_>,
+) -> Result<Vec<QuestionText>, Error> {
     let mut found = vec![None; ids.len()];
     for number in 0..pool.len() {
         if found.iter().all(Option::is_some) {

@@ -1,10 +1,11 @@
-//! The questions of published benchmarks, with examples before them, and the references that scorers compare answers
-//! with: GSM8K, MMLU, MMLU-Pro, GPQA, ARC, HumanEval, MBPP, IFEval and LongBench, worded as EleutherAI's
-//! lm-evaluation-harness 0.4.13 words them, and BFCL as `bfcl-eval` 2026.3.23 asks them. Files are those that their
-//! authors publish. Multiple choice is generative: an answer is a text, from which a scorer takes the letter.
+//! The questions of published benchmarks, with examples before them, and the references that
+//! scorers compare answers with: GSM8K, MMLU, MMLU-Pro, GPQA, ARC, HumanEval, MBPP, IFEval and
+//! LongBench, worded as EleutherAI's lm-evaluation-harness 0.4.13 words them, and BFCL as
+//! `bfcl-eval` 2026.3.23 asks them. Files are those that their authors publish. Multiple choice is
+//! generative: an answer is a text, from which a scorer takes the letter.
 //!
-//! This module orders questions and makes samples of them. `table` reads rows, `task` words them, `examples` chooses what
-//! comes before, `prompt` puts both together.
+//! This module orders questions and makes samples of them. `table` reads rows, `task` words them,
+//! `examples` chooses what comes before, `prompt` puts both together.
 #![deny(unsafe_code)]
 
 mod config;
@@ -173,9 +174,12 @@ impl Qa {
             answers: &self.answers,
         };
         let task = self.config.task;
-        let asked = task.asks(&row).and_then(|asks| match asks {
-            true => task.question(&row, &of).map(Some),
-            false => Ok(None),
+        let asked = task.asks(&row).and_then(|asks| {
+            if asks {
+                task.question(&row, &of).map(Some)
+            } else {
+                Ok(None)
+            }
         });
         asked.map_err(|what| self.data.wrong(row.place, &what))
     }
@@ -243,18 +247,17 @@ impl Qa {
             parameters.insert("add_generation_prompt".to_owned(), false.into());
             parameters.insert("continue_final_message".to_owned(), true.into());
         }
-        let prompt = match question.messages.is_empty() {
-            true => {
-                let description = question.description.as_deref();
-                prompt(
-                    form,
-                    description,
-                    facts.delimiter,
-                    &examples,
-                    &question.asked,
-                )
-            }
-            false => Prompt::Messages(question.messages),
+        let prompt = if question.messages.is_empty() {
+            let description = question.description.as_deref();
+            prompt(
+                form,
+                description,
+                facts.delimiter,
+                &examples,
+                &question.asked,
+            )
+        } else {
+            Prompt::Messages(question.messages)
         };
         let output_tokens = config.output_len.or(question.output_tokens);
         Ok(Sample {
@@ -329,9 +332,10 @@ fn chosen(config: &Config, data: &Table) -> Result<Vec<u32>, Error> {
             let found: Vec<_> = found.iter().take(60).map(String::as_str).collect();
             Err(Error::InvalidConfig(format!(
                 "key `subjects`: no row of the file `{DATA}` is of the subject `{missing}`; it has {}",
-                match found.is_empty() {
-                    true => "no subjects".to_owned(),
-                    false => found.join(", "),
+                if found.is_empty() {
+                    "no subjects".to_owned()
+                } else {
+                    found.join(", ")
                 }
             )))
         }

@@ -1,5 +1,6 @@
-//! A question and its examples as a prompt, in the three forms that lm-evaluation-harness 0.4.13 has
-//! (`ConfigurableTask.fewshot_context` and `build_qa_turn` of `lm_eval/api/task.py`, `lm_eval/api/utils.py`).
+//! A question and its examples as a prompt, in the three forms that lm-evaluation-harness 0.4.13
+//! has (`ConfigurableTask.fewshot_context` and `build_qa_turn` of `lm_eval/api/task.py`,
+//! `lm_eval/api/utils.py`).
 
 use runner_plugin::{Message, Prompt, Role};
 
@@ -11,10 +12,10 @@ const BETWEEN: &str = "\n\n";
 
 /// What is asked, with or without its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct QuestionText {
     /// The question.
     pub text: String,
-    /// How its answer begins.
+    /// The way its answer begins.
     pub begins: Option<String>,
     /// The answer, of an example.
     pub answer: Option<String>,
@@ -34,8 +35,8 @@ pub fn prompt(
     form: Form,
     description: Option<&str>,
     delimiter: &str,
-    examples: &[Asked],
-    question: &Asked,
+    examples: &[QuestionText],
+    question: &QuestionText,
 ) -> Prompt {
     let mut said = Vec::new();
     for asked in examples.iter().chain([question]) {
@@ -75,7 +76,7 @@ fn joined(said: &[Said]) -> String {
 }
 
 /// The messages of one question.
-fn turn(asked: &Asked, delimiter: &str) -> Vec<Said> {
+fn turn(asked: &QuestionText, delimiter: &str) -> Vec<Said> {
     let answer = asked.answer.as_deref().filter(|answer| !answer.is_empty());
     let begins = asked.begins.as_deref().filter(|begins| !begins.is_empty());
     let delimited = match (answer, begins) {
@@ -107,7 +108,7 @@ fn turn(asked: &Asked, delimiter: &str) -> Vec<Said> {
     said
 }
 
-/// Whether no white space is between two texts.
+/// True if no white space is between two texts.
 fn are_close(before: &str, after: &str) -> bool {
     !before.ends_with(is_space) && !after.starts_with(is_space)
 }

@@ -28,7 +28,7 @@ impl Display for Place {
 /// A row of a file.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// Its columns.
     pub fields: Map<String, Value>,
@@ -46,11 +46,13 @@ impl Row {
     /// # Errors
     /// That there is none of that name, or nothing in it, and which there are.
     pub fn value(&self, name: &str) -> Result<&Value, String> {
-        self.any(name)
-            .ok_or_else(|| match self.fields.contains_key(name) {
-                true => format!("column `{name}`: expected a value, found none"),
-                false => format!("expected the column `{name}`; {}", self.columns()),
-            })
+        self.any(name).ok_or_else(|| {
+            if self.fields.contains_key(name) {
+                format!("column `{name}`: expected a value, found none")
+            } else {
+                format!("expected the column `{name}`; {}", self.columns())
+            }
+        })
     }
 
     /// A column of text.
@@ -121,7 +123,7 @@ pub fn strip(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Whether Python's `str.isspace` holds for a character.
+/// True if Python's `str.isspace` holds for a character.
 pub fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }

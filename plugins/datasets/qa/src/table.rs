@@ -1,6 +1,7 @@
-//! The rows of a file by their numbers: JSON lines, a JSON array, CSV or Parquet, compressed or not, as the file's
-//! content tells. Where each row begins is kept; of what cannot be read from its middle, compressed files and Parquet,
-//! the rows are held, up to a bound. What the columns mean is for the tasks.
+//! The rows of a file by their numbers: JSON lines, a JSON array, CSV or Parquet, compressed or
+//! not, as the file's content tells. Where each row begins is kept; of what cannot be read from its
+//! middle, compressed files and Parquet, the rows are held, up to a bound. What the columns mean is
+//! for the tasks.
 
 use std::io::Read;
 use std::rc::Rc;
@@ -46,8 +47,9 @@ enum Rows {
 }
 
 impl Table {
-    /// Reads through the file that the scenario calls `name`; `None` if there is no such file. A CSV file whose first
-    /// line does not name the first of the columns `bare` has these, without their names.
+    /// Reads through the file that the scenario calls `name`; `None` if there is no such file. A
+    /// CSV file whose first line does not name the first of the columns `bare` has these, without
+    /// their names.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the file cannot be cut into rows, has none, or has too many.
@@ -77,7 +79,7 @@ impl Table {
         self.name
     }
 
-    /// How many rows it has.
+    /// The number of rows that it has.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::Begins(begins) => begins.len(),

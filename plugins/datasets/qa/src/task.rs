@@ -1,4 +1,5 @@
-//! The tasks: what is the same in all questions of one. How each words its questions is in the modules below.
+//! The tasks: what is the same in all questions of one. How each words its questions is in the
+//! modules below.
 
 mod arc;
 mod bfcl;
@@ -15,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::Row;
 use crate::table::Table;
 
@@ -114,7 +115,7 @@ pub struct Question {
     /// What comes before everything.
     pub description: Option<String>,
     /// What is asked.
-    pub asked: Asked,
+    pub asked: QuestionText,
     /// The messages of a question that is a conversation, in place of `asked`.
     pub messages: Vec<Message>,
     /// The tools that the model may call, in the form of OpenAI's API.
@@ -258,7 +259,7 @@ impl Task {
     ///
     /// # Errors
     /// What is wrong with the row.
-    pub fn example(self, row: &Row, of: &Context<'_>) -> Result<Asked, String> {
+    pub fn example(self, row: &Row, of: &Context<'_>) -> Result<QuestionText, String> {
         match self {
             Task::Gsm8kCot | Task::Gsm8kCotLlama => gsm8k::example(self, row),
             Task::MmluPro => mmlu_pro::example(row),
@@ -272,7 +273,7 @@ impl Task {
                     Task::Arc => arc::letter(row)?,
                     _ => return Err(format!("the task {} has no examples", self.name())),
                 };
-                Ok(Asked {
+                Ok(QuestionText {
                     answer: Some(answer),
                     ..question.asked
                 })

@@ -1,5 +1,5 @@
-//! Texts of a ShareGPT file, cut or repeated to length, as `random` of SGLang's `bench_serving` and of LMDeploy's
-//! `profile_restful_api.py` makes them.
+//! Texts of a ShareGPT file, cut or repeated to length, as `random` of SGLang's `bench_serving` and
+//! of LMDeploy's `profile_restful_api.py` makes them.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use sharegpt_file::Conversations;
 
 use crate::config::Making;
 use crate::lengths::Lengths;
-use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
 /// Texts to tokenize in one call of the host.
 const BATCH: usize = 64;
@@ -29,9 +29,10 @@ pub(crate) struct Corpus {
     front: usize,
     /// Token ids of texts that were read and not yet used.
     ready: VecDeque<Vec<u32>>,
-    /// Where the search for spare samples continues, from the back.
+    /// The place where the search for spare samples continues, from the back.
     back: usize,
-    /// The beginnings of the measured texts, and the position after the last of them; computed on first use.
+    /// The beginnings of the measured texts, and the position after the last of them; computed on
+    /// first use.
     measured: Option<(Vec<Vec<u8>>, usize)>,
     /// What of the file was left out.
     remarks: Remarks,
@@ -88,8 +89,9 @@ impl Corpus {
         Ok(())
     }
 
-    /// The measured texts: the first conversations that are not empty, as many as the run measures. A text that
-    /// is not empty but has no tokens would shift the end; the caller's check covers that.
+    /// The measured texts: the first conversations that are not empty, as many as the run measures.
+    /// A text that is not empty but has no tokens would shift the end; the caller's check covers
+    /// that.
     fn measured(&mut self) -> Result<&(Vec<Vec<u8>>, usize), Error> {
         let measured = match self.measured.take() {
             Some(measured) => measured,
@@ -132,8 +134,8 @@ impl Source for Corpus {
         Ok(formed(tokenizer, self.making, prompts))
     }
 
-    /// From the back of the shuffled file, texts that do not begin like a measured one. If it is not known how
-    /// many are measured, at most half of the file is used.
+    /// From the back of the shuffled file, texts that do not begin like a measured one. If it is
+    /// not known how many are measured, at most half of the file is used.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
@@ -159,7 +161,7 @@ impl Source for Corpus {
             .into_iter()
             .filter(|ids| !ids.is_empty());
         let prompts = prompts
-            .map(|ids| (to_length(ids, length), Asked::spare(output)))
+            .map(|ids| (to_length(ids, length), AnswerRequest::spare(output)))
             .collect();
         Ok(formed(tokenizer, self.making, prompts))
     }
@@ -169,8 +171,8 @@ impl Source for Corpus {
     }
 }
 
-/// Whether one of two beginnings is a prefix of the other, so that cutting or repeating could make the
-/// texts equal.
+/// True if one of two beginnings is a prefix of the other, so that cutting or repeating could make
+/// the texts equal.
 fn alike(one: &[u8], other: &[u8]) -> bool {
     one.iter().zip(other).all(|(one, other)| one == other)
 }

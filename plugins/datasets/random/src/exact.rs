@@ -1,18 +1,20 @@
-//! Texts of exact lengths: token ids become text, and the text is adjusted until it tokenizes to as many.
+//! Texts of exact lengths: token ids become text, and the text is adjusted until it tokenizes to as
+//! many.
 
 use runner_plugin::Tokenizer;
 
-/// How often a text is converted to ids and back before its end is searched for.
+/// The number of times that a text is converted to ids and back before its end is searched for.
 const MENDINGS: u32 = 6;
 
-/// How many more ids than are wanted the text has in which an end is searched for.
+/// The number of more ids than that are wanted the text has in which an end is searched for.
 const SPARE: usize = 32;
 
 /// How many characters on each side of where the wanted length is passed are tried as the end.
 const AROUND: usize = 64;
 
-/// A text of each of these, which tokenizes to as many tokens as there are ids. Ids that are missing are taken from the
-/// beginning again, and surplus ones are cut off. A text for which there is no such end is as near as it came.
+/// A text of each of these, which tokenizes to as many tokens as there are ids. Ids that are
+/// missing are taken from the beginning again, and surplus ones are cut off. A text for which there
+/// is no such end is as near as it came.
 pub(crate) fn texts(tokenizer: &dyn Tokenizer, drawn: Vec<Vec<u32>>) -> Vec<String> {
     let mut texts = vec![String::new(); drawn.len()];
     let mut open: Vec<(usize, Vec<u32>)> = drawn.iter().cloned().enumerate().collect();
@@ -40,7 +42,8 @@ pub(crate) fn texts(tokenizer: &dyn Tokenizer, drawn: Vec<Vec<u32>>) -> Vec<Stri
     texts
 }
 
-/// As many ids as `wanted` has: surplus ones are cut off, and missing ones are its own, again and again.
+/// As many ids as `wanted` has: surplus ones are cut off, and missing ones are its own, again and
+/// again.
 fn to_length(mut ids: Vec<u32>, wanted: &[u32]) -> Vec<u32> {
     ids.truncate(wanted.len());
     let missing = wanted.len() - ids.len();
@@ -48,8 +51,8 @@ fn to_length(mut ids: Vec<u32>, wanted: &[u32]) -> Vec<u32> {
     ids
 }
 
-/// The beginning of the ids' text that tokenizes to as many tokens as there are ids, if one of those does that end near
-/// where this number is passed.
+/// The beginning of the ids' text that tokenizes to as many tokens as there are ids, if one of
+/// those does that end near where this number is passed.
 fn cut(tokenizer: &dyn Tokenizer, ids: &[u32]) -> Option<String> {
     let wanted = u32::try_from(ids.len()).ok()?;
     let count = |text: &str| tokenizer.count(&[text.to_owned()], false).pop();

@@ -5,9 +5,10 @@ use runner_plugin::{Error, Tokenizer};
 
 use crate::config::Making;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
-/// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary. Special ids are included.
+/// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary. Special ids are
+/// included.
 #[derive(Debug)]
 pub(crate) struct Ids {
     random: NumpyLegacy,
@@ -65,7 +66,7 @@ impl Source for Ids {
             let start = self.apart.draw(&(0..=self.vocabulary - 1));
             prompts.push((
                 descending(start, length, self.vocabulary),
-                Asked::spare(output),
+                AnswerRequest::spare(output),
             ));
         }
         Ok(formed(tokenizer, self.making, prompts))

@@ -1,5 +1,5 @@
-//! The lengths of prompts and answers: from the range of a tool, or from distributions. The tools compute the bounds of
-//! their ranges in doubles, and so does this.
+//! The lengths of prompts and answers: from the range of a tool, or from distributions. The tools
+//! compute the bounds of their ranges in doubles, and so does this.
 
 use std::ops::RangeInclusive;
 
@@ -67,9 +67,10 @@ impl Free {
             of_class.collect::<Result<_, Error>>()?
         };
         let weights = config.classes.iter().map(|class| class.weight);
-        let choice = match config.classes.is_empty() {
-            true => None,
-            false => Some(Choice::weighted("classes", weights)?),
+        let choice = if config.classes.is_empty() {
+            None
+        } else {
+            Some(Choice::weighted("classes", weights)?)
         };
         Ok(Self {
             random: NumpyGenerator::new(seed ^ LENGTHS),

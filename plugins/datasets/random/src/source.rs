@@ -10,16 +10,18 @@ use crate::config::{Form, Making};
 use crate::exact;
 use crate::lengths::{Draw, Kind, Lengths};
 
-/// Tokens of prompts after which a call returns, so that it fits into a plugin's memory whatever is asked for.
+/// Tokens of prompts after which a call returns, so that it fits into a plugin's memory whatever is
+/// asked for.
 pub(crate) const ENOUGH_TOKENS: usize = 1 << 20;
 
 /// A source of prompts.
 pub(crate) trait Source {
-    /// At most `limit` further prompts to measure; none ends the sequence. Fewer when they have [`ENOUGH_TOKENS`].
+    /// At most `limit` further prompts to measure; none ends the sequence. Fewer when they have
+    /// [`ENOUGH_TOKENS`].
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
 
-    /// At most `limit` prompts, made in such a way that [`next`](Self::next) is unlikely to return one of them. The
-    /// caller ensures that it never does. Fewer when they have [`ENOUGH_TOKENS`].
+    /// At most `limit` prompts, made in such a way that [`next`](Self::next) is unlikely to return
+    /// one of them. The caller ensures that it never does. Fewer when they have [`ENOUGH_TOKENS`].
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
 
     /// What was left out or changed so far, if it counts that.
@@ -33,18 +35,18 @@ pub(crate) trait Source {
 pub(crate) struct Drawn {
     pub(crate) content: Content,
     pub(crate) input_tokens: u32,
-    pub(crate) asked: Asked,
+    pub(crate) asked: AnswerRequest,
 }
 
 /// What is asked of the answer to a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct AnswerRequest {
     pub(crate) output_tokens: u32,
-    /// Which class the prompt is of, if there are any.
+    /// The class that the prompt is of, if there are any.
     pub(crate) class: Option<u16>,
 }
 
-impl Asked {
+impl AnswerRequest {
     /// Of a spare prompt.
     pub(crate) fn spare(output_tokens: u32) -> Self {
         Self {
@@ -79,12 +81,13 @@ impl From<Content> for Prompt {
     }
 }
 
-/// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with those that the model
-/// adds around it: this is what the server will count, and differs from what was drawn where texts are not adjusted.
+/// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with
+/// those that the model adds around it: this is what the server will count, and differs from what
+/// was drawn where texts are not adjusted.
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
     making: Making,
-    prompts: Vec<(Vec<u32>, Asked)>,
+    prompts: Vec<(Vec<u32>, AnswerRequest)>,
 ) -> Vec<Drawn> {
     let (ids, asked): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
     let (contents, inputs): (Vec<_>, Vec<_>) = match making.form {
@@ -93,9 +96,10 @@ pub(crate) fn formed(
             (ids.into_iter().map(Content::Tokens).collect(), inputs)
         }
         Form::Text => {
-            let texts = match making.exact {
-                true => exact::texts(tokenizer, ids),
-                false => tokenizer.decode(&ids),
+            let texts = if making.exact {
+                exact::texts(tokenizer, ids)
+            } else {
+                tokenizer.decode(&ids)
             };
             let inputs = tokenizer.count(&texts, true);
             (texts.into_iter().map(Content::Text).collect(), inputs)
@@ -120,18 +124,19 @@ const BLOCK: u64 = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) input: u32,
-    pub(crate) asked: Asked,
+    pub(crate) asked: AnswerRequest,
     pub(crate) offset: u32,
 }
 
-/// Drafts, drawn in blocks: first all input lengths, then all output lengths, then all offsets, for as many
-/// prompts as the run measures. The tools draw in this order, so only then are the numbers the same.
+/// Drafts, drawn in blocks: first all input lengths, then all output lengths, then all offsets, for
+/// as many prompts as the run measures. The tools draw in this order, so only then are the numbers
+/// the same.
 #[derive(Debug)]
 pub(crate) struct Drafts {
     lengths: Lengths,
     /// Offsets are below this; none are drawn if it is 0.
     offsets: u32,
-    /// How many to draw at first.
+    /// The number of to draw at first.
     first: Option<u64>,
     drawn: u64,
     ready: VecDeque<Draft>,
@@ -166,7 +171,7 @@ impl Drafts {
         self.ready = (0..size)
             .map(|_| Draft {
                 input: 0,
-                asked: Asked::spare(0),
+                asked: AnswerRequest::spare(0),
                 offset: 0,
             })
             .collect();
@@ -214,9 +219,10 @@ mod tests {
     fn open(config: &str, stand_in: bool, files: Named) -> Result<Random, Error> {
         let inputs = Inputs {
             files: Box::new(files),
-            tokenizer: match stand_in {
-                true => Box::new(StandIn),
-                false => Box::new(Pairs),
+            tokenizer: if stand_in {
+                Box::new(StandIn)
+            } else {
+                Box::new(Pairs)
             },
         };
         Random::open(runner_plugin::parse(config)?, 1, Amount::Unknown, inputs)

@@ -1,12 +1,12 @@
-//! Prompts for when the model's tokenizer is not known. No tool's prompts can be reproduced then; these have the
-//! requested length in the stand-in's tokens, and no two begin alike.
+//! Prompts for when the model's tokenizer is not known. No tool's prompts can be reproduced then;
+//! these have the requested length in the stand-in's tokens, and no two begin alike.
 
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, Facts, Tokenizer};
 
 use crate::config::{Form, Making};
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
 /// The stand-in's tokens are characters, so there is nothing to adjust.
 const PLAIN: Making = Making {
@@ -79,7 +79,7 @@ impl Source for StandIn {
             if let Some(first) = ids.first_mut() {
                 *first = self.mark;
             }
-            prompts.push((ids, Asked::spare(output)));
+            prompts.push((ids, AnswerRequest::spare(output)));
         }
         Ok(formed(tokenizer, PLAIN, prompts))
     }

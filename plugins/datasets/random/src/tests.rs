@@ -1,7 +1,7 @@
 //! The golden cases, what spare samples must not disturb, and what a user is told.
 //!
-//! The digests of the cases with the tokenizer `pairs` are those of the tools' own Python code with the same
-//! tokenizer.
+//! The digests of the cases with the tokenizer `pairs` are those of the tools' own Python code with
+//! the same tokenizer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -330,7 +330,8 @@ fn classes_have_their_shares_and_their_lengths() {
         assert_eq!(chat.len() + code.len(), 4000);
         assert!(chat.iter().all(|(_, output)| *output == 30));
         assert!(code.iter().all(|(_, output)| *output == 7));
-        // As many tokens as were drawn, with the one that the model adds; a text of ids may read as a few more.
+        // As many tokens as were drawn, with the one that the model adds; a text of ids may read as
+        // a few more.
         let mut inputs: Vec<u32> = chat.iter().map(|(input, _)| *input).collect();
         inputs.sort_unstable();
         let median = inputs[inputs.len() / 2];
@@ -499,7 +500,8 @@ fn distributions_classes_and_texts_go_only_with_what_they_leave_open() {
     }
 }
 
-/// A tokenizer in the manner of byte pairs: ids stand for texts of one to four letters, and encoding takes the longest.
+/// A tokenizer in the manner of byte pairs: ids stand for texts of one to four letters, and
+/// encoding takes the longest.
 #[derive(Clone, Copy, Debug)]
 struct Greedy;
 
@@ -523,7 +525,8 @@ impl Greedy {
         digits.collect()
     }
 
-    /// How many letters the token at the beginning of a text takes: it depends on the first letter.
+    /// The number of letters that the token at the beginning of a text takes: it depends on the
+    /// first letter.
     fn step(rest: &[u8]) -> usize {
         (1 + usize::from(rest[0] % 4)).min(rest.len())
     }
@@ -574,9 +577,10 @@ impl Tokenizer for Greedy {
 #[test]
 fn without_a_tool_every_prompt_has_the_length_that_is_asked_for() {
     let lengths = |config: &str, pairs: bool| -> BTreeSet<u32> {
-        let opened = match pairs {
-            true => open(config, 3, Some(60), Named::default(), Pairs),
-            false => open(config, 3, Some(60), Named::default(), Greedy),
+        let opened = if pairs {
+            open(config, 3, Some(60), Named::default(), Pairs)
+        } else {
+            open(config, 3, Some(60), Named::default(), Greedy)
         };
         let mut dataset = opened.expect("a dataset");
         let mut samples = dataset.spare(3).expect("spare samples");

@@ -1,5 +1,5 @@
-//! Pieces of a text, cut to length. Random ids read like nothing that a model has learned: a server that guesses
-//! tokens ahead, by a draft model or by n-grams, looks slower on them than it is.
+//! Pieces of a text, cut to length. Random ids read like nothing that a model has learned: a server
+//! that guesses tokens ahead, by a draft model or by n-grams, looks slower on them than it is.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use runner_plugin::{Error, File, Tokenizer};
 
 use crate::config::Making;
 use crate::lengths::Lengths;
-use crate::source::{Asked, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
 /// Bytes to read for a token at first. It is more for ordinary text, so that one attempt is enough.
 const BYTES_A_TOKEN: u64 = 6;
@@ -17,10 +17,11 @@ const BYTES_A_TOKEN: u64 = 6;
 /// How far to look for the beginning of a word, in bytes.
 const WORD: usize = 64;
 
-/// How many places are remembered to count those that come up again.
+/// The number of places that are remembered to count those that come up again.
 const PLACES: usize = 1 << 20;
 
-/// Every prompt begins at a word drawn at random, and goes on at the beginning of the file behind its end.
+/// Every prompt begins at a word drawn at random, and goes on at the beginning of the file behind
+/// its end.
 pub(crate) struct Text {
     name: String,
     file: Box<dyn File>,
@@ -177,7 +178,7 @@ impl Source for Text {
         for _ in 0..limit.min(ENOUGH_TOKENS.div_ceil(length.max(1) as usize)) {
             let place = self.apart.integers(0, size.max(1));
             let ids = self.piece(tokenizer, place, length)?;
-            prompts.push((ids, Asked::spare(output)));
+            prompts.push((ids, AnswerRequest::spare(output)));
         }
         Ok(formed(tokenizer, self.making, prompts))
     }

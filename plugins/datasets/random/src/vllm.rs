@@ -1,4 +1,5 @@
-//! Runs of consecutive token ids whose text tokenizes to the right length, as `vllm bench serve` makes them.
+//! Runs of consecutive token ids whose text tokenizes to the right length, as `vllm bench serve`
+//! makes them.
 
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, Facts, Tokenizer};
@@ -6,13 +7,13 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::Form;
 use crate::ids::descending;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{Asked, Content, Drafts, Drawn, ENOUGH_TOKENS, Source};
+use crate::source::{AnswerRequest, Content, Drafts, Drawn, ENOUGH_TOKENS, Source};
 
-/// How often a prompt is adjusted before it is used as it is.
+/// The number of times that a prompt is adjusted before it is used as it is.
 const MENDINGS: u32 = 10;
 
-/// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary without special ids, after a common
-/// prefix.
+/// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary without special ids,
+/// after a common prefix.
 #[derive(Debug)]
 pub(crate) struct Vllm {
     random: NumpyGenerator,
@@ -56,7 +57,7 @@ impl Vllm {
         }
     }
 
-    fn drawn(&self, text: String, ids: Vec<u32>, asked: Asked) -> Drawn {
+    fn drawn(&self, text: String, ids: Vec<u32>, asked: AnswerRequest) -> Drawn {
         let length = ids.len() as u32;
         match self.form {
             // The ids are those of the text, so only what the model adds is missing.
@@ -138,14 +139,14 @@ impl Source for Vllm {
                 .map(|at| self.allowed[at as usize])
                 .collect();
             let (text, ids) = mended(tokenizer, &mut self.apart, ids, length, self.vocabulary);
-            prompts.push(self.drawn(text, ids, Asked::spare(output)));
+            prompts.push(self.drawn(text, ids, AnswerRequest::spare(output)));
         }
         Ok(prompts)
     }
 }
 
-/// Converts ids to text and back until there are `length` of them: missing ids are drawn, including special ones,
-/// and surplus ones are cut off. After ten attempts the length stays as it is.
+/// Converts ids to text and back until there are `length` of them: missing ids are drawn, including
+/// special ones, and surplus ones are cut off. After ten attempts the length stays as it is.
 fn mended(
     tokenizer: &dyn Tokenizer,
     random: &mut NumpyGenerator,

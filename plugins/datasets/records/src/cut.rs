@@ -1,13 +1,14 @@
-//! Cuts a stream of bytes into records: lines, paragraphs, records of a CSV file, items of a JSON array. It finds where
-//! they begin and end; what is in them is for others.
+//! Cuts a stream of bytes into records: lines, paragraphs, records of a CSV file, items of a JSON
+//! array. It finds where they begin and end; what is in them is for others.
 
 use std::io::Read;
 
 /// Bytes to read at once where a file is read from its beginning to its end.
 pub const PIECE: usize = 1 << 20;
 
-/// The longest record, in bytes: one that is longer is a mistake, such as a quotation mark that is never closed. Its
-/// bytes, the text that is made of them and the prompt are in memory at the same time, and a plugin has 256 MiB.
+/// The longest record, in bytes: one that is longer is a mistake, such as a quotation mark that is
+/// never closed. Its bytes, the text that is made of them and the prompt are in memory at the same
+/// time, and a plugin has 256 MiB.
 pub const LONGEST: usize = 24 << 20;
 
 /// What separates records.
@@ -15,8 +16,8 @@ pub const LONGEST: usize = 24 << 20;
 pub enum Cut {
     /// Lines; those that are blank do not count.
     Lines,
-    /// Lines of cells with this byte between them. A cell that begins with a quotation mark goes on until the mark that
-    /// closes it, also over the ends of lines.
+    /// Lines of cells with this byte between them. A cell that begins with a quotation mark goes on
+    /// until the mark that closes it, also over the ends of lines.
     Quoted(u8),
     /// Blank lines.
     Paragraphs,
@@ -31,7 +32,7 @@ pub struct Record {
     pub number: u64,
     /// The line in which it begins, from 1, if the file was read from its beginning.
     pub line: u64,
-    /// Where it begins, in bytes.
+    /// The place where it begins, in bytes.
     pub offset: u64,
     /// Its bytes, without what separates it from the next one.
     pub bytes: Vec<u8>,
@@ -45,7 +46,7 @@ pub struct Records {
     /// Bytes that were read, and how many of them were consumed.
     kept: Vec<u8>,
     given: usize,
-    /// Where the bytes not consumed begin.
+    /// The place where the bytes not consumed begin.
     offset: u64,
     /// The line of the first of them, from 1.
     line: u64,
@@ -109,8 +110,8 @@ impl Records {
         }
     }
 
-    /// The records of a stream that begins with one that is `offset` bytes from the file's beginning. It reads little,
-    /// for few records.
+    /// The records of a stream that begins with one that is `offset` bytes from the file's
+    /// beginning. It reads little, for few records.
     pub fn starting_at(stream: Box<dyn Read>, cut: Cut, offset: u64) -> Self {
         Self {
             piece: 16 << 10,
@@ -121,7 +122,7 @@ impl Records {
         }
     }
 
-    /// How many records there were so far.
+    /// The number of records so far.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -212,7 +213,8 @@ impl Records {
         record
     }
 
-    /// Where the next record ends, and how many bytes separate it from the one after it; `None` if there is none.
+    /// The place where the next record ends, and how many bytes separate it from the one after it; `None` if
+    /// there is none.
     fn end(&mut self) -> Result<Option<(usize, usize)>, String> {
         let mut seen = Seen {
             blank: true,
@@ -288,7 +290,7 @@ impl Records {
 }
 
 impl Seen {
-    /// Where a record ends in the bytes that follow those seen before.
+    /// The place where a record ends in the bytes that follow those seen before.
     fn end(&mut self, cut: Cut, bytes: &[u8]) -> Option<usize> {
         match cut {
             Cut::Lines => memchr::memchr(b'\n', bytes),

@@ -8,7 +8,7 @@ use runner_plugin::File;
 
 use crate::zstd::Frames;
 
-/// How a file is compressed.
+/// The way a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packed {
     /// Not at all.
@@ -57,7 +57,7 @@ pub fn stream(file: &Rc<dyn File>, packed: Packed) -> Box<dyn Read> {
 }
 
 impl Packed {
-    /// How a file that begins with these bytes is compressed.
+    /// The way a file that begins with these bytes is compressed.
     pub fn told(start: &[u8]) -> Self {
         match start {
             [0x1f, 0x8b, ..] => Packed::Gzip,

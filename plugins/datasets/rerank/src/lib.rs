@@ -1,5 +1,5 @@
-//! Queries with texts to rank by how well they answer them: of given lengths, made of random words or of passages of a
-//! file.
+//! Queries with texts to rank by how well they answer them: of given lengths, made of random words
+//! or of passages of a file.
 #![deny(unsafe_code)]
 
 #[cfg(test)]

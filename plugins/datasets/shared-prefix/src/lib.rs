@@ -1,10 +1,11 @@
-//! Synthetic prompts of groups that share a prefix, to measure what a server's prefix cache is worth. The same seed and
-//! tokenizer give the prompts of the chosen Python tool.
+//! Synthetic prompts of groups that share a prefix, to measure what a server's prefix cache is
+//! worth. The same seed and tokenizer give the prompts of the chosen Python tool.
 //!
-//! A sample's `input-tokens` are counted from the text that is sent, with the tokens that the model adds around it,
-//! since this is what a server counts.
+//! A sample's `input-tokens` are counted from the text that is sent, with the tokens that the model
+//! adds around it, since this is what a server counts.
 //!
-//! Spare samples have prefixes of their own: a warmup leaves nothing in the cache that a measured request would find.
+//! Spare samples have prefixes of their own: a warmup leaves nothing in the cache that a measured
+//! request would find.
 #![deny(unsafe_code)]
 
 mod config;
@@ -146,7 +147,8 @@ fn turns(
         id: turn_id(name, 0),
         ..as_conversation(first, tokenizer)
     };
-    // The host puts the conversation so far before a later question; this counts the question alone.
+    // The host puts the conversation so far before a later question; this counts the question
+    // alone.
     let counts = tokenizer.count(&conversation.later, false);
     let later = conversation.later.into_iter().zip(counts).zip(1..);
     let later = later.map(|((question, tokens), index)| Sample {

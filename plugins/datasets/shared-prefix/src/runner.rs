@@ -1,9 +1,10 @@
 //! Shared prefixes with exactly the tokens asked for, of any lengths, without end.
 //!
-//! Every prefix and every conversation has a generator of its own, seeded from the seed and its number, so that none
-//! depends on how many there are. Ids that stand for no text of their own are not drawn. A text is used only if it
-//! tokenizes to the requested number of tokens and begins with the tokens of its prefix: otherwise two prompts of a
-//! group would not share in the server's cache what they share in their texts.
+//! Every prefix and every conversation has a generator of its own, seeded from the seed and its
+//! number, so that none depends on how many there are. Ids that stand for no text of their own are
+//! not drawn. A text is used only if it tokenizes to the requested number of tokens and begins with
+//! the tokens of its prefix: otherwise two prompts of a group would not share in the server's cache
+//! what they share in their texts.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,10 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::{Form, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
-/// How often a text is drawn or adjusted before it is used as it is.
+/// The number of times that a text is drawn or adjusted before it is used as it is.
 const ATTEMPTS: u32 = 20;
 
-/// How many single ids a prefix is tried with.
+/// The number of single ids that a prefix is tried with.
 const PROBES: usize = 8;
 
 /// The most ids of prefixes that are kept.
@@ -110,7 +111,7 @@ impl Runner {
         }
     }
 
-    /// Whether most texts that begin with these ids tokenize to them.
+    /// True if most texts that begin with these ids tokenize to them.
     fn joins(&self, ids: &[u32], random: &mut NumpyGenerator, tokenizer: &dyn Tokenizer) -> bool {
         let probes: Vec<Vec<u32>> = (0..PROBES)
             .map(|_| [ids, &self.population.choices(random, 1)].concat())

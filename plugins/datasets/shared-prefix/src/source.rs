@@ -13,8 +13,8 @@ pub(crate) trait Source {
     /// The next conversation to measure; none ends the sequence.
     fn next(&mut self, tokenizer: &dyn Tokenizer) -> Result<Option<Conversation>, Error>;
 
-    /// A conversation of one turn with a prefix of its own, so that it leaves nothing in the server's cache that a
-    /// measured one could use.
+    /// A conversation of one turn with a prefix of its own, so that it leaves nothing in the
+    /// server's cache that a measured one could use.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if it has more tokens than can be made.
@@ -85,8 +85,8 @@ pub(crate) fn encoded(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
     ids.unwrap_or_default()
 }
 
-/// The ids from which an algorithm draws: all below a number, or, where the model's tokenizer is not known, those of
-/// its stand-in that stand for text.
+/// The ids from which an algorithm draws: all below a number, or, where the model's tokenizer is
+/// not known, those of its stand-in that stand for text.
 #[derive(Clone, Debug)]
 pub(crate) struct Population {
     below: u32,
@@ -130,7 +130,7 @@ impl Population {
         })
     }
 
-    /// How many there are.
+    /// The number of them.
     pub(crate) fn size(&self) -> u32 {
         self.below
     }

@@ -1,8 +1,8 @@
 //! Shared prefixes as `prefix_repetition` of `vllm bench serve` makes them.
 //!
-//! All ids are drawn by NumPy's generator, and drawn again where their text does not tokenize to the requested
-//! number, so how many are drawn depends on the tokenizer. The shuffle, by Python's, comes last: to know the first
-//! prompt, all have to be made.
+//! All ids are drawn by NumPy's generator, and drawn again where their text does not tokenize to
+//! the requested number, so how many are drawn depends on the tokenizer. The shuffle, by Python's,
+//! comes last: to know the first prompt, all have to be made.
 
 use runner_plugin::random::{NumpyLegacy, Python};
 use runner_plugin::{Error, Facts, Tokenizer};
@@ -10,13 +10,14 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::{Form, MOST_PROMPTS, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
-/// How often a piece is adjusted before it is used as it is.
+/// The number of times that a piece is adjusted before it is used as it is.
 const MENDINGS: u32 = 10;
 
 /// The most bytes of ids that are kept: half of a plugin's memory.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Ids in the place of which the generator's state is kept, from which they are made again: the state is smaller.
+/// Ids in the place of which the generator's state is kept, from which they are made again: the
+/// state is smaller.
 const LONG: usize = 640;
 
 /// The prompts of a seed.
@@ -193,8 +194,8 @@ impl Source for Vllm {
     }
 }
 
-/// Ids, drawn, and converted to text and back until there are `length` of them: missing ids are drawn, and surplus
-/// ones are cut off. After ten attempts the length stays as it is.
+/// Ids, drawn, and converted to text and back until there are `length` of them: missing ids are
+/// drawn, and surplus ones are cut off. After ten attempts the length stays as it is.
 fn mended(
     tokenizer: &dyn Tokenizer,
     random: &mut NumpyLegacy,

@@ -14,7 +14,7 @@ struct Turns {
     /// From the first byte of the first turn to behind the last of the second, or of the last.
     start: u64,
     end: u64,
-    /// Whether the first turn says nothing.
+    /// True if the first turn says nothing.
     empty: bool,
     /// What is wrong with the turns that count; of no matter where there are not two.
     fault: Option<Fault>,

@@ -1,12 +1,14 @@
-//! Passes over JSON without keeping it: a file comes in pieces, values are skipped, and a fault knows its place.
+//! Passes over JSON without keeping it: a file comes in pieces, values are skipped, and a fault
+//! knows its place.
 //!
-//! Strings are skipped, not read: what is wrong inside of one (an unknown escape, a broken character) shows
-//! when it is read for use.
+//! Strings are skipped, not read: what is wrong inside of one (an unknown escape, a broken
+//! character) shows when it is read for use.
 
 use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, File};
 
-/// Bytes to read at once: small enough to stay in a processor's cache, large enough that calls do not count.
+/// Bytes to read at once: small enough to stay in a processor's cache, large enough that calls do
+/// not count.
 const PIECE: u32 = 1 << 20;
 
 /// The most that a file gives at once.
@@ -127,7 +129,8 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// The line that the byte at `offset` stands in, counted from 1; `None` where the file cannot be read.
+/// The line that the byte at `offset` stands in, counted from 1; `None` where the file cannot be
+/// read.
 fn line_at(file: &dyn File, offset: u64) -> Option<u64> {
     let mut line = 1;
     let mut at = 0;
@@ -312,7 +315,8 @@ impl<'a> Scanner<'a> {
             let Some(byte) = rest.first().copied() else {
                 return Err(self.unexpected("the rest of a key"));
             };
-            // Far longer than any key that matters: the rest need not be kept to know that it is another.
+            // Far longer than any key that matters: the rest need not be kept to know that it is
+            // another.
             if key.len() > 64 {
                 self.string()?;
                 break;
@@ -333,7 +337,8 @@ impl<'a> Scanner<'a> {
         self.expect(b':', "`:` after a key")
     }
 
-    /// Passes over an object whose brace is ahead. `member` is called behind each key and must pass over its value.
+    /// Passes over an object whose brace is ahead. `member` is called behind each key and must pass
+    /// over its value.
     pub(crate) fn object(
         &mut self,
         mut member: impl FnMut(&mut Self, &[u8]) -> Result<(), Fault>,
@@ -359,8 +364,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over an array whose bracket is ahead. `element` is called before each element, with its index, and
-    /// must pass over it.
+    /// Passes over an array whose bracket is ahead. `element` is called before each element, with
+    /// its index, and must pass over it.
     pub(crate) fn array(
         &mut self,
         mut element: impl FnMut(&mut Self, u64) -> Result<(), Fault>,

@@ -1,5 +1,6 @@
-//! Conversations of a ShareGPT file: the first turn is the prompt, the second defines the output length to
-//! request. The same seed, file and tokenizer give the prompts of the chosen Python tool, in its order.
+//! Conversations of a ShareGPT file: the first turn is the prompt, the second defines the output
+//! length to request. The same seed, file and tokenizer give the prompts of the chosen Python tool,
+//! in its order.
 //!
 //! This crate selects and orders the conversations; the crate `sharegpt-file` reads the file.
 #![deny(unsafe_code)]
@@ -212,7 +213,8 @@ impl ShareGpt {
                     .dropped(&reason, || self.conversations.place(position));
             }
             for kept in found.kept {
-                // Among those that the run measures nothing is left out: spare samples were chosen not to be there.
+                // Among those that the run measures nothing is left out: spare samples were chosen
+                // not to be there.
                 if self.kept.len() < measured || !self.spares.contains(&kept.fingerprint) {
                     self.kept.push(kept);
                 } else {

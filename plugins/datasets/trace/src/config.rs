@@ -1,4 +1,5 @@
-//! The user's configuration, and which combinations are invalid. Leaves what a format means to `formats`.
+//! The user's configuration, and which combinations are invalid. Leaves what a format means to
+//! `formats`.
 
 use runner_plugin::Error;
 use schemars::JsonSchema;

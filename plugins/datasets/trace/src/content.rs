@@ -1,5 +1,6 @@
-//! Made-up prompts as runs of streams of words. Each stream is an endless sequence of words of which any position can
-//! be computed by itself, so a block's content depends on nothing but the seed and the block's name.
+//! Made-up prompts as runs of streams of words. Each stream is an endless sequence of words of
+//! which any position can be computed by itself, so a block's content depends on nothing but the
+//! seed and the block's name.
 
 use crate::words::Words;
 
@@ -48,7 +49,8 @@ pub(crate) fn hash(text: &str) -> u64 {
     mixed(hashed)
 }
 
-/// SplitMix64: the finalizer of Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
+/// SplitMix64: the finalizer of Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators" (2014).
 pub(crate) fn mixed(number: u64) -> u64 {
     let z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

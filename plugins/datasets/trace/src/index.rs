@@ -1,5 +1,6 @@
-//! One pass over a trace: checks every row, and keeps for each that is replayed where it is and when it is due, in the
-//! order in which they are. Twenty-four bytes a row; prompts are made later, by `replay`.
+//! One pass over a trace: checks every row, and keeps for each that is replayed where it is and
+//! when it is due, in the order in which they are. Twenty-four bytes a row; prompts are made later,
+//! by `replay`.
 
 mod sessions;
 

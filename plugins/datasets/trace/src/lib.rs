@@ -1,6 +1,6 @@
-//! Replays traces of production traffic: when requests arrived, how long they and their answers were, which belong to
-//! one session, and which blocks their prompts share. The texts are made up, since traces have none, but for rows that
-//! hold their own.
+//! Replays traces of production traffic: when requests arrived, how long they and their answers
+//! were, which belong to one session, and which blocks their prompts share. The texts are made up,
+//! since traces have none, but for rows that hold their own.
 //!
 //! | format | times | blocks | sessions |
 //! | --- | --- | --- | --- |
@@ -13,24 +13,26 @@
 //! | `vllm-timed` | seconds | 16 tokens | none |
 //!
 //! # Shared to the token
-//! A block's tokens are a function of the seed, the scope of its hash id, the hash id, the block's size and the
-//! tokenizer (`content`). They come from a set of tokens that never merge with each other (`words`), so that the same
-//! block is the same tokens wherever it stands, and a prompt's text tokenizes to its blocks' tokens one after the
-//! other. A partial block is the beginning of the whole one. What has no hash id is content of its own: a function of
-//! the seed, the row or session, and the position.
+//! A block's tokens are a function of the seed, the scope of its hash id, the hash id, the block's
+//! size and the tokenizer (`content`). They come from a set of tokens that never merge with each
+//! other (`words`), so that the same block is the same tokens wherever it stands, and a prompt's
+//! text tokenizes to its blocks' tokens one after the other. A partial block is the beginning of
+//! the whole one. What has no hash id is content of its own: a function of the seed, the row or
+//! session, and the position.
 //!
 //! # Sessions
-//! Rows of Mooncake's format that name a session hold only what is new, as AIPerf reads them, unless one row's hash ids
-//! begin with those of the row before it in its session: then every row of that session holds its whole prompt.
+//! Rows of Mooncake's format that name a session hold only what is new, as AIPerf reads them,
+//! unless one row's hash ids begin with those of the row before it in its session: then every row
+//! of that session holds its whole prompt.
 //!
-//! With `replay = "sessions"` a session's requests follow its first one, each after the end of the one that it follows
-//! and the recorded pause. The pause is the time from the end of that reply to the next request, where the trace
-//! records the end (Weka, TraceLab, BurstGPT); otherwise it is the time between the two requests, which counts the
-//! recorded reply too.
+//! With `replay = "sessions"` a session's requests follow its first one, each after the end of the
+//! one that it follows and the recorded pause. The pause is the time from the end of that reply to
+//! the next request, where the trace records the end (Weka, TraceLab, BurstGPT); otherwise it is
+//! the time between the two requests, which counts the recorded reply too.
 //!
 //! # Memory
-//! The file is passed over once, which also checks all of it, and twenty-four bytes are kept for each row. Samples are
-//! made one by one.
+//! The file is passed over once, which also checks all of it, and twenty-four bytes are kept for
+//! each row. Samples are made one by one.
 #![deny(unsafe_code)]
 
 mod config;

@@ -1,5 +1,6 @@
-//! Makes samples of the rows that `index` kept, one after the other, however many are asked for at once. Owns what a
-//! sample waits for and which tokens its prompt has; holds one session, and the piece of the file around it.
+//! Makes samples of the rows that `index` kept, one after the other, however many are asked for at
+//! once. Owns what a sample waits for and which tokens its prompt has; holds one session, and the
+//! piece of the file around it.
 
 mod one_line;
 
@@ -42,7 +43,7 @@ struct State {
     at: usize,
     /// The session of the last one, and what was given out of it.
     group: Option<u32>,
-    given: Vec<Given>,
+    given: Vec<SentSample>,
     /// A session in one line, of which requests are left.
     open: Option<Open>,
     /// The session's prompt before, by session, of traces that split prompts. Not more runs than the trace has rows.
@@ -56,7 +57,7 @@ struct State {
 }
 
 /// A sample of the open session.
-struct Given {
+struct SentSample {
     id: String,
     name: Option<i64>,
     ended: Option<i64>,
@@ -201,7 +202,7 @@ impl Player {
             if row.link.is_none() {
                 self.state.given.clear();
             }
-            self.state.given.push(Given {
+            self.state.given.push(SentSample {
                 id: id.clone(),
                 name: row.link.map(|link| link.name),
                 ended,
@@ -349,7 +350,8 @@ impl Player {
         content::cut(runs, prefix);
         let found = content::length(runs);
         let rest = [
-            // What was cached but not part of the prompt before: the answer to it, or what other sessions had sent.
+            // What was cached but not part of the prompt before: the answer to it, or what other
+            // sessions had sent.
             Run {
                 stream: stream(Kind::Session, &own[..1]),
                 from: found,

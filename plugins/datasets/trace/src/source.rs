@@ -1,5 +1,5 @@
-//! Reads lines and ranges of a file through pieces of one mebibyte. Owns the limit on a line's length; leaves what a
-//! line means to `formats`.
+//! Reads lines and ranges of a file through pieces of one mebibyte. Owns the limit on a line's
+//! length; leaves what a line means to `formats`.
 
 use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, File};
@@ -15,11 +15,11 @@ pub(crate) struct Source {
     file: Box<dyn File>,
     size: u64,
     piece: Vec<u8>,
-    /// Where the piece begins.
+    /// The place where the piece begins.
     start: u64,
 }
 
-/// Where a line is.
+/// The place where a line is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// The offset of its first byte.
@@ -44,7 +44,7 @@ impl Source {
         self.size
     }
 
-    /// Where the first line is: behind a byte order mark, if there is one.
+    /// The place where the first line is: behind a byte order mark, if there is one.
     pub(crate) fn beginning(&mut self) -> Result<Place, Error> {
         let length = self.size.min(BYTE_ORDER_MARK.len() as u64);
         let marked = self.bytes(0, length)? == BYTE_ORDER_MARK;
@@ -92,8 +92,8 @@ impl Source {
         Ok(bytes)
     }
 
-    /// The line that begins at a place, without its line break, and the place of the next one; `None` at the end of the
-    /// file.
+    /// The line that begins at a place, without its line break, and the place of the next one;
+    /// `None` at the end of the file.
     pub(crate) fn line(&mut self, place: Place) -> Result<Option<(Vec<u8>, Place)>, Error> {
         let mut end = place.offset;
         let found = loop {

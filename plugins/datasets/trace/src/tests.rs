@@ -1,4 +1,5 @@
-//! The formats by their case files, the tokens that prompts share, and the messages about wrong input.
+//! The formats by their case files, the tokens that prompts share, and the messages about wrong
+//! input.
 
 mod formats;
 mod selection;

@@ -1,20 +1,22 @@
-//! The tokens of which made-up prompts consist: a set of tokens such that a text made from any sequence of them
-//! tokenizes to exactly this sequence. So tokens never merge where blocks meet, and equal blocks are equal to the
-//! token in every prompt, with no need to mend a block after its neighbours.
+//! The tokens of which made-up prompts consist: a set of tokens such that a text made from any
+//! sequence of them tokenizes to exactly this sequence. So tokens never merge where blocks meet,
+//! and equal blocks are equal to the token in every prompt, with no need to mend a block after its
+//! neighbours.
 //!
 //! # How the set is found
-//! Candidates are, in this order: tokens of a space and two to nine lower-case letters; of a space and letters; of
-//! letters and digits. Common tokenizers split a text before every space, so that the first kind stays apart by
-//! construction. Nothing is assumed, however:
+//! Candidates are, in this order: tokens of a space and two to nine lower-case letters; of a space
+//! and letters; of letters and digits. Common tokenizers split a text before every space, so that
+//! the first kind stays apart by construction. Nothing is assumed, however:
 //!
 //! 1. A candidate stays only if its text tokenizes to it alone.
-//! 2. All that stay are put in random order, several times, and the text is tokenized. If every token comes back, the
-//!    set is closed.
-//! 3. Otherwise tokens merge across words. Then the text of each pair of 128 candidates is tokenized, and candidates
-//!    are removed, the one with most merging pairs first, until no pair merges. The rest must pass step 2.
+//! 2. All that stay are put in random order, several times, and the text is tokenized. If every
+//!    token comes back, the set is closed.
+//! 3. Otherwise tokens merge across words. Then the text of each pair of 128 candidates is
+//!    tokenized, and candidates are removed, the one with most merging pairs first, until no pair
+//!    merges. The rest must pass step 2.
 //!
-//! The same tokenizer gives the same set on every machine. Tokenizers that put a space before every text are
-//! recognized, and the first word's own space is left out for them.
+//! The same tokenizer gives the same set on every machine. Tokenizers that put a space before every
+//! text are recognized, and the first word's own space is left out for them.
 
 use runner_plugin::{Error, Tokenizer};
 
@@ -31,7 +33,7 @@ const LONGEST: usize = 10;
 const BATCH: usize = 4096;
 /// Words of a text by which a set is tried.
 const TRIED: usize = 512;
-/// How often each word is tried, with other neighbours each time.
+/// The number of times that each word is tried, with other neighbours each time.
 const ROUNDS: u64 = 4;
 /// Candidates whose pairs are all tried.
 const PAIRED: usize = 128;
@@ -49,7 +51,7 @@ pub(crate) struct Words {
     words: Vec<Word>,
     /// Begins every prompt that is not measured, and is part of no other.
     mark: Word,
-    /// Whether the first word's space is left out.
+    /// True if the first word's space is left out.
     bare: bool,
     /// Number of tokens that the model adds around a text.
     pub(crate) added: u32,
@@ -143,7 +145,8 @@ impl Words {
     }
 }
 
-/// The texts of tokens, as they read behind other tokens: some tokenizers drop a space at the beginning.
+/// The texts of tokens, as they read behind other tokens: some tokenizers drop a space at the
+/// beginning.
 fn texts(tokenizer: &dyn Tokenizer, ids: &[u32]) -> Vec<Word> {
     let once: Vec<Vec<u32>> = ids.iter().map(|id| vec![*id]).collect();
     let twice: Vec<Vec<u32>> = ids.iter().map(|id| vec![*id, *id]).collect();
@@ -161,7 +164,7 @@ fn texts(tokenizer: &dyn Tokenizer, ids: &[u32]) -> Vec<Word> {
         .collect()
 }
 
-/// Which kind of candidate a text is.
+/// The kind of candidate that a text is.
 fn kind(text: &str) -> Option<usize> {
     if text.is_empty() || text.len() > LONGEST {
         return None;
@@ -214,7 +217,7 @@ fn closed(tokenizer: &dyn Tokenizer, candidates: &[Word], bare: bool) -> Option<
     (few.len() >= LEAST && holds(tokenizer, &few, bare)).then_some(few)
 }
 
-/// Whether texts of the words in random orders tokenize to them.
+/// True if texts of the words in random orders tokenize to them.
 fn holds(tokenizer: &dyn Tokenizer, words: &[Word], bare: bool) -> bool {
     let mut order: Vec<&Word> = words.iter().collect();
     let rounds = ROUNDS * (TRIED as u64).div_ceil(words.len() as u64);

@@ -1,5 +1,5 @@
-//! Whether an answer contains a text, begins with it, or matches a pattern. The text is the key `pattern`, or each
-//! sample's reference; of several texts one is enough.
+//! Whether an answer contains a text, begins with it, or matches a pattern. The text is the key
+//! `pattern`, or each sample's reference; of several texts one is enough.
 //!
 //! | `mode` | the answer | Python |
 //! | --- | --- | --- |
@@ -7,12 +7,13 @@
 //! | `prefix` | begins with the text, after white space | `answer.lstrip().startswith(text)` |
 //! | `regex` | has a match of the pattern in it | `re.search(pattern, answer)` |
 //!
-//! Patterns have the syntax of the crate `regex-lite` 0.1, which takes time linear in the answer: no look-around and
-//! no back-references; `\d`, `\w`, `\s` and `\b` mean ASCII, and `ignore-case` folds ASCII alone, where the other two
-//! modes compare in lower case. A pattern has at most 1000 characters.
+//! Patterns have the syntax of the crate `regex-lite` 0.1, which takes time linear in the answer:
+//! no look-around and no back-references; `\d`, `\w`, `\s` and `\b` mean ASCII, and `ignore-case`
+//! folds ASCII alone, where the other two modes compare in lower case. A pattern has at most 1000
+//! characters.
 //!
-//! A sample without a reference is not judged if there is no `pattern`. Nothing is extracted, so there is no
-//! `-unparsed`.
+//! A sample without a reference is not judged if there is no `pattern`. Nothing is extracted, so
+//! there is no `-unparsed`.
 #![deny(unsafe_code)]
 
 use judging::{Part, python, reference, texts, truth};

@@ -1,19 +1,20 @@
-//! Whether an answer's final number is the reference's, for problems such as those of GSM8K. The rules are those of
-//! the task `gsm8k`, version 3.0, of EleutherAI's lm-evaluation-harness 0.4.13 (`lm_eval/tasks/gsm8k/gsm8k.yaml`,
-//! `lm_eval/filters/extraction.py`, and `exact_match` of `lm_eval/api/metrics.py`).
+//! Whether an answer's final number is the reference's, for problems such as those of GSM8K. The
+//! rules are those of the task `gsm8k`, version 3.0, of EleutherAI's lm-evaluation-harness 0.4.13
+//! (`lm_eval/tasks/gsm8k/gsm8k.yaml`, `lm_eval/filters/extraction.py`, and `exact_match` of
+//! `lm_eval/api/metrics.py`).
 //!
 //! | score | the number of an answer |
 //! | --- | --- |
 //! | `final-number-strict` | the first that follows `#### `: `#### (\-?[0-9\.\,]+)` |
 //! | `final-number-flexible` | the last match of `(-?[$0-9.,]{2,})\|(-?[0-9]+)` |
 //!
-//! Both are compared as texts with the reference, after the same four deletions in both: every `,`, every `$`,
-//! everything up to the last `#### `, and a `.` at the end. So `5.0` is not `5`, and a last match such as `...` is a
-//! wrong answer, as it is there. The harness cuts an answer at `Question:`, `</s>` and `<|im_end|>`; set them as
-//! `request.stop` to have the same.
+//! Both are compared as texts with the reference, after the same four deletions in both: every `,`,
+//! every `$`, everything up to the last `#### `, and a `.` at the end. So `5.0` is not `5`, and a
+//! last match such as `...` is a wrong answer, as it is there. The harness cuts an answer at
+//! `Question:`, `</s>` and `<|im_end|>`; set them as `request.stop` to have the same.
 //!
-//! A sample without a reference is not judged. An answer without a match scores 0, and the score with `-unparsed`
-//! behind its name is 1.
+//! A sample without a reference is not judged. An answer without a match scores 0, and the score
+//! with `-unparsed` behind its name is 1.
 #![deny(unsafe_code)]
 
 use judging::{Part, reference, texts, truth};
@@ -106,7 +107,8 @@ fn last(text: &str) -> Option<&str> {
         if is_number {
             found = Some(&text[at..end]);
         }
-        // What begins with a sign and is no number may still be one without: the next round tries it.
+        // What begins with a sign and is no number may still be one without: the next round tries
+        // it.
         at = if is_number { end } else { at + 1 };
     }
     found

@@ -1,8 +1,10 @@
-//! Judges the answers of a `golden.jsonl` natively and compares the scores with those of the reference implementation.
-//! `make.py` beside this crate writes those files; this crate only reads them.
+//! Judges the answers of a `golden.jsonl` natively and compares the scores with those of the
+//! reference implementation. `make.py` beside this crate writes those files; this crate only reads
+//! them.
 //!
-//! The first line says which implementation gave the scores, and how many answers follow. Each further line has the
-//! scorer's `config`, an `exchange` with the keys of `exchanges.json`, and the `scores` by name.
+//! The first line says which implementation gave the scores, and how many answers follow. Each
+//! further line has the scorer's `config`, an `exchange` with the keys of `exchanges.json`, and the
+//! `scores` by name.
 //!
 //! For tests only; nothing here becomes part of a component.
 #![forbid(unsafe_code)]
@@ -13,8 +15,8 @@ use runner_plugin::{Exchange, Scorer, parse};
 use runner_plugin_testing::tokenizer::StandIn;
 use serde_json::{Value, json};
 
-/// How far a score may be from the reference implementation's. Both compute in double precision, so what is
-/// larger is a difference in the rules.
+/// How far a score may be from the reference implementation's. Both compute in double precision, so
+/// what is larger is a difference in the rules.
 const TOLERANCE: f64 = 1e-9;
 
 /// Judges every answer of a golden file and returns how many there are.
@@ -93,7 +95,8 @@ pub fn open<S: Scorer>(config: &Value) -> Result<S, runner_plugin::Error> {
     S::open(parse(&config.to_string())?, Box::new(StandIn))
 }
 
-/// The scores that a scorer with this configuration gives an exchange, by name; or its error, as text.
+/// The scores that a scorer with this configuration gives an exchange, by name; or its error, as
+/// text.
 #[must_use]
 pub fn scores<S: Scorer>(config: &Value, of: &Value) -> Value {
     let scores = open::<S>(config).and_then(|mut scorer| scorer.score(&exchange(of)));

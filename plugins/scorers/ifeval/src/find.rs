@@ -1,14 +1,17 @@
-//! Looking for words and patterns as Python's `re` does. Which of them an instruction wants is decided elsewhere.
+//! Looking for words and patterns as Python's `re` does. Which of them an instruction wants is
+//! decided elsewhere.
 //!
-//! A word without characters that have a meaning in patterns is compared character by character, with Unicode's cases.
-//! Other words are patterns, which `regex-lite` reads: their classes and cases are those of ASCII.
+//! A word without characters that have a meaning in patterns is compared character by character,
+//! with Unicode's cases. Other words are patterns, which `regex-lite` reads: their classes and
+//! cases are those of ASCII.
 
 use judging::python;
 use regex_lite::{Regex, RegexBuilder};
 
-/// How many characters a pattern may have.
+/// The number of characters that a pattern may have.
 const LONGEST: usize = 1000;
-/// How many bytes a compiled pattern may take, which also bounds the time per byte of an answer.
+/// The number of bytes that a compiled pattern may take, which also bounds the time per byte of an
+/// answer.
 const LARGEST: usize = 64 * 1024;
 
 /// A keyword.
@@ -40,7 +43,7 @@ impl Word {
         ))
     }
 
-    /// Whether `re.search` finds it, in any case.
+    /// True if `re.search` finds it, in any case.
     pub fn is_in(&self, text: &str) -> bool {
         match self {
             Word::Literal(word) => occurrences(word, &text.chars().collect::<Vec<_>>())
@@ -50,7 +53,7 @@ impl Word {
         }
     }
 
-    /// Whether `re.search` finds it between two `\b`, in any case.
+    /// True if `re.search` finds it between two `\b`, in any case.
     pub fn is_a_word_of(&self, text: &str) -> bool {
         match self {
             Word::Literal(word) => {
@@ -62,7 +65,7 @@ impl Word {
         }
     }
 
-    /// How many matches `re.findall` finds, in any case.
+    /// The number of matches `re.findall` finds, in any case.
     pub fn count(&self, text: &str) -> usize {
         match self {
             Word::Literal(word) => {
@@ -83,7 +86,7 @@ impl Word {
     }
 }
 
-/// Whether a text has no characters that mean something in a pattern.
+/// True if a text has no characters that mean something in a pattern.
 fn is_plain(text: &str) -> bool {
     !text.contains([
         '.', '^', '$', '*', '+', '?', '{', '}', '[', ']', '\\', '|', '(', ')',
@@ -98,7 +101,7 @@ fn pattern(text: &str, any_case: bool) -> Result<Regex, String> {
         .map_err(|error| format!("`{text}` is no pattern that regex-lite reads: {error}"))
 }
 
-/// Where a word begins in a text, without regard to case.
+/// The place where a word begins in a text, without regard to case.
 fn occurrences(word: &[char], text: &[char]) -> impl Iterator<Item = usize> {
     let places = 0..(text.len() + 1).saturating_sub(word.len());
     places.filter(move |at| {
@@ -107,14 +110,14 @@ fn occurrences(word: &[char], text: &[char]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether two characters are one in different cases.
+/// True if two characters are one in different cases.
 fn same(one: char, other: char) -> bool {
     one == other
         || one.to_lowercase().eq(other.to_lowercase())
         || one.to_uppercase().eq(other.to_uppercase())
 }
 
-/// Whether `\b` matches before the character of this number.
+/// True if `\b` matches before the character of this number.
 fn is_boundary(text: &[char], at: usize) -> bool {
     let is_word = |at: Option<usize>| {
         at.and_then(|at| text.get(at))
@@ -180,7 +183,7 @@ fn sections(text: &str, splitter: &str) -> usize {
     count
 }
 
-/// How many lines are points of a list: matches of `^\s*\*[^\*].*$` and of `^\s*-.*$`.
+/// The number of lines that are points of a list: matches of `^\s*\*[^\*].*$` and of `^\s*-.*$`.
 pub fn points(text: &str) -> usize {
     let text: Vec<char> = text.chars().collect();
     points_with(&text, |rest| {
@@ -188,8 +191,8 @@ pub fn points(text: &str) -> usize {
     }) + points_with(&text, |rest| rest.starts_with(&['-']).then_some(1))
 }
 
-/// How many matches begin at a line's start, after white space of any number of lines, with what `begins` takes, and go
-/// on to the end of a line.
+/// The number of matches that begin at a line's start, after white space of any number of lines,
+/// with what `begins` takes, and go on to the end of a line.
 fn points_with(text: &[char], begins: impl Fn(&[char]) -> Option<usize>) -> usize {
     let mut count = 0;
     let mut at = 0;
@@ -232,7 +235,7 @@ pub fn placeholders(text: &str) -> usize {
     count
 }
 
-/// How many matches of `\*[^\n\*]*\*` and of `\*\*[^\n\*]*\*\*` hold more than white space.
+/// The number of matches of `\*[^\n\*]*\*` and of `\*\*[^\n\*]*\*\*` hold more than white space.
 pub fn highlights(text: &str) -> usize {
     highlights_between(text, "*") + highlights_between(text, "**")
 }
@@ -253,8 +256,8 @@ fn highlights_between(text: &str, mark: &str) -> usize {
     count
 }
 
-/// Whether a match of `<<[^\n]+>>` holds more than white space and brackets. A match goes from the first `<<` of a line to
-/// its last `>>`.
+/// True if a match of `<<[^\n]+>>` holds more than white space and brackets. A match goes from the
+/// first `<<` of a line to its last `>>`.
 pub fn has_title(text: &str) -> bool {
     text.split('\n').any(|line| {
         let (Some(opens), Some(closes)) = (line.find("<<"), line.rfind(">>")) else {
@@ -266,7 +269,8 @@ pub fn has_title(text: &str) -> bool {
     })
 }
 
-/// Whether there is a postscript: after the marker, of which `P.S.` and `P.P.S` may have spaces in them, anything.
+/// True if there is a postscript: after the marker, of which `P.S.` and `P.P.S` may have spaces in
+/// them, anything.
 ///
 /// # Errors
 /// If the marker is a pattern that cannot be read.
@@ -295,7 +299,7 @@ pub fn has_postscript(text: &str, marker: &str) -> Result<bool, String> {
 }
 
 impl Word {
-    /// Whether `re.search` finds it as it is written.
+    /// True if `re.search` finds it as it is written.
     fn is_in_this_case(&self, text: &str) -> bool {
         match self {
             Word::Literal(word) => text.contains(&word.iter().collect::<String>()),

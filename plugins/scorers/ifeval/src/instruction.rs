@@ -1,4 +1,5 @@
-//! The instructions of IFEval: which there are, what they are given, and whether an answer follows one.
+//! The instructions of IFEval: which there are, what they are given, and whether an answer follows
+//! one.
 
 use judging::python;
 use serde_json::{Map, Value};
@@ -211,13 +212,14 @@ impl Instruction {
         };
         // The harness draws a number at random in place of one below 0.
         let is_below_zero = |value: &Value| value.as_f64().is_some_and(|number| number < 0.0);
-        Ok(match given.values().any(is_below_zero) {
-            true => Self::Unjudged,
-            false => made,
+        Ok(if given.values().any(is_below_zero) {
+            Self::Unjudged
+        } else {
+            made
         })
     }
 
-    /// Whether an answer follows it; `None` if that cannot be told.
+    /// True if an answer follows it; `None` if that cannot be told.
     pub fn is_followed(&self, answer: &str) -> Option<bool> {
         Some(match self {
             Self::Existence(words) => words.iter().all(|word| word.is_in(answer)),
@@ -266,12 +268,13 @@ impl Instruction {
     }
 }
 
-/// Whether there are as many as wanted.
+/// True if there are as many as wanted.
 fn is(found: usize, wanted: f64) -> bool {
     (found as f64 - wanted).abs() < f64::EPSILON
 }
 
-/// How many paragraphs there are between `***`, without an empty first and last one; `None` if another is empty.
+/// The number of paragraphs between `***`, without an empty first and last one; `None` if another
+/// is empty.
 fn paragraphs(answer: &str) -> Option<usize> {
     let parts: Vec<&str> = answer.split("***").collect();
     let last = parts.len() - 1;
@@ -287,7 +290,8 @@ fn paragraphs(answer: &str) -> Option<usize> {
     Some(count)
 }
 
-/// Whether there are as many paragraphs as wanted between empty lines, and the nth begins with the word.
+/// True if there are as many paragraphs as wanted between empty lines, and the nth begins with the
+/// word.
 fn begins_with(answer: &str, wanted: f64, nth: usize, first: &str) -> bool {
     let paragraphs: Vec<&str> = answer.split("\n\n").map(python::strip).collect();
     let count = paragraphs
@@ -317,7 +321,7 @@ fn unfenced(answer: &str) -> &str {
     python::strip(text.strip_suffix("```").unwrap_or(text))
 }
 
-/// Whether there are two different answers between `******`.
+/// True if there are two different answers between `******`.
 fn are_two(answer: &str) -> bool {
     let parts: Vec<&str> = answer.split("******").map(python::strip).collect();
     let last = parts.len() - 1;

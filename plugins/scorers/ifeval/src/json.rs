@@ -1,12 +1,12 @@
-//! Whether a text is JSON by Python's `json.loads`: `NaN`, `Infinity` and `-Infinity` are, numbers have any size, and
-//! unpaired surrogates may be escaped.
+//! Whether a text is JSON by Python's `json.loads`: `NaN`, `Infinity` and `-Infinity` are, numbers
+//! have any size, and unpaired surrogates may be escaped.
 
 /// How deep values may be nested. Python ends with an error a little beyond it.
 const DEEPEST: usize = 990;
 /// The most digits of a whole number that Python reads.
 const DIGITS: usize = 4300;
 
-/// Whether `json.loads` reads the text.
+/// True if `json.loads` reads the text.
 pub fn is_json(text: &str) -> bool {
     let mut reader = Reader {
         rest: text.as_bytes(),

@@ -1,5 +1,6 @@
-//! Whether an answer follows the instructions of its prompt: the checks of IFEval (Zhou et al., 2023) as in the task
-//! `ifeval` of EleutherAI's lm-evaluation-harness 0.4.13 (`lm_eval/tasks/ifeval/`).
+//! Whether an answer follows the instructions of its prompt: the checks of IFEval (Zhou et al.,
+//! 2023) as in the task `ifeval` of EleutherAI's lm-evaluation-harness 0.4.13
+//! (`lm_eval/tasks/ifeval/`).
 //!
 //! | score | what it is |
 //! | --- | --- |
@@ -8,8 +9,8 @@
 //! | `inst-level-strict`, `inst-level-loose` | of the run: the share of all judged instructions that are followed |
 //! | `ifeval-unjudged` | 1 if an instruction of the prompt cannot be judged |
 //!
-//! The reference is a row of the data set: `instruction_id_list`, and `kwargs` with a table for each instruction; what
-//! else it has is not read.
+//! The reference is a row of the dataset: `instruction_id_list`, and `kwargs` with a table for each
+//! instruction; what else it has is not read.
 //!
 //! # What is not judged
 //!
@@ -20,13 +21,13 @@
 //! | `length_constraints:number_sentences`, `change_case:capital_word_frequency` | the harness splits sentences with a trained model (NLTK's Punkt) |
 //! | any with a letter or number in place of which the harness draws one at random | there is nothing to compare with |
 //!
-//! An instruction that is not judged counts in no share. A prompt that has one has a `prompt-level-` score only if
-//! another instruction is not followed, which makes it 0. So means are of fewer prompts, and `ifeval-unjudged` says how
-//! many are affected.
+//! An instruction that is not judged counts in no share. A prompt that has one has a
+//! `prompt-level-` score only if another instruction is not followed, which makes it 0. So means
+//! are of fewer prompts, and `ifeval-unjudged` says how many are affected.
 //!
-//! Keywords are patterns of Python's `re` in the harness. Those with characters that mean something in a pattern are
-//! read by `regex-lite`, whose classes are ASCII's, and one that it cannot read makes the reference unusable; all others
-//! are compared with Unicode's cases.
+//! Keywords are patterns of Python's `re` in the harness. Those with characters that mean something
+//! in a pattern are read by `regex-lite`, whose classes are ASCII's, and one that it cannot read
+//! makes the reference unusable; all others are compared with Unicode's cases.
 #![deny(unsafe_code)]
 
 mod find;

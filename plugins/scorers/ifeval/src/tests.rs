@@ -78,7 +78,8 @@ fn the_run_has_the_share_of_all_instructions() {
         .collect();
     let wanted = [
         ("inst-level-strict".to_owned(), 1.0 / 3.0),
-        // Without its last line, the first answer has no comma; without its first, the second has none.
+        // Without its last line, the first answer has no comma; without its first, the second has
+        // none.
         ("inst-level-loose".to_owned(), 1.0),
     ];
     assert_eq!(run, wanted);

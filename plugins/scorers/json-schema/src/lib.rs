@@ -1,9 +1,11 @@
 //! Whether an answer is JSON and valid by a schema: the key `schema`, or each sample's reference.
 //!
-//! An answer's JSON is the whole answer, or else the first block between lines of three backquotes that is JSON.
+//! An answer's JSON is the whole answer, or else the first block between lines of three backquotes
+//! that is JSON.
 //!
-//! Schemas are read as JSON Schema 2020-12. A keyword that is not in this table is an error when the scorer opens, and
-//! for a sample's schema an error for that sample, because a rule that nobody checks would make answers look valid:
+//! Schemas are read as JSON Schema 2020-12. A keyword that is not in this table is an error when
+//! the scorer opens, and for a sample's schema an error for that sample, because a rule that nobody
+//! checks would make answers look valid:
 //!
 //! | keywords | |
 //! | --- | --- |
@@ -15,12 +17,13 @@
 //! | definitions | `$defs`, `definitions` |
 //! | read, without effect | `$schema`, `$id` at the root, `$comment`, `title`, `description`, `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `format` |
 //!
-//! So `unevaluatedProperties`, `unevaluatedItems`, `$anchor`, `$dynamicRef`, and the older `dependencies`,
-//! `additionalItems` and lists of `items` are errors. `$ref` is `#` or a JSON pointer into the same schema (`#/$defs/x`).
-//! Patterns have the syntax of the crate `regex-lite`: no look-around, and classes mean ASCII.
+//! So `unevaluatedProperties`, `unevaluatedItems`, `$anchor`, `$dynamicRef`, and the older
+//! `dependencies`, `additionalItems` and lists of `items` are errors. `$ref` is `#` or a JSON
+//! pointer into the same schema (`#/$defs/x`). Patterns have the syntax of the crate `regex-lite`:
+//! no look-around, and classes mean ASCII.
 //!
-//! A sample without a reference is not judged if there is no `schema`. `json-schema-unparsed` is 1 if there is no JSON
-//! in the answer; `json-schema` is 0 then.
+//! A sample without a reference is not judged if there is no `schema`. `json-schema-unparsed` is 1
+//! if there is no JSON in the answer; `json-schema` is 0 then.
 #![deny(unsafe_code)]
 
 mod find;

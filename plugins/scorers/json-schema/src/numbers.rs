@@ -1,4 +1,5 @@
-//! Numbers and equality as JSON Schema defines them: `1.0` is the integer 1, and a truth value is no number.
+//! Numbers and equality as JSON Schema defines them: `1.0` is the integer 1, and a truth value is
+//! no number.
 
 use std::cmp::Ordering;
 
@@ -25,7 +26,7 @@ pub fn compare(one: &Number, other: &Number) -> Ordering {
     }
 }
 
-/// Whether a number is a multiple of another, which is larger than 0.
+/// True if a number is a multiple of another, which is larger than 0.
 pub fn is_multiple(number: &Number, of: &Number) -> bool {
     match (integer(number), integer(of)) {
         (Some(number), Some(of)) => number % of == 0,
@@ -41,7 +42,7 @@ fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// Whether two values are equal.
+/// True if two values are equal.
 pub fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare(one, other).is_eq(),

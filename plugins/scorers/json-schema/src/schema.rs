@@ -1,21 +1,21 @@
-//! Reads a schema: checks that every keyword is one that is judged, with a value that it can have, and compiles the
-//! patterns. Judging values is left to `valid`.
+//! Reads a schema: checks that every keyword is one that is judged, with a value that it can have,
+//! and compiles the patterns. Judging values is left to `valid`.
 
 use std::collections::{BTreeSet, HashMap};
 
 use regex_lite::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-/// How many bytes of JSON a schema may have.
+/// The number of bytes of JSON a schema that may have.
 const LARGEST: usize = 256 * 1024;
 
-/// How many schemas may be inside each other.
+/// The number of schemas that may be inside each other.
 const DEEPEST: usize = 100;
 
-/// How many characters a pattern may have, and how many bytes it may take once compiled.
+/// The number of characters that a pattern may have, and how many bytes it may take once compiled.
 const PATTERN: (usize, usize) = (1000, 64 * 1024);
 
-/// How many mistakes are reported.
+/// The number of mistakes that are reported.
 const MOST_MISTAKES: usize = 10;
 
 /// What a keyword's value must be.
@@ -136,7 +136,7 @@ impl Schema {
         lookup(&self.root, pointer)
     }
 
-    /// Whether a text has a match of a pattern of this schema.
+    /// True if a text has a match of a pattern of this schema.
     pub fn matches(&self, pattern: &str, text: &str) -> bool {
         self.patterns
             .get(pattern)

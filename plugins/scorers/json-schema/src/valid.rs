@@ -1,18 +1,19 @@
-//! Judges a value by a schema, as the validation vocabulary of JSON Schema 2020-12 says. The schema has been read
-//! before, so its keywords have values that they can have.
+//! Judges a value by a schema, as the validation vocabulary of JSON Schema 2020-12 says. The schema
+//! has been read before, so its keywords have values that they can have.
 
 use serde_json::{Map, Value};
 
 use crate::numbers::{compare, equal, integer, is_multiple};
 use crate::schema::Schema;
 
-/// How many schemas may be applied to one answer. References may lead in a circle, and alternatives may multiply.
+/// The number of schemas that may be applied to one answer. References may lead in a circle, and
+/// alternatives may multiply.
 const MOST_STEPS: u32 = 200_000;
 
 /// How deep schemas may be applied inside each other.
 const DEEPEST: u32 = 200;
 
-/// Whether a value is valid by a schema.
+/// True if a value is valid by a schema.
 ///
 /// # Errors
 /// If judging it would take too many steps.

@@ -1,5 +1,6 @@
-//! What scorers share: the sample's reference, the part of an answer that counts, scores, and Python's notions of
-//! text ([`python`]), because most rules are those of tools in Python. What is right or wrong is left to each scorer.
+//! What scorers share: the sample's reference, the part of an answer that counts, scores, and
+//! Python's notions of text ([`python`]), because most rules are those of tools in Python. What is
+//! right or wrong is left to each scorer.
 //!
 //! # One rule for all scorers
 //!
@@ -10,8 +11,8 @@
 //! | a wrong answer | 0 |
 //! | an answer in which the scorer finds nothing to compare | 0, and `NAME-unparsed` is 1 |
 //!
-//! A scorer that extracts something gives `NAME-unparsed` for every answer that it judges, so that its mean is the
-//! share of answers in which it found nothing.
+//! A scorer that extracts something gives `NAME-unparsed` for every answer that it judges, so that
+//! its mean is the share of answers in which it found nothing.
 #![forbid(unsafe_code)]
 
 pub mod python;

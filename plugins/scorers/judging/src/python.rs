@@ -1,5 +1,6 @@
-//! What Python calls white space and punctuation. Scorers that follow a tool in Python use this module where Rust
-//! draws the line elsewhere; for lower case, `str::to_lowercase` does what Python's `str.lower` does.
+//! What Python calls white space and punctuation. Scorers that follow a tool in Python use this
+//! module where Rust draws the line elsewhere; for lower case, `str::to_lowercase` does what
+//! Python's `str.lower` does.
 
 mod punctuation;
 mod words;
@@ -7,25 +8,26 @@ mod words;
 pub use punctuation::is_punctuation;
 pub use words::{is_digit, is_word};
 
-/// Whether `str.isspace` holds for the character: Unicode's white space, and the four separators U+001C to U+001F.
+/// True if `str.isspace` holds for the character: Unicode's white space, and the four separators
+/// U+001C to U+001F.
 #[must_use]
 pub fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }
 
-/// Whether `str.isupper` holds: there are letters with a case, and all of them are upper case.
+/// True if `str.isupper` holds: there are letters with a case, and all of them are upper case.
 #[must_use]
 pub fn is_upper(text: &str) -> bool {
     text.chars().any(char::is_uppercase) && !text.chars().any(|c| c.is_lowercase() || is_title(c))
 }
 
-/// Whether `str.islower` holds: there are letters with a case, and all of them are lower case.
+/// True if `str.islower` holds: there are letters with a case, and all of them are lower case.
 #[must_use]
 pub fn is_lower(text: &str) -> bool {
     text.chars().any(char::is_lowercase) && !text.chars().any(|c| c.is_uppercase() || is_title(c))
 }
 
-/// Whether a character is in title case, such as the single `ǅ`.
+/// True if a character is in title case, such as the single `ǅ`.
 fn is_title(character: char) -> bool {
     !character.is_uppercase() && !character.to_lowercase().eq([character])
 }

@@ -1,5 +1,5 @@
-//! The extractions: from an answer to what it chooses. Each function is one filter of the harness; which one applies,
-//! and whether the choice is right, is decided elsewhere.
+//! The extractions: from an answer to what it chooses. Each function is one filter of the harness;
+//! which one applies, and whether the choice is right, is decided elsewhere.
 
 use judging::python;
 
@@ -20,8 +20,8 @@ pub fn first_line(text: &str) -> Option<String> {
         .map(|line| python::strip(line).to_owned())
 }
 
-/// The first match of `(?<=PHRASE)(.*)(?=.)` for any of the phrases: the rest of a line that is not empty, without its
-/// last character.
+/// The first match of `(?<=PHRASE)(.*)(?=.)` for any of the phrases: the rest of a line that is not
+/// empty, without its last character.
 pub fn rest_of_line(text: &str, phrases: &[&str]) -> Option<String> {
     let ends = phrases.iter().filter_map(|phrase| {
         (text.match_indices(phrase))
@@ -34,7 +34,8 @@ pub fn rest_of_line(text: &str, phrases: &[&str]) -> Option<String> {
     Some(python::strip(characters.as_str()).to_owned())
 }
 
-/// The filter `multi_choice_regex` with `(\([A-Z]\))`, `group_select: -1`, `ignore_case` and `ignore_punctuation`.
+/// The filter `multi_choice_regex` with `(\([A-Z]\))`, `group_select: -1`, `ignore_case` and
+/// `ignore_punctuation`.
 pub fn flexible(text: &str, letters: &[char], choices: &[String]) -> Option<String> {
     last_in_parentheses(text, letters)
         .or_else(|| last_choice(text, letters, choices))
@@ -58,8 +59,8 @@ fn last_in_parentheses(text: &str, letters: &[char]) -> Option<String> {
     found.map(|letter| letter.to_string())
 }
 
-/// The last choice whose text the answer repeats, without regard to case and punctuation; of several at one place the
-/// longest. Two equal choices count as the later.
+/// The last choice whose text the answer repeats, without regard to case and punctuation; of
+/// several at one place the longest. Two equal choices count as the later.
 fn last_choice(text: &str, letters: &[char], choices: &[String]) -> Option<String> {
     let plain = |text: &str| python::without_punctuation(&text.to_lowercase());
     let mut wanted: Vec<(String, char)> = choices
@@ -67,7 +68,8 @@ fn last_choice(text: &str, letters: &[char], choices: &[String]) -> Option<Strin
         .map(|choice| plain(python::strip(choice)))
         .zip(letters.iter().copied())
         .collect();
-    // A choice of nothing but punctuation matches the empty text at the end, which is no choice; so it is there.
+    // A choice of nothing but punctuation matches the empty text at the end, which is no choice; so
+    // it is there.
     if wanted.is_empty() || wanted.iter().any(|(choice, _)| choice.is_empty()) {
         return None;
     }
@@ -91,7 +93,8 @@ fn last_choice(text: &str, letters: &[char], choices: &[String]) -> Option<Strin
     found
         .map(|(choice, letter)| {
             let bare = python::strip(choice);
-            // The harness looks the text up without the white space that was beside punctuation, and so may not find it.
+            // The harness looks the text up without the white space that was beside punctuation,
+            // and so may not find it.
             match wanted.iter().find(|(choice, _)| choice == bare) {
                 Some((_, other)) if bare != choice => other.to_string(),
                 _ if bare == choice => letter.to_string(),

@@ -1,11 +1,11 @@
-//! How many of the reference's needles an answer repeats. The rule is that of RULER
-//! (NVIDIA/RULER, `scripts/eval/synthetic/constants.py`, `string_match_all`), as in EleutherAI's
-//! lm-evaluation-harness 0.4.13 (`lm_eval/tasks/ruler/common_utils.py`): the share of the texts that are in the
-//! answer, in lower case, after control characters have become line breaks.
+//! How many of the reference's needles an answer repeats. The rule is that of RULER (NVIDIA/RULER,
+//! `scripts/eval/synthetic/constants.py`, `string_match_all`), as in EleutherAI's
+//! lm-evaluation-harness 0.4.13 (`lm_eval/tasks/ruler/common_utils.py`): the share of the texts
+//! that are in the answer, in lower case, after control characters have become line breaks.
 //!
-//! The reference is one text or a list of them. A needle's depth and the length of its haystack belong into the
-//! sample's class, such as `length=32768,depth=50`: the run then has the mean of each class as `needle:CLASS`, for the
-//! first 1000 classes.
+//! The reference is one text or a list of them. A needle's depth and the length of its haystack
+//! belong into the sample's class, such as `length=32768,depth=50`: the run then has the mean of
+//! each class as `needle:CLASS`, for the first 1000 classes.
 //!
 //! A sample without a reference is not judged. Nothing is extracted, so there is no `-unparsed`.
 #![deny(unsafe_code)]

@@ -1,8 +1,9 @@
 //! Whether an answer has the requested length. Where a server was told to go on to an exact length,
-//! anything else than a mean of 1 says that its throughput was measured on other work than was asked.
+//! anything else than a mean of 1 says that its throughput was measured on other work than was
+//! asked.
 //!
-//! Judges the answer's token count as the host has it, whatever its source; an exchange without a count, or for
-//! which no length was asked, is not judged.
+//! Judges the answer's token count as the host has it, whatever its source; an exchange without a
+//! count, or for which no length was asked, is not judged.
 #![deny(unsafe_code)]
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};

@@ -1,5 +1,6 @@
-//! chrF of one sentence with one reference, as sacreBLEU 2.6.0 computes it by default (`sacrebleu/metrics/chrf.py`):
-//! Popović, "chrF: character n-gram F-score for automatic MT evaluation", 2015.
+//! chrF of one sentence with one reference, as sacreBLEU 2.6.0 computes it by default
+//! (`sacrebleu/metrics/chrf.py`): Popović, "chrF: character n-gram F-score for automatic MT
+//! evaluation", 2015.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,7 +13,8 @@ const ORDER: usize = 6;
 /// How much more recall counts than precision, squared.
 const FACTOR: f64 = 4.0;
 
-/// The score, from 0 to 100. White space does not count; only orders that both texts are long enough for do.
+/// The score, from 0 to 100. White space does not count; only orders that both texts are long
+/// enough for do.
 pub fn score(answer: &str, reference: &str) -> f64 {
     let plain = |text: &str| text.chars().filter(|c| !python::is_space(*c)).collect();
     let (answer, reference): (Vec<char>, Vec<char>) = (plain(answer), plain(reference));
@@ -36,9 +38,9 @@ pub fn score(answer: &str, reference: &str) -> f64 {
     }
 }
 
-/// How many n-grams of each order are in both, each as often as it is in both. An n-gram is the number of the one
-/// that is shorter by its last character, and that character. The shorter text's are numbered, and the longer one's
-/// are looked up only as far as the shorter has them.
+/// The number of n-grams of each order that are in both, each as often as it is in both. An n-gram is the
+/// number of the one that is shorter by its last character, and that character. The shorter text's
+/// are numbered, and the longer one's are looked up only as far as the shorter has them.
 fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
     let (longer, shorter) = if one.len() > other.len() {
         (one, other)
@@ -48,7 +50,8 @@ fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
     let capacity = shorter.len() * ORDER;
     let mut numbers: HashMap<u64, u32, BuildHasherDefault<Mix>> =
         HashMap::with_capacity_and_hasher(capacity, BuildHasherDefault::default());
-    // How often the shorter text has the n-gram, and the longer has not yet; the first is the empty one.
+    // How often the shorter text has the n-gram, and the longer has not yet; the first is the empty
+    // one.
     let mut left = Vec::with_capacity(capacity + 1);
     left.push(0_u32);
     for start in 0..shorter.len() {
@@ -84,8 +87,8 @@ fn key(number: u32, character: char) -> u64 {
     u64::from(number) << 21 | u64::from(u32::from(character))
 }
 
-/// A quick hash of one number: a multiplication and a shift. Keys are small and come from texts, whose collisions
-/// cost time alone.
+/// A quick hash of one number: a multiplication and a shift. Keys are small and come from texts,
+/// whose collisions cost time alone.
 #[derive(Default)]
 struct Mix(u64);
 

@@ -1,4 +1,5 @@
-//! How much an answer overlaps with the reference. Of several references each measure takes the best.
+//! How much an answer overlaps with the reference. Of several references each measure takes the
+//! best.
 //!
 //! | score | what it is | as in |
 //! | --- | --- | --- |
@@ -7,12 +8,13 @@
 //! | `squad-exact` | whether the normalized texts are equal | SQuAD's `evaluate-v1.1.py`, `exact_match_score` |
 //! | `squad-f1` | F1 of the normalized words, from 0 to 1 | the same, `f1_score`; lm-evaluation-harness 0.4.13, `longbench`, `qa_f1_score` |
 //!
-//! ROUGE's words are runs of `a` to `z` and `0` to `9` in lower case, so texts in other scripts have none and score 0.
-//! SQuAD's normalization makes lower case, deletes ASCII punctuation, then the words `a`, `an` and `the`. Porter's
-//! stemmer is not offered.
+//! ROUGE's words are runs of `a` to `z` and `0` to `9` in lower case, so texts in other scripts
+//! have none and score 0. SQuAD's normalization makes lower case, deletes ASCII punctuation, then
+//! the words `a`, `an` and `the`. Porter's stemmer is not offered.
 //!
-//! A sample without a reference is not judged. Texts with more than 50 000 words have no `rouge-l`, because its time
-//! grows with the product of the lengths. Nothing is extracted, so there is no `-unparsed`.
+//! A sample without a reference is not judged. Texts with more than 50 000 words have no `rouge-l`,
+//! because its time grows with the product of the lengths. Nothing is extracted, so there is no
+//! `-unparsed`.
 #![deny(unsafe_code)]
 
 mod chrf;

@@ -1,9 +1,10 @@
-//! ROUGE-L of two texts, as google-research's `rouge_score` 0.1.2 computes it (`rouge_scorer.py`, `_score_lcs`;
-//! `tokenize.py`): Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", 2004.
+//! ROUGE-L of two texts, as google-research's `rouge_score` 0.1.2 computes it (`rouge_scorer.py`,
+//! `_score_lcs`; `tokenize.py`): Lin, "ROUGE: A Package for Automatic Evaluation of Summaries",
+//! 2004.
 
 use std::collections::HashMap;
 
-/// How many words a text may have.
+/// The number of words that a text may have.
 const MOST_WORDS: usize = 50_000;
 
 /// F1 of the longest common subsequence; `None` if a text is too long for it.
@@ -33,8 +34,8 @@ fn words(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The length of the longest common subsequence, 64 words at a time: Hyyrö, "Bit-Parallel LCS-length Computation
-/// Revisited", 2004.
+/// The length of the longest common subsequence, 64 words at a time: Hyyrö, "Bit-Parallel
+/// LCS-length Computation Revisited", 2004.
 fn longest_common_subsequence(one: &[&str], other: &[&str]) -> usize {
     let blocks = one.len().div_ceil(64);
     let mut places: HashMap<&str, Vec<(usize, u64)>> = HashMap::new();

@@ -1,5 +1,6 @@
-//! SQuAD's comparison of texts: `normalize_answer`, `exact_match_score` and `f1_score` of its `evaluate-v1.1.py`
-//! (Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", 2016).
+//! SQuAD's comparison of texts: `normalize_answer`, `exact_match_score` and `f1_score` of its
+//! `evaluate-v1.1.py` (Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of
+//! Text", 2016).
 
 use std::collections::HashMap;
 

@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 
-/// How many words a text must have before its repeated n-grams count: short lists and refrains repeat as well.
+/// The number of words that a text must have before its repeated n-grams count: short lists and
+/// refrains repeat as well.
 const LEAST_WORDS: usize = 50;
 
 /// How many characters at the end of a text are searched for a loop.
 const TAIL: usize = 4096;
 
-/// How many characters a loop takes up, and how often its piece occurs in it, at least.
+/// The number of characters that a loop takes up, and how often its piece occurs in it, at least.
 const LOOP: (usize, usize) = (64, 8);
 
-/// Special tokens that do not have the form `<|name|>`: of Llama 2, Mistral, Gemma, T5, and of thinking models.
+/// Special tokens that do not have the form `<|name|>`: of Llama 2, Mistral, Gemma, T5, and of
+/// thinking models.
 const TOKENS: [&str; 10] = [
     "</s>",
     "<unk>",
@@ -35,8 +37,9 @@ pub fn repetition(text: &str) -> f64 {
     1.0 - distinct.len() as f64 / (words.len() - 3) as f64
 }
 
-/// Whether a text ends in a piece that is there again and again. Read backwards, the longest border of each beginning
-/// gives its smallest period (Knuth, Morris and Pratt, "Fast Pattern Matching in Strings", 1977).
+/// True if a text ends in a piece that is there again and again. Read backwards, the longest border
+/// of each beginning gives its smallest period (Knuth, Morris and Pratt, "Fast Pattern Matching in
+/// Strings", 1977).
 pub fn ends_in_a_loop(text: &str) -> bool {
     let tail: Vec<char> = text.trim_end().chars().rev().take(TAIL).collect();
     let mut borders = vec![0_usize; tail.len()];
@@ -63,7 +66,8 @@ pub fn ends_in_a_loop(text: &str) -> bool {
     false
 }
 
-/// Whether a text has a special token in it: one that is listed, or `<|name|>`, also with DeepSeek's wide bars.
+/// True if a text has a special token in it: one that is listed, or `<|name|>`, also with
+/// DeepSeek's wide bars.
 pub fn leaks_tokens(text: &str) -> bool {
     TOKENS.iter().any(|token| text.contains(token))
         || has_named_token(text, "<|", "|>")
@@ -79,8 +83,8 @@ fn has_named_token(text: &str, open: &str, close: &str) -> bool {
     })
 }
 
-/// Whether a text has characters that no tokenizer should give: U+FFFD, control characters other than tab and line
-/// breaks, and codes that are no characters.
+/// True if a text has characters that no tokenizer should give: U+FFFD, control characters other
+/// than tab and line breaks, and codes that are no characters.
 pub fn has_broken_characters(text: &str) -> bool {
     text.chars().any(|c| {
         let code = u32::from(c);
@@ -91,7 +95,7 @@ pub fn has_broken_characters(text: &str) -> bool {
     })
 }
 
-/// Whether a text has letters of scripts that do not go together.
+/// True if a text has letters of scripts that do not go together.
 pub fn mixes_scripts(text: &str) -> bool {
     let mut counts = [0_usize; SCRIPTS];
     let mut letters = 0;

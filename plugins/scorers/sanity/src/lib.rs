@@ -1,5 +1,6 @@
-//! Whether an answer is whole and readable, without a reference. An engine that is broken by a wrong kernel, a bad
-//! quantization or a wrong chat template shows here first. Each check is 1 where the answer has the fault:
+//! Whether an answer is whole and readable, without a reference. An engine that is broken by a
+//! wrong kernel, a bad quantization or a wrong chat template shows here first. Each check is 1
+//! where the answer has the fault:
 //!
 //! | score | 1 if |
 //! | --- | --- |
@@ -11,15 +12,15 @@
 //! | `sanity-broken-characters` | it has U+FFFD, which stands for invalid bytes, a control character, or no character of Unicode |
 //! | `sane` | 1 if none of these is 1, but for those under `ignore` |
 //!
-//! The share of repeated n-grams is seq-rep-4 of Welleck et al., "Neural Text Generation with Unlikelihood Training",
-//! 2020: one minus the distinct 4-grams by all. A loop is a piece of any length that ends the answer at least 8 times
-//! in a row, over 64 characters or more, in its last 4096 characters; it finds what has no spaces between words, too.
-//! Chinese characters and Japanese syllables are one script here, and a Greek letter beside no other is a symbol. The
-//! other rules are this plugin's own, so there is no
-//! reference implementation.
+//! The share of repeated n-grams is seq-rep-4 of Welleck et al., "Neural Text Generation with
+//! Unlikelihood Training", 2020: one minus the distinct 4-grams by all. A loop is a piece of any
+//! length that ends the answer at least 8 times in a row, over 64 characters or more, in its last
+//! 4096 characters; it finds what has no spaces between words, too. Chinese characters and Japanese
+//! syllables are one script here, and a Greek letter beside no other is a symbol. The other rules
+//! are this plugin's own, so there is no reference implementation.
 //!
-//! Every answer is judged. `sanity-cut` is left out where the server gave no finish reason. With `ignore-eos`, every
-//! answer is cut: set `ignore = ["cut"]` then.
+//! Every answer is judged. `sanity-cut` is left out where the server gave no finish reason. With
+//! `ignore-eos`, every answer is cut: set `ignore = ["cut"]` then.
 #![deny(unsafe_code)]
 
 mod checks;

@@ -1,9 +1,10 @@
-//! The calls of an answer, from the text of its tool calls: JSON values one after another, which are the calls of
-//! OpenAI's API as they are streamed. Pieces with the same `index` belong together; their `arguments` are joined.
+//! The calls of an answer, from the text of its tool calls: JSON values one after another, which
+//! are the calls of OpenAI's API as they are streamed. Pieces with the same `index` belong
+//! together; their `arguments` are joined.
 
 use serde_json::{Map, Value};
 
-/// How many calls are read of one answer.
+/// The number of calls that are read of one answer.
 const MOST_CALLS: usize = 1000;
 
 /// A call of a tool.
@@ -78,7 +79,7 @@ fn add(calls: &mut Vec<Pieces>, value: &Value) -> Option<()> {
 }
 
 impl Pieces {
-    /// Whether the arguments are complete.
+    /// True if the arguments are complete.
     fn is_whole(&self) -> bool {
         self.table.is_some() || serde_json::from_str::<Map<String, Value>>(&self.text).is_ok()
     }

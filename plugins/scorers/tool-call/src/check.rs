@@ -1,5 +1,5 @@
-//! The check of calls against those that are right. Each function is one of `ast_checker.py`, with the same steps in
-//! the same order, because what they accept depends on it.
+//! The check of calls against those that are right. Each function is one of `ast_checker.py`, with
+//! the same steps in the same order, because what they accept depends on it.
 
 use judging::shown;
 use serde_json::{Map, Value};
@@ -88,7 +88,7 @@ impl<'r> Wanted<'r> {
             && !self.arguments.iter().any(left_out)
     }
 
-    /// Whether an argument is known, has the right type, and one of the right values.
+    /// True if an argument is known, has the right type, and one of the right values.
     fn accepts(&self, name: &str, value: &Value) -> bool {
         let declared = self.types.iter().find(|(parameter, _)| *parameter == name);
         let (Some((_, declared)), Some(right)) = (declared, self.arguments.get(name)) else {
@@ -144,7 +144,8 @@ impl Declared {
     }
 }
 
-/// `parallel_function_checker_no_order`; with one right call, it does what the checks of `simple` and `multiple` do.
+/// `parallel_function_checker_no_order`; with one right call, it does what the checks of `simple`
+/// and `multiple` do.
 pub fn all_match(wanted: &[Wanted<'_>], calls: &[Call]) -> bool {
     let mut taken = vec![false; calls.len()];
     wanted.len() == calls.len()
@@ -163,8 +164,8 @@ fn is_empty(value: &Value) -> bool {
     value.as_str() == Some("")
 }
 
-/// `type_checker`: `None` if the type is wrong, otherwise whether the value is what BFCL calls a variable: of the type
-/// of the right values and not of the declared one.
+/// `type_checker`: `None` if the type is wrong, otherwise whether the value is what BFCL calls a
+/// variable: of the type of the right values and not of the declared one.
 fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>) -> Option<bool> {
     let of_right = right.iter().find(|right| !is_empty(right)).map(Type::of);
     let is_variable = of_right.is_some_and(|of_right| of_right != declared);
@@ -184,7 +185,8 @@ fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>)
     (of_right == Some(Type::of(value))).then_some(true)
 }
 
-/// `list_checker`. The texts of a list are compared plainly; a text among the right lists is one of its characters.
+/// `list_checker`. The texts of a list are compared plainly; a text among the right lists is one of
+/// its characters.
 fn list_is_right(value: &[Value], right: &[Value]) -> bool {
     let value: Vec<Value> = value.iter().map(plain_value).collect();
     right.iter().any(|right| match right {

@@ -1,25 +1,27 @@
-//! Whether an answer calls the right tools with the right arguments: the AST check of the Berkeley Function Calling
-//! Leaderboard for Python, as in `bfcl-eval` 2026.3.23 (ShishirPatil/gorilla,
+//! Whether an answer calls the right tools with the right arguments: the AST check of the Berkeley
+//! Function Calling Leaderboard for Python, as in `bfcl-eval` 2026.3.23 (ShishirPatil/gorilla,
 //! `berkeley-function-call-leaderboard/bfcl_eval/eval_checker/ast_eval/ast_checker.py`).
 //!
 //! The reference is a table of two keys, which are BFCL's own:
 //!
-//! - `function`: the tools, each with `name` and `parameters` (`properties`, `required`); a list, or one alone. Tools
-//!   of OpenAI's API, `{"type": "function", "function": {…}}`, are read as well.
-//! - `ground_truth`: the calls, each a table of one name and its arguments, and of each argument the list of values
-//!   that are right; `""` in such a list says that the argument may be left out.
+//! - `function`: the tools, each with `name` and `parameters` (`properties`, `required`); a list,
+//!   or one alone. Tools of OpenAI's API, `{"type": "function", "function": {…}}`, are read as
+//!   well.
+//! - `ground_truth`: the calls, each a table of one name and its arguments, and of each argument
+//!   the list of values that are right; `""` in such a list says that the argument may be left out.
 //!
-//! An answer is right if it makes as many calls as there are in `ground_truth`, and each of them is matched by a call
-//! that no earlier one took, in any order. A call matches if the name is equal, no required argument is missing, none
-//! is unknown, each has the declared type, and each value is among those that are right. Texts are compared in lower
-//! case and without spaces and `,./-_*^`; integers pass as `float`. Types are `string`, `integer`, `float`, `boolean`,
-//! `array`, `tuple`, `dict`, `any`; and, beyond BFCL's check, `number` for `float` and `object` for `dict`. Two rules
-//! of BFCL look odd and are kept: the type of an array's items is checked one level deep, and an argument whose right
-//! values are of another type than declared may be of that type.
+//! An answer is right if it makes as many calls as there are in `ground_truth`, and each of them is
+//! matched by a call that no earlier one took, in any order. A call matches if the name is equal,
+//! no required argument is missing, none is unknown, each has the declared type, and each value is
+//! among those that are right. Texts are compared in lower case and without spaces and `,./-_*^`;
+//! integers pass as `float`. Types are `string`, `integer`, `float`, `boolean`, `array`, `tuple`,
+//! `dict`, `any`; and, beyond BFCL's check, `number` for `float` and `object` for `dict`. Two rules
+//! of BFCL look odd and are kept: the type of an array's items is checked one level deep, and an
+//! argument whose right values are of another type than declared may be of that type.
 //!
-//! Without `ground_truth`, or with an empty one, an answer without calls is right. A sample without a reference is not
-//! judged. `tool-call-unparsed` is 1 if there is no call although one is wanted, or if arguments are no JSON object;
-//! `tool-call` is 0 then.
+//! Without `ground_truth`, or with an empty one, an answer without calls is right. A sample without
+//! a reference is not judged. `tool-call-unparsed` is 1 if there is no call although one is wanted,
+//! or if arguments are no JSON object; `tool-call` is 0 then.
 #![deny(unsafe_code)]
 
 mod calls;

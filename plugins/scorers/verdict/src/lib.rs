@@ -1,21 +1,23 @@
-//! The verdict of a model that judges others, read from its answer. The forms are those that the judge prompts of
-//! MT-Bench ask for (lm-sys/FastChat, `fastchat/llm_judge/data/judge_prompts.jsonl`): `[[7]]` for a grade, and `[[A]]`,
-//! `[[B]]` or `[[C]]` for which of two answers is better, C being a tie.
+//! The verdict of a model that judges others, read from its answer. The forms are those that the
+//! judge prompts of MT-Bench ask for (lm-sys/FastChat,
+//! `fastchat/llm_judge/data/judge_prompts.jsonl`): `[[7]]` for a grade, and `[[A]]`, `[[B]]` or
+//! `[[C]]` for which of two answers is better, C being a tie.
 //!
 //! | score | value |
 //! | --- | --- |
 //! | `grade` | the number in double brackets, or in single ones after `Rating:` as FastChat accepts it |
 //! | `choice` | 1 for the first answer, 0 for the second, 0.5 for a tie |
 //!
-//! The last verdict of an answer counts, because judges repeat the form that they were asked for before they use it.
-//! FastChat takes the first grade, and A before B before C wherever they stand. A grade outside of the scale is no
-//! verdict, and neither is moved into it.
+//! The last verdict of an answer counts, because judges repeat the form that they were asked for
+//! before they use it. FastChat takes the first grade, and A before B before C wherever they stand.
+//! A grade outside of the scale is no verdict, and neither is moved into it.
 //!
-//! An answer that the limit of tokens cut has no verdict, wherever brackets stand in it: a judge that was cut may have
-//! repeated the form, or quoted what it judges, before it came to its own verdict.
+//! An answer that the limit of tokens cut has no verdict, wherever brackets stand in it: a judge
+//! that was cut may have repeated the form, or quoted what it judges, before it came to its own
+//! verdict.
 //!
-//! An answer without a verdict has no `grade` and no `choice`, so no mean counts it as a bad one; the score with
-//! `-unparsed` behind its name is 1. No reference is needed.
+//! An answer without a verdict has no `grade` and no `choice`, so no mean counts it as a bad one;
+//! the score with `-unparsed` behind its name is 1. No reference is needed.
 #![deny(unsafe_code)]
 
 use judging::{Part, is_cut, score, truth};
@@ -78,11 +80,12 @@ impl Scorer for Verdict {
         } = &config;
         // Not true of numbers that are none, either.
         let is_scale = lowest < highest && (highest - lowest).is_finite();
-        match is_scale {
-            true => Ok(Self { config }),
-            false => Err(Error::InvalidConfig(format!(
+        if is_scale {
+            Ok(Self { config })
+        } else {
+            Err(Error::InvalidConfig(format!(
                 "`lowest` is {lowest} and `highest` is {highest}; the lowest grade must be below the highest"
-            ))),
+            )))
         }
     }
 

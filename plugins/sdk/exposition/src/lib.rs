@@ -70,7 +70,7 @@ fn labels_of(text: &str) -> Option<(Vec<(&str, Cow<'_, str>)>, &str)> {
     }
 }
 
-/// Where the quote is that ends a value.
+/// The place where the quote is that ends a value.
 fn end_of(quoted: &str) -> Option<usize> {
     let mut escaped = false;
     quoted

@@ -1,7 +1,8 @@
-//! Conversations in the form of no API in particular: the instructions apart, then turns of the user and the model one
-//! after the other, with calls of tools and their results as parts of them.
+//! Conversations in the form of no API in particular: the instructions apart, then turns of the
+//! user and the model one after the other, with calls of tools and their results as parts of them.
 //!
-//! Datasets give messages with the fields of OpenAI's API. Backends of APIs with another form write them from this.
+//! Datasets give messages with the fields of OpenAI's API. Backends of APIs with another form write
+//! them from this.
 
 use std::collections::HashMap;
 
@@ -98,8 +99,8 @@ struct FunctionFields {
     arguments: Value,
 }
 
-/// Fields with the model's reasoning. No API takes back reasoning that it did not sign, and chat templates leave it
-/// out.
+/// Fields with the model's reasoning. No API takes back reasoning that it did not sign, and chat
+/// templates leave it out.
 const REASONING: [&str; 2] = ["reasoning", "reasoning_content"];
 
 /// Reads a text or messages as a conversation; `api` names the API in messages.
@@ -200,7 +201,8 @@ fn piece(part: &Part) -> Result<Piece<'_>, String> {
     }
 }
 
-/// A message's further fields. A field that has no place in the API is refused, because its content would be lost.
+/// A message's further fields. A field that has no place in the API is refused, because its content
+/// would be lost.
 fn fields(message: &Message, api: &str) -> Result<Fields, String> {
     let Some(extra) = &message.extra else {
         return Ok(Fields::default());

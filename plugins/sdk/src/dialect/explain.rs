@@ -1,5 +1,5 @@
-//! Errors in a server's own words: the message from an error body of any known shape, cut to a length that fits a
-//! line, and the kind of error.
+//! Errors in a server's own words: the message from an error body of any known shape, cut to a
+//! length that fits a line, and the kind of error.
 
 use serde_json::Value;
 
@@ -42,8 +42,8 @@ fn status_in(value: &Value) -> Option<u16> {
     own.or_else(|| status_in(value.get("error")?))
 }
 
-/// The kind of error, from a status and from words that engines use. The words decide if a status is used
-/// for several kinds: prompts that are too long come with 400, 413, 422 and 500.
+/// The kind of error, from a status and from words that engines use. The words decide if a status
+/// is used for several kinds: prompts that are too long come with 400, 413, 422 and 500.
 fn reason(status: Option<u16>, message: &str) -> Reason {
     let said = message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
@@ -94,8 +94,9 @@ fn reason(status: Option<u16>, message: &str) -> Reason {
 
 /// The message in a reply with an error status.
 ///
-/// Reads `{"error": {"message": …}}` (OpenAI, vLLM), `{"object": "error", "message": …}` (SGLang, LMDeploy),
-/// `{"error": "…"}` (TGI, Ollama), `{"detail": …}` (FastAPI), a page of HTML (a proxy), and plain text.
+/// Reads `{"error": {"message": …}}` (OpenAI, vLLM), `{"object": "error", "message": …}` (SGLang,
+/// LMDeploy), `{"error": "…"}` (TGI, Ollama), `{"detail": …}` (FastAPI), a page of HTML (a proxy),
+/// and plain text.
 fn said(status: u16, body: &[u8]) -> String {
     let said = match serde_json::from_slice::<Value>(body) {
         Ok(value) => message(&value).unwrap_or_else(|| excerpt(body, LONGEST)),

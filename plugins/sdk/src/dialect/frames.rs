@@ -1,4 +1,5 @@
-//! Frames of JSON: reading one, and the error for one that is not of the API, with the frame's beginning.
+//! Frames of JSON: reading one, and the error for one that is not of the API, with the frame's
+//! beginning.
 
 use std::fmt::Display;
 
@@ -10,8 +11,8 @@ use crate::Error;
 /// Most bytes of a frame in a message.
 const SHOWN: usize = 120;
 
-/// Reads a frame; `expected` says what it should be, such as `an event of the Messages API`. One check of the whole text
-/// costs less than a check of every string in it.
+/// Reads a frame; `expected` says what it should be, such as `an event of the Messages API`. One
+/// check of the whole text costs less than a check of every string in it.
 ///
 /// # Errors
 /// [`Error::Protocol`] if it is something else.

@@ -1,5 +1,5 @@
-//! Replies of the native `/generate` routes of SGLang and LMDeploy: `text`, `output_ids` and `meta_info`.
-//! Their requests differ and are the backends' own.
+//! Replies of the native `/generate` routes of SGLang and LMDeploy: `text`, `output_ids` and
+//! `meta_info`. Their requests differ and are the backends' own.
 
 mod skip;
 
@@ -19,8 +19,8 @@ use skip::Seen;
 /// What the text of a chunk means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Text {
-    /// Unknown; detected from the reply. SGLang repeats the answer so far in every chunk, unless it was
-    /// started with `--incremental-streaming-output`.
+    /// Unknown; detected from the reply. SGLang repeats the answer so far in every chunk, unless it
+    /// was started with `--incremental-streaming-output`.
     #[default]
     Unknown,
     /// The answer so far.
@@ -32,11 +32,12 @@ pub enum Text {
 /// The most answers to one request, so that the state has a bound.
 const CHOICES: usize = 128;
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     ended: bool,
-    /// Each of the answers to the request, of which there are several only if it asked for them (`n`).
+    /// Each of the answers to the request, of which there are several only if it asked for them
+    /// (`n`).
     choices: Vec<Choice>,
     /// The counts of the answers that are complete.
     usage: Totals,
@@ -57,7 +58,7 @@ struct Totals {
 struct Choice {
     index: u32,
     begun: bool,
-    /// Whether its counts are in the totals.
+    /// True if its counts are in the totals.
     counted: bool,
     text: Text,
     /// Tokens so far, as counted by the server.
@@ -65,7 +66,7 @@ struct Choice {
     /// Length of the last text in bytes, and a digest of it while the meaning of texts is unknown.
     seen: u32,
     digest: u64,
-    /// Where the new text begins in a chunk that repeats the answer so far.
+    /// The place where the new text begins in a chunk that repeats the answer so far.
     skip: Option<Seen>,
 }
 
@@ -99,8 +100,8 @@ struct MetaInfo<'a> {
     image_tokens: Option<u32>,
     video_tokens: Option<u32>,
     audio_tokens: Option<u32>,
-    // What speculative decoding proposed, and of it what was accepted. SGLang has named it three times; some versions
-    // send two of the names.
+    // What speculative decoding proposed, and of it what was accepted. SGLang has named it three
+    // times; some versions send two of the names.
     spec_num_proposed_drafts: Option<u32>,
     spec_num_correct_drafts: Option<u32>,
     spec_proposed_drafts: Option<u32>,
@@ -125,7 +126,8 @@ impl MetaInfo<'_> {
     }
 }
 
-/// Appends the events of one frame. `text` says what the texts of the chunks mean, if that is known beforehand.
+/// Appends the events of one frame. `text` says what the texts of the chunks mean, if that is known
+/// beforehand.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the frame is not a chunk of such a reply.
@@ -244,8 +246,8 @@ impl Totals {
 }
 
 impl Choice {
-    /// Reads a chunk that repeats what was seen and adds to it, without reading that again. If it is not one, nothing
-    /// happens.
+    /// Reads a chunk that repeats what was seen and adds to it, without reading that again. If it
+    /// is not one, nothing happens.
     fn continues(&mut self, data: &[u8], usage: &mut Totals, events: &mut Vec<Meaning>) -> bool {
         let Some(mut seen) = self.skip.take() else {
             return false;
@@ -308,9 +310,10 @@ impl Choice {
         if !new.is_empty() || counted {
             events.push(Meaning::Text(piece(new, tokens)));
         } else if meta.finish_reason.is_none() {
-            events.push(match first && tokens == Some(0) {
-                true => Meaning::Opened,
-                false => Meaning::Text(piece(new, tokens)),
+            events.push(if first && tokens == Some(0) {
+                Meaning::Opened
+            } else {
+                Meaning::Text(piece(new, tokens))
             });
         }
         let Some(reason) = meta.finish_reason else {
@@ -346,7 +349,8 @@ impl Choice {
         &text[start..]
     }
 
-    /// Whether texts are the answer so far; decided for the rest of the reply once the evidence is clear.
+    /// True if texts are the answer so far; decided for the rest of the reply once the evidence is
+    /// clear.
     fn find_out(&mut self, text: &str, ids: Option<u32>, total: Option<u32>) -> bool {
         if let (Some(ids), Some(total)) = (ids, total) {
             // The count is always the total; so as many ids as that are all there are so far.
@@ -480,11 +484,10 @@ mod tests {
                     "finish_reason": finish, "prompt_tokens": 3, "completion_tokens": ids.len(),
                 });
                 let quoted = serde_json::json!(text);
-                chunks.push(match has_ids {
-                    true => {
-                        format!(r#"{{"text":{quoted},"output_ids":{ids:?},"meta_info":{meta}}}"#)
-                    }
-                    false => format!(r#"{{"text": {quoted}, "meta_info": {meta}}}"#),
+                chunks.push(if has_ids {
+                    format!(r#"{{"text":{quoted},"output_ids":{ids:?},"meta_info":{meta}}}"#)
+                } else {
+                    format!(r#"{{"text": {quoted}, "meta_info": {meta}}}"#)
                 });
                 // A server that takes text back is read in full until it has said more than before.
                 if number == 14 {

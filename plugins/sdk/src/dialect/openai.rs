@@ -1,6 +1,6 @@
-//! The OpenAI API as engines implement it: requests for `/v1/completions` and `/v1/chat/completions`.
-//! `openai::reply` reads the replies; `openai::responses` has `/v1/responses`, and `openai::pooling` the routes whose
-//! replies are vectors and orders.
+//! The OpenAI API as engines implement it: requests for `/v1/completions` and
+//! `/v1/chat/completions`. `openai::reply` reads the replies; `openai::responses` has
+//! `/v1/responses`, and `openai::pooling` the routes whose replies are vectors and orders.
 
 mod counts;
 mod messages;

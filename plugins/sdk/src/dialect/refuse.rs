@@ -1,5 +1,5 @@
-//! Settings that an API has no field for. A backend refuses them, because a request without them would measure
-//! something else than the scenario says.
+//! Settings that an API has no field for. A backend refuses them, because a request without them
+//! would measure something else than the scenario says.
 
 use crate::{Error, Sample, Settings};
 

@@ -1,8 +1,9 @@
-//! Tools for APIs with another form than OpenAI's: the definitions that datasets put into a sample's parameters, and the
-//! calls in a reply.
+//! Tools for APIs with another form than OpenAI's: the definitions that datasets put into a
+//! sample's parameters, and the calls in a reply.
 //!
-//! Definitions have the form of OpenAI's API in every dataset, so a backend of another API writes them anew. Calls in
-//! replies are passed on in that form too, because histories and scorers read it.
+//! Definitions have the form of OpenAI's API in every dataset, so a backend of another API writes
+//! them anew. Calls in replies are passed on in that form too, because histories and scorers read
+//! it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -23,7 +24,7 @@ pub struct Tools {
 pub struct Tool {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its action.
     pub description: Option<String>,
     /// A JSON Schema of its arguments.
     pub parameters: Option<Value>,
@@ -60,8 +61,9 @@ struct Named {
     name: String,
 }
 
-/// Takes the tools out of a sample's parameters, if they have the form of OpenAI's API; the second value is the
-/// parameters without them. Tools in another form are in the server's own, and stay where they are.
+/// Takes the tools out of a sample's parameters, if they have the form of OpenAI's API; the second
+/// value is the parameters without them. Tools in another form are in the server's own, and stay
+/// where they are.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] if the parameters are not a JSON object.
@@ -122,7 +124,8 @@ pub fn lay_over(
     settings.lay_over(body, &sample)
 }
 
-/// The first piece of a call. `index` tells the calls of a reply apart; `arguments` is the beginning of their JSON text.
+/// The first piece of a call. `index` tells the calls of a reply apart; `arguments` is the
+/// beginning of their JSON text.
 pub fn begun(index: u32, id: &str, name: &str, arguments: &str) -> Meaning {
     piece(&json!({
         "index": index,

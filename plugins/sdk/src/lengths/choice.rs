@@ -3,8 +3,8 @@
 use super::Stream;
 use crate::Error;
 
-/// Draws indices, each with its own probability, as `numpy.random.Generator.choice(n, p=…)` does: one uniform number
-/// each, and the first index with which the cumulative probability exceeds it.
+/// Draws indices, each with its own probability, as `numpy.random.Generator.choice(n, p=…)` does:
+/// one uniform number each, and the first index with which the cumulative probability exceeds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     cumulative: Vec<f64>,
@@ -47,8 +47,9 @@ impl Choice {
         Ok(Self { cumulative })
     }
 
-    /// By Zipf's law: index `i` of `count` has a probability in proportion to `1 / (i + 1)^exponent`, so index 0 is the
-    /// most frequent. An exponent of 0 gives all the same; `key` is the exponent's key in the configuration.
+    /// By Zipf's law: index `i` of `count` has a probability in proportion to
+    /// `1 / (i + 1)^exponent`, so index 0 is the most frequent. An exponent of 0 gives all the
+    /// same; `key` is the exponent's key in the configuration.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key, if the exponent is negative or not a number, or if there is nothing
@@ -63,7 +64,7 @@ impl Choice {
         Self::weighted(key, weights)
     }
 
-    /// How many things there are to choose among.
+    /// The number of things to choose among.
     #[must_use]
     pub fn count(&self) -> usize {
         self.cumulative.len()

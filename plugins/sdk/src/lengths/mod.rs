@@ -1,5 +1,5 @@
-//! Distributions of lengths and other numbers, read from a configuration and drawn from a plugin's own
-//! generator.
+//! Distributions of lengths and other numbers, read from a configuration and drawn from a plugin's
+//! own generator.
 //!
 //! A key of type [`Distribution`] takes a number, or a table that names a distribution:
 //!
@@ -11,23 +11,26 @@
 //! | `{ distribution = "lognormal", median = 512, sigma = 0.8, max = 8192 }` | the logarithm is normal |
 //! | `{ distribution = "histogram", bins = [{ value = 128, weight = 3 }, { min = 200, max = 299, weight = 1 }] }` | a bin by weight, then uniform in it |
 //!
-//! Each number is the distribution's quantile at one uniform number `p` from `[0, 1)`, so every draw takes
-//! exactly one [`random`](Stream::random) from the generator, whatever the distribution. The quantiles:
+//! Each number is the distribution's quantile at one uniform number `p` from `[0, 1)`, so every
+//! draw takes exactly one [`random`](Stream::random) from the generator, whatever the distribution.
+//! The quantiles:
 //!
 //! * constant: `value`.
-//! * uniform: `min + p · (max − min)`; as a length `min + ⌊p · (max − min + 1)⌋`, so that both ends are as likely as
-//!   the rest.
-//! * normal: `mean + deviation · z(p)`. `z` is the standard normal quantile by Wichura's algorithm AS 241
-//!   (Applied Statistics 37, 1988, <https://doi.org/10.2307/2347330>), the one of Python's
+//! * uniform: `min + p · (max − min)`; as a length `min + ⌊p · (max − min + 1)⌋`, so that both ends
+//!   are as likely as the rest.
+//! * normal: `mean + deviation · z(p)`. `z` is the standard normal quantile by Wichura's algorithm
+//!   AS 241 (Applied Statistics 37, 1988, <https://doi.org/10.2307/2347330>), the one of Python's
 //!   `statistics.NormalDist.inv_cdf`; `p` = 0 counts as 2⁻⁵⁴.
-//! * lognormal: `exp(µ + sigma · z(p))`. `µ` is `ln(median)`, or `ln(mean) − sigma² / 2`. In place of `sigma`, the
-//!   standard deviation of the logarithm, `deviation` gives that of the numbers themselves: with a `mean`,
-//!   `sigma² = ln(1 + (deviation / mean)²)`; with a `median`, `sigma² = ln((1 + √(1 + 4 (deviation / median)²)) / 2)`.
-//! * histogram: the first bin with which the cumulative share of the weights exceeds `p`; what `p` has beyond the
-//!   earlier bins, as a share of this bin's, is the place in it, as in a uniform distribution.
+//! * lognormal: `exp(µ + sigma · z(p))`. `µ` is `ln(median)`, or `ln(mean) − sigma² / 2`. In place
+//!   of `sigma`, the standard deviation of the logarithm, `deviation` gives that of the numbers
+//!   themselves: with a `mean`, `sigma² = ln(1 + (deviation / mean)²)`; with a `median`,
+//!   `sigma² = ln((1 + √(1 + 4 (deviation / median)²)) / 2)`.
+//! * histogram: the first bin with which the cumulative share of the weights exceeds `p`; what `p`
+//!   has beyond the earlier bins, as a share of this bin's, is the place in it, as in a uniform
+//!   distribution.
 //!
-//! A number below `min` or above `max` becomes that bound; it is not drawn again. Lengths are rounded to the nearest
-//! whole number, halves upwards.
+//! A number below `min` or above `max` becomes that bound; it is not drawn again. Lengths are
+//! rounded to the nearest whole number, halves upwards.
 //!
 //! [`Choice`] draws one of several things, by weights or by Zipf's law.
 

@@ -10,8 +10,9 @@ fn ratio(above: [f64; 8], below: [f64; 8], x: f64) -> f64 {
     polynomial(above) / polynomial(below)
 }
 
-/// The number below which a share `p` of a standard normal distribution is, by Wichura's algorithm AS 241
-/// (PPND16, Applied Statistics 37, 1988). A `p` of 0 counts as 2⁻⁵⁴, half the smallest that a generator gives.
+/// The number below which a share `p` of a standard normal distribution is, by Wichura's algorithm
+/// AS 241 (PPND16, Applied Statistics 37, 1988). A `p` of 0 counts as 2⁻⁵⁴, half the smallest that
+/// a generator gives.
 pub(super) fn quantile(p: f64) -> f64 {
     let p = p.max(1.0 / (1_u64 << 54) as f64);
     let q = p - 0.5;

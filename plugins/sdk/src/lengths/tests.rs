@@ -105,7 +105,8 @@ fn both_ends_of_a_range_are_as_likely_as_the_rest() {
 fn mean_and_deviation_of_a_lognormal_are_those_given() {
     for json in [
         r#"{"distribution": "lognormal", "mean": 800, "deviation": 600}"#,
-        // With this median and deviation the mean is 640 and e^(sigma²) is 1.5625, as with the mean above.
+        // With this median and deviation the mean is 640 and e^(sigma²) is 1.5625, as with the mean
+        // above.
         r#"{"distribution": "lognormal", "median": 640, "deviation": 600}"#,
     ] {
         let distribution = distribution(json);

@@ -1,8 +1,9 @@
 //! The random number generators of CPython and NumPy, to the bit.
 //!
-//! The Python tools that a plugin may have to reproduce draw their prompts from these generators, so the
-//! same seed must give the same numbers here. This module provides the streams and the few kinds of draws that
-//! datasets need; the plugin chooses the generator, its seed, and the order of the draws.
+//! The Python tools that a plugin may have to reproduce draw their prompts from these generators,
+//! so the same seed must give the same numbers here. This module provides the streams and the few
+//! kinds of draws that datasets need; the plugin chooses the generator, its seed, and the order of
+//! the draws.
 //!
 //! | type | in Python |
 //! | --- | --- |
@@ -19,7 +20,8 @@ pub use python::Python;
 
 use rand_mt::Mt;
 
-/// A double in `[0, 1)` with 53 random bits, from two words: `genrand_res53` of the Mersenne Twister's authors.
+/// A double in `[0, 1)` with 53 random bits, from two words: `genrand_res53` of the Mersenne
+/// Twister's authors.
 fn unit_interval(twister: &mut Mt) -> f64 {
     let high = twister.next_u32() >> 5;
     let low = twister.next_u32() >> 6;

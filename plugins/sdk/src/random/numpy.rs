@@ -1,10 +1,12 @@
-//! NumPy's two generators: the legacy global one on the Mersenne Twister, and `default_rng` on PCG64.
+//! NumPy's two generators: the legacy global one on the Mersenne Twister, and `default_rng` on
+//! PCG64.
 
 use rand_mt::Mt;
 
 use super::{pcg64::Pcg64, unit_interval};
 
-/// The generator behind `numpy.random.randint` and its like, as it stands after `numpy.random.seed(seed)`.
+/// The generator behind `numpy.random.randint` and its like, as it stands after
+/// `numpy.random.seed(seed)`.
 ///
 /// Its seeding differs from Python's `random`, so the two give different streams for one seed.
 #[derive(Clone, Debug)]
@@ -22,8 +24,8 @@ impl NumpyLegacy {
         unit_interval(&mut self.0)
     }
 
-    /// As one element of `numpy.random.randint(low, high)`: uniform from `low` to `high - 1`, by masking and
-    /// rejection. Nothing is drawn if only one value is possible.
+    /// As one element of `numpy.random.randint(low, high)`: uniform from `low` to `high - 1`, by
+    /// masking and rejection. Nothing is drawn if only one value is possible.
     ///
     /// # Panics
     /// If `low` is not below `high`.
@@ -81,8 +83,9 @@ impl NumpyGenerator {
         (self.0.next_u64() >> 11) as f64 / 9_007_199_254_740_992.0
     }
 
-    /// As one element of `generator.integers(low, high)`: uniform from `low` to `high - 1`, by Lemire's method
-    /// (<https://arxiv.org/abs/1805.10941>). Nothing is drawn if only one value is possible.
+    /// As one element of `generator.integers(low, high)`: uniform from `low` to `high - 1`, by
+    /// Lemire's method (<https://arxiv.org/abs/1805.10941>). Nothing is drawn if only one value is
+    /// possible.
     ///
     /// # Panics
     /// If `low` is not below `high`.

@@ -1,4 +1,5 @@
-//! PCG64 (XSL-RR 128/64, <https://www.pcg-random.org>) and `SeedSequence`, which NumPy seeds it through
+//! PCG64 (XSL-RR 128/64, <https://www.pcg-random.org>) and `SeedSequence`, which NumPy seeds it
+//! through
 //! (<https://numpy.org/doc/stable/reference/random/bit_generators/generated/numpy.random.SeedSequence.html>).
 
 /// NumPy's default bit generator.

@@ -1,4 +1,5 @@
-//! CPython's `random` module: a Mersenne Twister seeded by array, and the draws that its library builds on it.
+//! CPython's `random` module: a Mersenne Twister seeded by array, and the draws that its library
+//! builds on it.
 
 use rand_mt::Mt;
 
@@ -85,13 +86,14 @@ impl Python {
         items.get(index)
     }
 
-    /// The indices that `random.sample(items, count)` chooses of so many items, in its order; `None` if there are fewer
-    /// than `count`.
+    /// The indices that `random.sample(items, count)` chooses of so many items, in its order;
+    /// `None` if there are fewer than `count`.
     pub fn sample(&mut self, items: usize, count: usize) -> Option<Vec<usize>> {
         if count > items {
             return None;
         }
-        // Above this many items CPython remembers what it drew, instead of taking from a list of all.
+        // Above this many items CPython remembers what it drew, instead of taking from a list of
+        // all.
         let mut listed = 21;
         if count > 5 {
             let mut power = 1;

@@ -1,4 +1,5 @@
-//! Files for a plugin under test: on disk or in memory, under the names that a scenario would give them.
+//! Files for a plugin under test: on disk or in memory, under the names that a scenario would give
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,10 +1,10 @@
-//! Tokenizers for a plugin under test: small enough to be written down, but with the features that make real
-//! tokenizers difficult.
+//! Tokenizers for a plugin under test: small enough to be written down, but with the features that
+//! make real tokenizers difficult.
 
 use runner_plugin::{Facts, Tokenizer};
 
-/// What the host provides if no tokenizer is configured: a byte is a token, and ids that are not printable
-/// ASCII are special.
+/// What the host provides if no tokenizer is configured: a byte is a token, and ids that are not
+/// printable ASCII are special.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandIn;
 
@@ -40,8 +40,8 @@ impl Tokenizer for StandIn {
     }
 }
 
-/// A tokenizer of printable ASCII that takes two characters at a time if it can, so that a text made from
-/// ids may tokenize to a different number of tokens, as with real ones.
+/// A tokenizer of printable ASCII that takes two characters at a time if it can, so that a text
+/// made from ids may tokenize to a different number of tokens, as with real ones.
 ///
 /// | ids | text |
 /// | --- | --- |

@@ -114,7 +114,7 @@ impl<'d> Question<'d> {
     }
 }
 
-/// What a backend makes of an answer.
+/// Everything that a backend makes of an answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Read {
     /// Of a reply: its events with their frames, and how it ends.
@@ -127,8 +127,8 @@ pub(crate) enum Read {
     Metrics(Result<Vec<Reading>, Error>),
 }
 
-/// An engine's answer, read by a backend: how frames come in batches makes no difference, the state stays small and
-/// reads back, and no figure is infinite.
+/// An engine's answer, read by a backend: how frames come in batches makes no difference, the state
+/// stays small and reads back, and no figure is infinite.
 pub fn decode(data: &[u8]) {
     read(&Question::of(data));
 }

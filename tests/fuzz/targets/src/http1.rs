@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::bytes::{Cuts, first};
 
-/// A server's bytes on a fresh connection: where they are cut makes no difference to what is read, to how it ends, or
-/// to what was handed on before that.
+/// A server's bytes on a fresh connection: where they are cut makes no difference to what is read,
+/// to how it ends, or to what was handed on before that.
 pub fn http1(data: &[u8]) {
     let (seed, reply) = first(data);
     let whole = read(vec![reply]);
@@ -27,7 +27,8 @@ pub fn http1(data: &[u8]) {
     assert_eq!(whole.head, cut.head);
     assert_eq!(whole.end, cut.end);
     assert_eq!(whole.body, cut.body);
-    // What follows the reply may not have been read, and is then found when the connection is used again.
+    // What follows the reply may not have been read, and is then found when the connection is used
+    // again.
     assert!(cut.again || !whole.again, "reusable, but not when cut");
 }
 
@@ -37,7 +38,7 @@ struct Seen {
     head: Option<(u16, HeaderMap)>,
     body: Vec<u8>,
     end: Result<(), String>,
-    /// Whether the connection may be used again.
+    /// True if the connection may be used again.
     again: bool,
 }
 

@@ -1,10 +1,11 @@
-//! What is known of a component before it is compiled.
+//! The known facts about a component before it is compiled.
 
 use model::plugin::Limits;
 use plugins::imports;
 use plugins::outline::Outline;
 
-/// Bytes that may be a component: they are malformed, or counted within bounds that follow from their length.
+/// Bytes that may be a component: they are malformed, or counted within bounds that follow from
+/// their length.
 pub fn outline(data: &[u8]) {
     let Ok(outline) = Outline::read(data) else {
         return;

@@ -5,8 +5,8 @@ use model::units::Nanos;
 use report::{csv, record};
 use result::summary::{Loop, Run, RunFacts, Summary};
 
-/// Records, as lines: each is passed over, or read, and reads back as it was written. What was read is
-/// summarised and listed.
+/// Records, as lines: each is passed over, or read, and reads back as it was written. What was read
+/// is summarised and listed.
 pub fn records(data: &[u8]) {
     let exchanges: Vec<Exchange> = record::in_lines(data).collect();
     let Some(first) = exchanges.first() else {

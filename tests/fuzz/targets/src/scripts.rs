@@ -4,7 +4,8 @@ use mock::Script;
 
 use crate::scenarios::told;
 
-/// A script's text: what is wrong with it is said in words with places within it, and what is right can be played.
+/// A script's text: what is wrong with it is said in words with places within it, and what is right
+/// can be played.
 pub fn mock_script(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

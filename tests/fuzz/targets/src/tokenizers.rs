@@ -8,8 +8,9 @@ use tokenizer::{ChatTemplate, Tokenizer};
 
 use crate::bytes::first;
 
-/// A tokenizer file of any format, or a choice among small ones, with a text: what our reader makes of the file
-/// encodes and decodes as the `tokenizers` crate does, and its facts hold. Or a chat template, which ends.
+/// A tokenizer file of any format, or a choice among small ones, with a text: what our reader makes
+/// of the file encodes and decodes as the `tokenizers` crate does, and its facts hold. Or a chat
+/// template, which ends.
 pub fn tokenizer(data: &[u8]) {
     // Threads of the crate's own would cost more than they save with texts so short.
     tokenizers::utils::parallelism::set_parallelism(false);
@@ -134,7 +135,7 @@ fn facts(tokenizer: &Tokenizer) {
 /// Choices within a file, a byte each.
 struct Choices;
 
-/// How many there are of each choice.
+/// The count of each choice.
 const CHOICES: [u8; 4] = [6 * 2, 5 * 2, 4 * 3, 5];
 
 impl Choices {
@@ -236,7 +237,8 @@ fn file(choices: &[u8]) -> String {
     .to_string()
 }
 
-/// The letter that stands for a byte in such files: itself where it can be seen, else one of those from U+0100 on.
+/// The letter that stands for a byte in such files: itself where it can be seen, else one of those
+/// from U+0100 on.
 fn letter(byte: u8) -> char {
     let seen = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if seen(byte) {

@@ -9,8 +9,8 @@ use scenario::{Scenario, keys};
 
 use crate::bytes::first;
 
-/// A word on the command line, in one of the notations: it is refused with words, or what it stands for is written
-/// in a way that stands for the same.
+/// A word on the command line, in one of the notations: it is refused with words, or what it stands
+/// for is written in a way that stands for the same.
 pub fn words(data: &[u8]) {
     let (choice, data) = first(data);
     let Ok(text) = std::str::from_utf8(data) else {

@@ -1,5 +1,5 @@
-//! Replays the committed inputs of every target: a small corpus, and a case for each former finding. Without a
-//! fuzzer, so that the gate compiles nothing for it.
+//! Replays the committed inputs of every target: a small corpus, and a case for each former
+//! finding. Without a fuzzer, so that the gate compiles nothing for it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ fn names(folder: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Every committed input keeps the promises of its target. A failure names the file before the promise.
+/// Every committed input keeps the promises of its target. A failure names the file before the
+/// promise.
 #[test]
 fn inputs_keep_their_promises() {
     for (name, target) in TARGETS {

@@ -1,5 +1,6 @@
-//! A backend that misbehaves as its configuration says; by default it speaks OpenAI's completions well
-//! enough for whole runs. It goes below the kit's own glue, which would not let it break the contract.
+//! A backend that misbehaves as its configuration says; by default it speaks OpenAI's completions
+//! well enough for whole runs. It goes below the kit's own glue, which would not let it break the
+//! contract.
 
 use misdeeds::{Deed, Written, commit, hook_panics, no_text};
 use runner_plugin::bindings::{about, backend};
@@ -258,9 +259,10 @@ impl backend::GuestCodec for Codec {
 
     fn framing(&self, _streaming: bool) -> Framing {
         self.tempted(Call::Framing, b"");
-        match self.0.raw {
-            true => Framing::Raw,
-            false => Framing::EventStream,
+        if self.0.raw {
+            Framing::Raw
+        } else {
+            Framing::EventStream
         }
     }
 

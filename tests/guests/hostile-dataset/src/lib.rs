@@ -1,4 +1,5 @@
-//! A dataset that misbehaves as its configuration says; by default it returns `sample 0`, `sample 1` and so on.
+//! A dataset that misbehaves as its configuration says; by default it returns `sample 0`,
+//! `sample 1` and so on.
 
 use misdeeds::{Deed, commit};
 use runner_plugin::{Amount, Continuation, Dataset, Dependency, Error, Inputs, Message, Point};

@@ -1,4 +1,5 @@
-//! A scorer that misbehaves as its configuration says; by default it scores every answer's length in bytes.
+//! A scorer that misbehaves as its configuration says; by default it scores every answer's length
+//! in bytes.
 
 use misdeeds::{Deed, commit};
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer, log};

@@ -1,5 +1,5 @@
-//! A sound backend of the OpenAI routes whose server wants its key as the configuration says: what no engine that ships
-//! does, and what others do.
+//! A sound backend of the OpenAI routes whose server wants its key as the configuration says: what
+//! no engine that ships does, and what others do.
 #![deny(unsafe_code)]
 
 use runner_plugin::dialect::openai;
@@ -72,7 +72,8 @@ impl Backend for Keyed {
         let route = openai::Route::Completions;
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         settings.lay_over(&mut body, sample)?;
-        // What a signature has to get right: an escape in the path, and parameters that are not in order.
+        // What a signature has to get right: an escape in the path, and parameters that are not in
+        // order.
         let path = format!("/v1{}?b=%2Fx%20y&a=1", route.path());
         Ok(Request::json(path, &body))
     }

@@ -1,5 +1,5 @@
-//! What a plugin of any kind can do to its own instance and that the host must survive. The hostile guests
-//! share it; what only one kind of plugin can do wrong stands in that guest.
+//! What a plugin of any kind can do to its own instance and that the host must survive. The hostile
+//! guests share it; what only one kind of plugin can do wrong stands in that guest.
 
 use std::hint::black_box;
 use std::ptr;
@@ -74,8 +74,8 @@ impl Written {
     /// Does the misdeed that is patched in, if any.
     #[allow(unsafe_code)]
     pub fn commit(&self) {
-        // SAFETY: it reads a valid reference. The read is volatile because the component may have been patched:
-        // the compiler must not assume the original text.
+        // SAFETY: it reads a valid reference. The read is volatile because the component may have
+        // been patched: the compiler must not assume the original text.
         let text = unsafe { ptr::read_volatile(&self.0) };
         let text = String::from_utf8_lossy(&text);
         let name = text.split_once(": ").map_or("", |(_, name)| name);
@@ -90,8 +90,8 @@ impl Written {
 /// An invalid text: bytes that are not UTF-8.
 #[allow(unsafe_code)]
 pub fn no_text() -> String {
-    // SAFETY: none, on purpose. Nothing here looks at it as a text; it goes to the host as it is, and the host
-    // must not believe it.
+    // SAFETY: none, on purpose. Nothing here looks at it as a text; it goes to the host as it is,
+    // and the host must not believe it.
     unsafe { String::from_utf8_unchecked(vec![b'a', 0xff, 0xfe]) }
 }
 

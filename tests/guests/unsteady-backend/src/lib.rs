@@ -1,7 +1,9 @@
-//! A backend that is steady or fails in one of the ways that only `runner plugin test` finds: nothing traps and
-//! nothing breaks the contract of a single call. It goes below the kit's own glue, which would not let it.
+//! A backend that is steady or fails in one of the ways that only `runner plugin test` finds:
+//! nothing traps and nothing breaks the contract of a single call. It goes below the kit's own
+//! glue, which would not let it.
 //!
-//! Its server's reply is one word per frame; `end` ends it. Framed as raw bytes, words end with a line feed.
+//! Its server's reply is one word per frame; `end` ends it. Framed as raw bytes, words end with a
+//! line feed.
 
 use std::cell::Cell;
 
@@ -217,9 +219,10 @@ impl backend::GuestCodec for Codec {
         };
         let is_unsteady =
             self.is(Fault::Requests) || self.is(Fault::NextRequests) && earlier.is_some();
-        let path = match is_unsteady {
-            true => format!("/{}{after}/{}", sample.id, self.requests.get()),
-            false => format!("/{}{after}", sample.id),
+        let path = if is_unsteady {
+            format!("/{}{after}/{}", sample.id, self.requests.get())
+        } else {
+            format!("/{}{after}", sample.id)
         };
         Ok(Request {
             method: "POST".to_owned(),
@@ -255,9 +258,10 @@ impl backend::GuestCodec for Codec {
                 .map_err(|_| Error::Protocol(format!("`{words}` words before the reply")))?,
             None => 0,
         };
-        let words = match self.is(Fault::Begins) {
-            true => self.begun.get(),
-            false => words,
+        let words = if self.is(Fault::Begins) {
+            self.begun.get()
+        } else {
+            words
         };
         Ok(State { words }.frozen())
     }
@@ -295,9 +299,10 @@ impl backend::GuestCodec for Codec {
     }
 
     fn explain(&self, status: u16, body: Vec<u8>) -> Refusal {
-        let message = match self.is(Fault::Trusting) {
-            true => String::from_utf8(body).expect("only text comes"),
-            false => String::from_utf8_lossy(&body).into_owned(),
+        let message = if self.is(Fault::Trusting) {
+            String::from_utf8(body).expect("only text comes")
+        } else {
+            String::from_utf8_lossy(&body).into_owned()
         };
         Refusal {
             reason: match status {

@@ -1,5 +1,5 @@
-//! A dataset that is steady or fails in one of the ways that only `runner plugin test` finds: nothing traps and
-//! nothing breaks the contract of a single call.
+//! A dataset that is steady or fails in one of the ways that only `runner plugin test` finds:
+//! nothing traps and nothing breaks the contract of a single call.
 
 use runner_plugin::Treatment;
 use runner_plugin::{Amount, Dataset, Error, Inputs, Message, Prompt, Remark, Role, Sample};
@@ -91,17 +91,19 @@ impl Unsteady {
             (true, 0) => number - 1,
             _ => number,
         };
-        let prompt = match self.is(Fault::ByLimit) {
-            true => format!("{number} of {limit}"),
-            false => format!("{number} of seed {}", self.seed),
+        let prompt = if self.is(Fault::ByLimit) {
+            format!("{number} of {limit}")
+        } else {
+            format!("{number} of seed {}", self.seed)
         };
         let turn = (number - 1) % self.config.turns.max(1);
         if turn == 0 {
             return Self::sample(id.to_string(), prompt);
         }
-        let parent = match self.is(Fault::Orphans) {
-            true => "nobody".to_owned(),
-            false => (number - 1).to_string(),
+        let parent = if self.is(Fault::Orphans) {
+            "nobody".to_owned()
+        } else {
+            (number - 1).to_string()
         };
         let messages = vec![Message::text(Role::User, prompt)];
         let mut sample = Sample::following(id.to_string(), &parent, 1_000_000, messages);
@@ -164,9 +166,12 @@ impl Dataset for Unsteady {
             self.between = true;
             return spare;
         }
-        let prompt = |number: u32| match self.is(Fault::SpareMeasured) {
-            true => format!("{number} of seed {}", self.seed),
-            false => format!("spare {number}"),
+        let prompt = |number: u32| {
+            if self.is(Fault::SpareMeasured) {
+                format!("{number} of seed {}", self.seed)
+            } else {
+                format!("spare {number}")
+            }
         };
         let spare = |number: u32| {
             let mut sample = Self::sample(format!("spare-{number}"), prompt(number));

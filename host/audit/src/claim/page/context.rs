@@ -16,7 +16,7 @@ const ENGINES: [(&str, &str); 5] = [
     ("mindie", "MindIE"),
 ];
 
-/// How many characters of a launch command are kept: each result under it repeats it.
+/// The number of characters of a launch command that are kept: each result under it repeats it.
 const LONGEST_COMMAND: usize = 4096;
 
 /// No version and no setting of a profile is longer.
@@ -80,7 +80,7 @@ pub(super) fn caption(before: &str) -> Option<String> {
     (title.len() < 80).then(|| title.to_owned())
 }
 
-/// Whether a fence is a command that starts an engine.
+/// True if a fence is a command that starts an engine.
 fn launches(fence: &Fence<'_>) -> bool {
     let words = [
         "serve",
@@ -132,7 +132,8 @@ fn settings_of<'a>(fence: &Fence<'a>) -> Settings<'a> {
         .collect()
 }
 
-/// The settings of the profile: its name is above the block, its settings are elsewhere on the page.
+/// The settings of the profile: its name is above the block, its settings are elsewhere on the
+/// page.
 fn profile(claim: &mut Claim, facts: &Facts<'_>, before: &str) {
     let named = before.rfind("Profile: `").and_then(|at| {
         let name = &before[at + "Profile: `".len()..];
@@ -160,8 +161,8 @@ fn profile(claim: &mut Claim, facts: &Facts<'_>, before: &str) {
     }
 }
 
-/// The engine comes from the innermost heading that names one, else from the tool's own `backend`; its
-/// version follows its name somewhere on the page.
+/// The engine comes from the innermost heading that names one, else from the tool's own `backend`;
+/// its version follows its name somewhere on the page.
 fn engine(claim: &mut Claim, facts: &Facts<'_>) {
     let headed = claim.source.headings.iter().rev().find_map(|heading| {
         let first = heading.split_whitespace().next()?;

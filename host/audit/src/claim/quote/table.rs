@@ -1,5 +1,5 @@
-//! Cells of a page's tables, from its beginning to its end. Line breaks do not matter: rows end where the first
-//! cell without a figure begins the next.
+//! Cells of a page's tables, from its beginning to its end. Line breaks do not matter: rows end
+//! where the first cell without a figure begins the next.
 
 use std::collections::VecDeque;
 
@@ -29,13 +29,13 @@ struct Part {
     end: usize,
 }
 
-/// What is known of the tables up to a place, which only grows.
+/// The known facts about the tables up to a place, which only grows.
 pub(super) struct Table<'a> {
     text: &'a str,
     /// Where names of figures are, in order, from the next part on.
     named: &'a [usize],
     bars: Ahead<'a>,
-    /// Where the part of the place begins.
+    /// The place where the part of the place begins.
     start: usize,
     /// The last parts.
     recent: VecDeque<Part>,
@@ -43,7 +43,7 @@ pub(super) struct Table<'a> {
     ruled: usize,
     /// The headers of the last table with a rule; empty if they are not known.
     headers: Vec<Part>,
-    /// Whether a rule has been seen.
+    /// True if a rule has been seen.
     in_table: bool,
     /// The last part without a figure since the rule, and how many with one came after it.
     row: Option<Part>,
@@ -67,7 +67,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The cell that a place is in, if it is in one. No place may be before the last one that was asked for.
+    /// The cell that a place is in, if it is in one. No place may be before the last one that was
+    /// asked for.
     pub fn cell(&mut self, at: usize) -> Option<Cell> {
         let mut bar = self.bars.from(self.start)?;
         while bar < at {
@@ -113,9 +114,10 @@ impl<'a> Table<'a> {
         if text.is_empty() {
             return;
         }
-        self.ruled = match text.bytes().all(|byte| matches!(byte, b'-' | b':')) {
-            true => self.ruled + 1,
-            false => 0,
+        self.ruled = if text.bytes().all(|byte| matches!(byte, b'-' | b':')) {
+            self.ruled + 1
+        } else {
+            0
         };
         if text.contains("---") {
             self.in_table = true;
@@ -134,7 +136,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// As many parts before a rule as it has columns, if there are so many. The rule's last part is the next of
+    /// As many parts before a rule as it has columns, if there are so many. The rule's last part is
+    /// the next of
     /// [`Table::recent`].
     fn headers(&self) -> Vec<Part> {
         let columns = self.ruled;

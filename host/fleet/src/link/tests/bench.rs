@@ -49,16 +49,16 @@ pub(super) fn rules(size: u32) -> Rules {
 }
 
 /// A coordinator's side of a test, with its folder.
-pub(super) struct Bench {
+pub(super) struct Setup {
     pub(super) folder: TempDir,
     pub(super) clock: Clock,
     pub(super) timing: Timing,
     offered: Vec<Offered>,
 }
 
-impl Bench {
+impl Setup {
     pub(super) fn new() -> Self {
-        Bench {
+        Setup {
             folder: tempfile::tempdir().unwrap(),
             clock: Clock::start(),
             timing: timing(),

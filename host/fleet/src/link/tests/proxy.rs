@@ -58,7 +58,7 @@ impl Proxy {
         self.port
     }
 
-    /// How many connections there were.
+    /// The number of connections.
     pub(super) fn connections(&self) -> u32 {
         self.connections.load(Ordering::Relaxed)
     }
@@ -97,9 +97,10 @@ async fn pass(
         };
         let kept = length.min(most - passed);
         passed += kept;
-        let written = match from {
-            true => far.write_all(&there[..kept]).await,
-            false => near.write_all(&back[..kept]).await,
+        let written = if from {
+            far.write_all(&there[..kept]).await
+        } else {
+            near.write_all(&back[..kept]).await
         };
         if length == 0 || written.is_err() {
             return;

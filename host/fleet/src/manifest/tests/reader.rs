@@ -1,5 +1,6 @@
-//! Reads the part of YAML that manifests use: blocks by indentation, and scalars of which those in quotes are JSON's.
-//! It shares no code with the writer. What is not in quotes must be text to every version of YAML.
+//! Reads the part of YAML that manifests use: blocks by indentation, and scalars of which those in
+//! quotes are JSON's. It shares no code with the writer. What is not in quotes must be text to
+//! every version of YAML.
 
 use serde_json::{Map, Value};
 
@@ -31,12 +32,11 @@ fn block(lines: &[(usize, String)], at: &mut usize, indent: usize) -> Value {
             let mut inner = lines.to_vec();
             inner[*at] = (indent + 2, lines[*at].1[2..].to_owned());
             items.push(
-                match key(&inner[*at].1).is_some() || inner[*at].1.starts_with("- ") {
-                    true => block(&inner, at, indent + 2),
-                    false => {
-                        *at += 1;
-                        scalar(&inner[*at - 1].1)
-                    }
+                if key(&inner[*at].1).is_some() || inner[*at].1.starts_with("- ") {
+                    block(&inner, at, indent + 2)
+                } else {
+                    *at += 1;
+                    scalar(&inner[*at - 1].1)
                 },
             );
         }
@@ -46,9 +46,10 @@ fn block(lines: &[(usize, String)], at: &mut usize, indent: usize) -> Value {
     while *at < lines.len() && lines[*at].0 == indent {
         let (name, rest) = key(&lines[*at].1).expect("a name and a colon");
         *at += 1;
-        let value = match rest.is_empty() {
-            true => block(lines, at, lines[*at].0),
-            false => scalar(rest),
+        let value = if rest.is_empty() {
+            block(lines, at, lines[*at].0)
+        } else {
+            scalar(rest)
         };
         assert!(fields.insert(name, value).is_none());
     }
@@ -57,20 +58,20 @@ fn block(lines: &[(usize, String)], at: &mut usize, indent: usize) -> Value {
 
 /// The name before a line's colon, and what follows.
 fn key(line: &str) -> Option<(String, &str)> {
-    let end = match line.starts_with('"') {
-        true => {
-            let mut stream = serde_json::Deserializer::from_str(line).into_iter::<String>();
-            stream.next()?.ok()?;
-            stream.byte_offset()
-        }
-        false => line.find(':')?,
+    let end = if line.starts_with('"') {
+        let mut stream = serde_json::Deserializer::from_str(line).into_iter::<String>();
+        stream.next()?.ok()?;
+        stream.byte_offset()
+    } else {
+        line.find(':')?
     };
     let (name, rest) = line.split_at(end);
     let rest = rest.strip_prefix(':')?;
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
-    let name = match name.starts_with('"') {
-        true => serde_json::from_str(name).unwrap(),
-        false => name.to_owned(),
+    let name = if name.starts_with('"') {
+        serde_json::from_str(name).unwrap()
+    } else {
+        name.to_owned()
     };
     Some((name, rest))
 }

@@ -132,7 +132,8 @@ fn messages_out_of_turn_close_the_connection() {
     assert!(scene.on(Input::Message(77, Message::Ready)).is_empty());
 }
 
-/// An agent whose ending never comes answers for its clock for ever; the run does not wait for it for ever.
+/// An agent whose ending never comes answers for its clock for ever; the run does not wait for it
+/// for ever.
 #[test]
 fn one_that_only_answers_for_its_clock_is_lost() {
     let mut scene = Scene::running(2);

@@ -69,9 +69,10 @@ pub(super) fn read(
                 Part::Listed(folders) => (folders, true),
             };
             // Who lists runs has grouped them, even if they are repeats of others.
-            let group = match each || is_listed {
-                false => runs.first().map(RunFolder::repeat).transpose()?.flatten(),
-                true => None,
+            let group = if each || is_listed {
+                None
+            } else {
+                runs.first().map(RunFolder::repeat).transpose()?.flatten()
             };
             let runs = runs.into_iter().map(|folder| run(folder, &percentiles));
             let runs: Vec<Run> = runs.collect::<Result<_, Failure>>()?;
@@ -157,8 +158,8 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
     })
 }
 
-/// How much runs vary from one to the next, as given: a share such as `2%`, or a folder with repeats of a scenario, whose
-/// figures show it.
+/// How much runs vary from one to the next, as given: a share such as `2%`, or a folder with
+/// repeats of a scenario, whose figures show it.
 ///
 /// # Errors
 /// If it is neither, or the folder holds fewer than two runs.
@@ -216,7 +217,7 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     })
 }
 
-/// Whether two runs did the same against the same engine, as far as their plans say.
+/// True if two runs did the same against the same engine, as far as their plans say.
 fn is_repeat(run: &Reported, other: &Reported) -> bool {
     run.plan == other.plan
 }
@@ -266,7 +267,8 @@ fn parts(name: &str) -> Result<Vec<Part>, Failure> {
 fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
     let mut facts = folder.facts()?;
     facts.run.percentiles.extend_from_slice(percentiles);
-    // Runs are compared by what was answered, and a percentile that failures make infinite is judged as such.
+    // Runs are compared by what was answered, and a percentile that failures make infinite is
+    // judged as such.
     facts.run.failures_as_infinite = false;
     let name = folder.path().file_name();
     let reported = Reported {
@@ -314,15 +316,15 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
         (None, 1) => 0,
         _ => return Err(which(&file, &claims)),
     };
-    // A published result is checked against its whole page, as one in a file is against its neighbours.
-    let (beside, place) = match file.starts_with(published::PREFIX) {
-        true => {
-            let all = published::all();
-            let same = |claim: &Claim| claim.source == claims[place].source;
-            let place = all.iter().position(same).unwrap_or_default();
-            (all, place)
-        }
-        false => (claims, place),
+    // A published result is checked against its whole page, as one in a file is against its
+    // neighbours.
+    let (beside, place) = if file.starts_with(published::PREFIX) {
+        let all = published::all();
+        let same = |claim: &Claim| claim.source == claims[place].source;
+        let place = all.iter().position(same).unwrap_or_default();
+        (all, place)
+    } else {
+        (claims, place)
     };
     let audited = audit::claims(&beside).swap_remove(place);
     let doubts = audited.findings.iter();

@@ -1,5 +1,5 @@
-//! The terminal's alternate screen: entered for a dashboard, and left on every way out, so that whatever is
-//! printed next appears where people look for it.
+//! The terminal's alternate screen: entered for a dashboard, and left on every way out, so that
+//! whatever is printed next appears where people look for it.
 
 use std::io::{self, IsTerminal, Stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ pub struct Screen {
     pub terminal: Terminal<CrosstermBackend<Stderr>>,
 }
 
-/// Whether there is a terminal to draw on and to read keys from.
+/// True if there is a terminal to draw on and to read keys from.
 pub(crate) fn is_possible() -> bool {
     super::super::progress::can_be_drawn_on()
         && (io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok())
@@ -53,7 +53,7 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the alternate screen is shown, so that nothing else may be printed.
+/// True if the alternate screen is shown, so that nothing else may be printed.
 pub(crate) fn is_up() -> bool {
     UP.load(Ordering::Acquire)
 }

@@ -1,5 +1,5 @@
-//! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and what keys have changed.
-//! A terminal that is too small for panels gets the most important figures as lines.
+//! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and what keys
+//! have changed. A terminal that is too small for panels gets the most important figures as lines.
 
 mod agents;
 mod panels;
@@ -68,11 +68,11 @@ pub struct View<'v> {
     pub snapshot: &'v Snapshot,
     /// The rates per second so far.
     pub history: &'v History,
-    /// Whether drawing is paused, so that the snapshot is an old one.
+    /// True if drawing is paused, so that the snapshot is an old one.
     pub paused: bool,
-    /// Whether the keys are explained.
+    /// True if the keys are explained.
     pub help: bool,
-    /// Whether colours are wanted.
+    /// True if colours are wanted.
     pub colours: bool,
 }
 
@@ -92,9 +92,10 @@ impl Looks {
     }
 
     fn coloured(self, colour: Color) -> Style {
-        match self.colours {
-            true => Style::new().fg(colour),
-            false => Style::new(),
+        if self.colours {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
         }
     }
 
@@ -213,7 +214,8 @@ impl View<'_> {
         ])
     }
 
-    /// Engine, model and target, and how many processes of a fleet are heard, at the two ends of a line.
+    /// Engine, model and target, and how many processes of a fleet are heard, at the two ends of a
+    /// line.
     fn of_line(&self, width: u16) -> Line<'_> {
         let of = Span::styled(self.subject.of.as_str(), self.looks().faint());
         let Some((words, style)) = self.fleet_words() else {
@@ -242,9 +244,10 @@ impl View<'_> {
             (Stopped::No, Phase::Draining) => ("waiting for the last replies", looks.good()),
             (Stopped::No, Phase::Over) => ("over", looks.strong()),
         };
-        match self.paused {
-            true => (format!("{phase} (drawing paused)"), looks.doubtful()),
-            false => (phase.to_owned(), style),
+        if self.paused {
+            (format!("{phase} (drawing paused)"), looks.doubtful())
+        } else {
+            (phase.to_owned(), style)
         }
     }
 
@@ -254,9 +257,10 @@ impl View<'_> {
             Stopped::Finishing => "q stop at once",
             Stopped::Aborting => "q exit",
         };
-        let pause = match self.paused {
-            true => "p resume drawing",
-            false => "p pause drawing",
+        let pause = if self.paused {
+            "p resume drawing"
+        } else {
+            "p pause drawing"
         };
         Line::styled(format!("{stop}   {pause}   ? help"), self.looks().faint())
     }
@@ -279,7 +283,8 @@ impl View<'_> {
     }
 }
 
-/// Takes out whatever would move the cursor or turn text round: names and messages come from servers.
+/// Takes out whatever would move the cursor or turn text round: names and messages come from
+/// servers.
 fn scrub(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().contains(clean::unsafe_to_show) {

@@ -1,7 +1,8 @@
-//! The names that `vllm bench serve` and SGLang's client have for backends, and the routes that `--endpoint` chooses.
+//! The names that `vllm bench serve` and SGLang's client have for backends, and the routes that
+//! `--endpoint` chooses.
 //!
-//! A name of theirs is a shipped plugin with a route of its configuration. This module owns both tables; what they
-//! change of a scenario is up to [`settle`](super::settle).
+//! A name of theirs is a shipped plugin with a route of its configuration. This module owns both
+//! tables; what they change of a scenario is up to [`settle`](super::settle).
 
 /// A name that other tools have for a backend.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +108,8 @@ pub struct Route {
     pub route: Option<&'static str>,
     /// What it does with a prompt.
     pub asks: Asks,
-    /// Whether what stands before it is `prefix` in the plugin's configuration instead of a part of the base URL.
+    /// True if what stands before it is `prefix` in the plugin's configuration instead of a part of
+    /// the base URL.
     pub bare: bool,
 }
 
@@ -186,7 +188,7 @@ const ROUTES: [Route; 37] = [
 /// Backends with one route for all answers, and its path.
 const ONE_ROUTE: [(&str, &str); 2] = [("anthropic", "/v1/messages"), ("cohere", "/v2/chat")];
 
-/// Where the shipped backends' engines listen by default, where that is a port of this machine.
+/// The place where the shipped backends' engines listen by default, where that is a port of this machine.
 const PORTS: [(&str, u16); 8] = [
     ("openai", 8000),
     ("vllm", 8000),
@@ -205,9 +207,9 @@ pub struct Chosen {
     pub route: Option<&'static str>,
     /// What the route does with a prompt.
     pub asks: Asks,
-    /// What stands before the backend's own path.
+    /// The text before the backend's own path.
     pub before: String,
-    /// Whether that is `prefix` in the plugin's configuration.
+    /// True if that is `prefix` in the plugin's configuration.
     pub bare: bool,
     /// The model that the path names.
     pub model: Option<String>,
@@ -229,7 +231,8 @@ pub fn file(plugin: &str) -> String {
     format!("backends/{plugin}.wasm")
 }
 
-/// What `route` is in a shipped backend's configuration for conversations, where it has several routes.
+/// What `route` is in a shipped backend's configuration for conversations, where it has several
+/// routes.
 pub fn chat_route(plugin: &str) -> Option<&'static str> {
     let is_chat = |route: &&Route| route.plugin == plugin && route.route == Some("chat");
     ROUTES.iter().find(is_chat).and_then(|route| route.route)
@@ -287,7 +290,7 @@ pub fn route_of(plugin: &str, endpoint: &str) -> Result<Chosen, String> {
     })
 }
 
-/// What stands before a path at the end of an endpoint, and the segment in the place of `MODEL`.
+/// The text before a path at the end of an endpoint, and the segment in the place of `MODEL`.
 fn ends_with<'e>(endpoint: &'e str, path: &str) -> Option<(&'e str, Option<&'e str>)> {
     let Some((first, last)) = path.split_once("MODEL") else {
         return Some((endpoint.strip_suffix(path)?, None));

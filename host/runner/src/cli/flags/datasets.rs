@@ -1,4 +1,5 @@
-//! The names that `vllm bench serve` and SGLang's client have for datasets: a shipped plugin with a configuration each.
+//! The names that `vllm bench serve` and SGLang's client have for datasets: a shipped plugin with a
+//! configuration each.
 
 /// A name that other tools have for a dataset.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +10,7 @@ pub struct Alias {
     pub plugin: &'static str,
     /// Keys of the plugin's configuration, with their values as TOML.
     pub config: &'static [(&'static str, &'static str)],
-    /// Whether requests are due at the times of its samples.
+    /// True if requests are due at the times of its samples.
     pub timed: bool,
 }
 

@@ -1,9 +1,10 @@
-//! The flags of `vllm bench serve` (0.32) and SGLang's `bench_serving` (0.5.23) that are none of this program's own, and
-//! those of guidellm and AIPerf that most of their command lines have.
+//! The flags of `vllm bench serve` (0.32) and SGLang's `bench_serving` (0.5.23) that are none of
+//! this program's own, and those of guidellm and AIPerf that most of their command lines have.
 //!
-//! Each is one row of a table: it stands for keys of the scenario, or asks for what holds anyway, or is refused with
-//! what to do instead. This module owns how they are read from the command line; [`rows`] and [`refused`] own what they
-//! mean, [`page`] how the guide lists them. They are left out of help.
+//! Each is one row of a table: it stands for keys of the scenario, or asks for what holds anyway,
+//! or is refused with what to do instead. This module owns how they are read from the command line;
+//! [`rows`] and [`refused`] own what they mean, [`page`] how the guide lists them. They are left
+//! out of help.
 
 mod changes;
 pub mod page;
@@ -77,7 +78,8 @@ pub struct Drawer {
     pub name: &'static str,
     /// `like` in the configuration of the dataset `random`.
     pub like: &'static str,
-    /// Flags that it alone has, and this program only for its sake: a line with one of them is its own.
+    /// Flags that it alone has, and this program only for its sake: a line with one of them is its
+    /// own.
     pub alone: &'static [&'static str],
 }
 
@@ -129,17 +131,18 @@ fn all() -> impl Iterator<Item = &'static Row> {
 pub struct Familiar(Vec<(&'static Row, Vec<String>)>);
 
 impl Familiar {
-    /// Whether none is given.
+    /// True if none is given.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether that one is given.
+    /// True if that one is given.
     pub fn has(&self, long: &str) -> bool {
         self.0.iter().any(|(row, _)| row.long == long)
     }
 
-    /// The tool whose command line this is, with the flag that says so; nothing where flags of several are given.
+    /// The tool whose command line this is, with the flag that says so; nothing where flags of
+    /// several are given.
     pub fn drawer(&self) -> Option<(&'static str, &'static Drawer)> {
         let mut found = DRAWERS.iter().filter_map(|drawer| {
             let mut alone = drawer.alone.iter().copied();
@@ -253,7 +256,7 @@ impl Row {
         }
     }
 
-    /// What it was given, if it was.
+    /// Its value, if one was given.
     fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
         if self.takes == Takes::Nothing {
             return matches.get_flag(self.long).then(Vec::new);

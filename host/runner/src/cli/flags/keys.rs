@@ -15,10 +15,12 @@ pub struct Keys(Vec<(&'static Flagged, Vec<String>)>);
 
 /// A key that has a flag, with the texts of its flag.
 #[derive(Debug)]
-struct Flagged {
+pub struct Flagged {
     key: &'static Key,
     flag: &'static Flag,
     variable: String,
+    /// The variable where the flag concerns the model that judges, not the engine under test.
+    judge_variable: String,
     help: String,
     long_help: Option<String>,
 }
@@ -35,6 +37,7 @@ static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
         Some(Flagged {
             key,
             flag,
+            judge_variable: flag.variable().replacen("RUNNER_", "RUNNER_JUDGE_", 1),
             variable: flag.variable(),
             long_help: (!others.is_empty()).then_some(long_help),
             help,
@@ -64,10 +67,14 @@ impl Keys {
 #[derive(Clone, Debug)]
 pub struct SomeKeys<W>(Keys, PhantomData<W>);
 
-/// Which they are.
+/// A choice of flags.
 pub trait Which {
     /// The names of the flags.
     const FLAGS: &'static [&'static str];
+    /// The environment variable of a flag.
+    fn variable(flagged: &'static Flagged) -> &'static str {
+        &flagged.variable
+    }
 }
 
 /// Those that say which server is asked and how, for commands that make no run.
@@ -114,6 +121,9 @@ impl Which for OfJudge {
         "output-tokens",
         "extra-body",
     ];
+    fn variable(flagged: &'static Flagged) -> &'static str {
+        &flagged.judge_variable
+    }
 }
 
 impl<W: Which> SomeKeys<W> {
@@ -130,8 +140,8 @@ impl<W: Which> SomeKeys<W> {
         self.0.scenario()
     }
 
-    /// The words of a command that says the same, but for the model. What may be secret is left for the user to fill
-    /// in.
+    /// The words of a command that says the same, but for the model. What may be secret is left for
+    /// the user to fill in.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for (Flagged { key, flag, .. }, texts) in &self.0.0 {
@@ -142,9 +152,10 @@ impl<W: Which> SomeKeys<W> {
                 (_, false) => {
                     for text in texts {
                         let name = text.split([':', '=']).next().unwrap_or_default();
-                        let said = match flag.secret {
-                            true => format!("{name}: ..."),
-                            false => text.clone(),
+                        let said = if flag.secret {
+                            format!("{name}: ...")
+                        } else {
+                            text.clone()
                         };
                         words.extend([long.clone(), said]);
                     }
@@ -157,7 +168,7 @@ impl<W: Which> SomeKeys<W> {
 
 impl<W: Which> clap::Args for SomeKeys<W> {
     fn augment_args(command: Command) -> Command {
-        command.args(Self::flagged().map(Flagged::arg))
+        command.args(Self::flagged().map(|flagged| flagged.arg(W::variable(flagged))))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -178,11 +189,11 @@ impl<W: Which> clap::FromArgMatches for SomeKeys<W> {
 }
 
 impl Flagged {
-    fn arg(&'static self) -> Arg {
+    fn arg(&'static self, variable: &'static str) -> Arg {
         let Flagged { key, flag, .. } = self;
         let mut arg = Arg::new(flag.long)
             .long(flag.long)
-            .env(self.variable.as_str())
+            .env(variable)
             .help(self.help.as_str())
             .help_heading(flag.heading)
             .hide_env_values(flag.secret);
@@ -203,9 +214,10 @@ impl Flagged {
         arg = arg
             .value_name(flag.value_name)
             .allow_negative_numbers(flag.negative)
-            .action(match key.many {
-                true => ArgAction::Append,
-                false => ArgAction::Set,
+            .action(if key.many {
+                ArgAction::Append
+            } else {
+                ArgAction::Set
             });
         if let Some(delimiter) = flag.delimiter {
             arg = arg.value_delimiter(delimiter);
@@ -224,7 +236,7 @@ impl Flagged {
         })
     }
 
-    /// What it was given, if it was.
+    /// Its value, if one was given.
     fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
         if self.key.switch {
             let said = self.flag.inverted.is_none();
@@ -239,7 +251,7 @@ impl Flagged {
 
 impl clap::Args for Keys {
     fn augment_args(command: Command) -> Command {
-        command.args(FLAGGED.iter().map(Flagged::arg))
+        command.args(FLAGGED.iter().map(|flagged| flagged.arg(&flagged.variable)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -1,5 +1,5 @@
-//! What flags mean only once the whole scenario is known: the route of a path, the dataset where none is named, the
-//! port of the engine, and whether flags of one dataset are given to another.
+//! What flags mean only once the whole scenario is known: the route of a path, the dataset where
+//! none is named, the port of the engine, and whether flags of one dataset are given to another.
 
 use super::backends::{self, Asks, Chosen};
 use super::{Flags, datasets};
@@ -25,8 +25,8 @@ const OF_CONVERSATIONS: [&str; 4] = ["agent", "audio", "conversation", "images"]
 const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
 
 impl Flags {
-    /// Settles what is left open in a scenario, over which these flags have been laid. `alone` says that there is no
-    /// scenario but these flags.
+    /// Settles what is left open in a scenario, over which these flags have been laid. `alone` says
+    /// that there is no scenario but these flags.
     pub(crate) fn settle(&self, scenario: Scenario, alone: bool) -> Settled {
         let mut settled = Settled {
             scenario,
@@ -52,7 +52,8 @@ impl Flags {
         settled
     }
 
-    /// Draws random prompts as another tool does where the command line is that tool's and flags alone name the dataset.
+    /// Draws random prompts as another tool does where the command line is that tool's and flags
+    /// alone name the dataset.
     fn draw(&self, settled: &mut Settled) {
         let dataset = &settled.scenario.dataset;
         let is_open = dataset.plugin.is_none()
@@ -90,7 +91,8 @@ impl Flags {
         }
     }
 
-    /// Finds flags of one dataset that are given to another, and a ratio that tools read in two ways.
+    /// Finds flags of one dataset that are given to another, and a ratio that tools read in two
+    /// ways.
     fn check_datasets(&self, settled: &mut Settled) {
         let Some(dataset) = settled.shipped_dataset() else {
             return;
@@ -134,7 +136,8 @@ impl Flags {
 }
 
 impl Settled {
-    /// The name of the shipped plugin in a folder (`backends`), if one is named there and nothing else may be.
+    /// The name of the shipped plugin in a folder (`backends`), if one is named there and nothing
+    /// else may be.
     fn named(&self, folder: &str) -> Option<String> {
         let said = match folder {
             "backends" => &self.scenario.backend.plugin,
@@ -160,7 +163,7 @@ impl Settled {
         named.filter(|name| shipped::has_plugin(&datasets::file(name)))
     }
 
-    /// Whether a flag or the scenario may name a dataset; a file of any name may be one.
+    /// True if a flag or the scenario may name a dataset; a file of any name may be one.
     fn may_have_dataset(&self) -> bool {
         let other = |said: &Located<String>| {
             let mut parts = said.value.rsplit('/').skip(1);
@@ -302,7 +305,8 @@ impl Settled {
         }
     }
 
-    /// `--backend openai` means the completions route in `vllm bench serve`; the plugin's own usual one is chat.
+    /// `--backend openai` means the completions route in `vllm bench serve`; the plugin's own usual
+    /// one is chat.
     fn usual_route(&mut self, backend: Option<&str>) {
         let converses =
             (self.shipped_dataset()).is_some_and(|name| OF_CONVERSATIONS.contains(&&*name));
@@ -351,7 +355,7 @@ impl Settled {
     }
 }
 
-/// Whether a value of a configuration is that text.
+/// True if a value of a configuration is that text.
 fn is(value: &Config, text: &str) -> bool {
     matches!(value, Config::Scalar(serde_json::Value::String(own)) if own == text)
 }

@@ -1,4 +1,5 @@
-//! A process that sends a part of the requests. It decides nothing: rank 0 says what to send and when to begin.
+//! A process that sends a part of the requests. It decides nothing: rank 0 says what to send and
+//! when to begin.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ use load::transport::Dial;
 
 /// The most bytes of files that are kept between runs.
 const MOST_FILES: u64 = 64 << 30;
-/// How often signals are looked for.
+/// The interval at which signals are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How often figures are sent.
 const TELL_EVERY: Nanos = Nanos(1_000_000_000);
@@ -43,7 +44,7 @@ const TELL_EVERY: Nanos = Nanos(1_000_000_000);
 /// The file in an agent's folder that has what rank 0 did not hear.
 pub(super) const PART: &str = "part.json";
 
-/// How an agent's part of the run ended, as rank 0 hears it.
+/// The way an agent's part of the run ended, as rank 0 hears it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Told {
@@ -61,17 +62,19 @@ pub(super) fn exec(
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
     take_part(args, place, token, interrupt, &|_| {})?;
-    match interrupt.came() {
-        true => Ok(ExitCode::from(Exit::Interrupted as u8)),
-        false => Ok(ExitCode::SUCCESS),
+    if interrupt.came() {
+        Ok(ExitCode::from(Exit::Interrupted as u8))
+    } else {
+        Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Takes part: joins, prepares, waits for the start, makes its part of the load, and hands everything over. `gated` gets
-/// that part as soon as it can be watched.
+/// Takes part: joins, prepares, waits for the start, makes its part of the load, and hands
+/// everything over. `gated` gets that part as soon as it can be watched.
 ///
 /// # Errors
-/// If it cannot join, cannot prepare, or rank 0 is gone; or if its load ended early, of which rank 0 knows by then.
+/// If it cannot join, cannot prepare, or rank 0 is gone; or if its load ended early, of which rank
+/// 0 knows by then.
 pub(super) fn take_part(
     args: &Run,
     place: Place,
@@ -125,7 +128,8 @@ pub(super) fn take_part(
         repeat: None,
     };
     let gate = Gate::new(clock);
-    // Rank 0 reads the devices once for all: the plan's are the engine's, and not each load machine's own.
+    // Rank 0 reads the devices once for all: the plan's are the engine's, and not each load
+    // machine's own.
     let run = checked.without_devices().begin(record, Threads)?;
     let run = run.behind(gate.clone());
     gated(Part {
@@ -145,7 +149,7 @@ pub(super) fn take_part(
             let _ = done.send(());
             loaded
         });
-        let talk = Talk {
+        let talk = Messages {
             joined: &mut joined,
             gate: &gate,
             interrupt,
@@ -158,9 +162,10 @@ pub(super) fn take_part(
         });
         if talked.is_err() {
             // There will be no run, or nobody to send it to.
-            match *gate.stages().borrow() >= Stage::Measuring {
-                true => signal.stop(),
-                false => signal.abort(),
+            if *gate.stages().borrow() >= Stage::Measuring {
+                signal.stop()
+            } else {
+                signal.abort()
             }
         }
         let loaded: Loaded = loading
@@ -215,9 +220,10 @@ fn prepare(
         .source(&args.flags, joined.files(), work)?;
     let (index, of) = joined.slice();
     source.slice = Some(Slice { index, of });
-    let own = match is_coordinator || args.trust_rank_0 {
-        true => None,
-        false => Some(Own::of(&args.scenarios, &args.flags)?),
+    let own = if is_coordinator || args.trust_rank_0 {
+        None
+    } else {
+        Some(Own::of(&args.scenarios, &args.flags)?)
     };
     if let Some(own) = &own {
         own.check(&source, work)?;
@@ -235,8 +241,8 @@ fn prepare(
     Ok((checked, connect, documents))
 }
 
-/// Sends figures as long as it is not dropped: once a second, and in the measurement as each of its seconds ends, so that
-/// those of all processes are of one instant.
+/// Sends figures as long as it is not dropped: once a second, and in the measurement as each of its
+/// seconds ends, so that those of all processes are of one instant.
 async fn report(reporter: &Reporter, live: &Live) -> Infallible {
     loop {
         let state = live.state();
@@ -249,16 +255,16 @@ async fn report(reporter: &Reporter, live: &Live) -> Infallible {
 }
 
 /// What goes on between an agent and rank 0 while the load is made.
-struct Talk<'t> {
+struct Messages<'t> {
     joined: &'t mut Joined,
     gate: &'t Gate,
     interrupt: &'t Interrupt,
 }
 
-impl Talk<'_> {
+impl Messages<'_> {
     /// Talks until the load has been made.
     async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<(), JoinError> {
-        let Talk {
+        let Messages {
             joined,
             gate,
             interrupt,
@@ -268,7 +274,8 @@ impl Talk<'_> {
             _ = &mut ended => return Ok(()),
             // Warming up may take long, or not end where the engine does not answer.
             why = joined.refused() => return Err(why),
-            // Whoever asks the server waits until the others are warm; that they are is known with the start.
+            // Whoever asks the server waits until the others are warm; that they are is known with
+            // the start.
             _ = stages.wait_for(|stage| *stage >= Stage::Warm) => {}
         }
         let start = tokio::select! {
@@ -338,7 +345,7 @@ impl Drop for Work {
     }
 }
 
-/// Why a process takes no part.
+/// The reason why a process takes no part.
 fn refused(error: JoinError) -> Failure {
     match &error {
         JoinError::Interrupted(_) => Failure::new(Exit::Interrupted, error.to_string()),

@@ -1,4 +1,5 @@
-//! What rank 0 sends to the others: the scenario's text, the files that its run reads, and when the run began.
+//! What rank 0 sends to the others: the scenario's text, the files that its run reads, and when the
+//! run began.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,13 +22,14 @@ use super::make;
 /// The longest part of a plan that is sent to rank 0 as it is, in bytes.
 const LONGEST_PART: usize = 200;
 
-/// What all processes are told. Flags are not in it: every process is started with the same command.
+/// What all processes are told. Flags are not in it: every process is started with the same
+/// command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Documents {
     /// The scenario; absent if the flags are all.
     pub scenario: Option<Text>,
-    /// When the run began.
+    /// The time when the run began.
     pub started: String,
     /// What each file is, by the name under which it is sent.
     pub files: BTreeMap<String, Role>,
@@ -63,7 +65,8 @@ pub(super) fn digest(plan: &Plan) -> Result<String, Failure> {
     Ok(hex(&Sha256::digest(text)))
 }
 
-/// The parts of a plan by their names, as text and without secrets, for messages about what differs.
+/// The parts of a plan by their names, as text and without secrets, for messages about what
+/// differs.
 pub(super) fn parts(plan: &Plan) -> BTreeMap<String, String> {
     let mut parts = BTreeMap::new();
     flatten("", &without_secrets(&plan.shared()), &mut parts);
@@ -95,7 +98,8 @@ fn flatten(name: &str, value: &Value, parts: &mut BTreeMap<String, String>) {
 }
 
 impl Documents {
-    /// The run that these describe, reading its files where they were put, by name. `work` is a folder for their names.
+    /// The run that these describe, reading its files where they were put, by name. `work` is a
+    /// folder for their names.
     ///
     /// # Errors
     /// What is wrong with the scenario, or a file that cannot be laid out.

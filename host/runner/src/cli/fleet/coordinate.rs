@@ -1,4 +1,5 @@
-//! Rank 0: gathers the processes, gives them one instant to begin at, and makes one run of what they measured.
+//! Rank 0: gathers the processes, gives them one instant to begin at, and makes one run of what
+//! they measured.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,9 +35,9 @@ const LEAD: Nanos = Nanos(2_000_000_000);
 const FLUSH: Nanos = Nanos(5_000_000_000);
 /// The most bytes of records that one agent may send: those of tens of millions of requests.
 const MOST_RECORDS: u64 = 32 << 30;
-/// How often signals are looked for before the start.
+/// The interval at which signals are looked for before the start.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long to wait, once all are ready, for clocks that are not known well enough.
+/// The time to wait, once all are ready, for clocks that are not known well enough.
 const MEASURE: Duration = Duration::from_secs(30);
 
 /// Coordinates, and takes part.
@@ -117,7 +118,8 @@ pub(super) fn exec(
     Ok(ExitCode::from(conclude(measured, interrupt, &args.output)?))
 }
 
-/// Gathers all processes, this one among them, and has them make the load. Gives how each ended, and the start instant.
+/// Gathers all processes, this one among them, and has them make the load. Gives how each ended,
+/// and the start instant.
 fn gather_and_run(
     args: &Run,
     place: &Place,
@@ -179,13 +181,15 @@ fn gather_and_run(
         let gathered = match gathered {
             Ok(gathered) => gathered,
             Err(refusal) => {
-                // What is wrong with the scenario on this machine is told by this machine's own agent.
+                // What is wrong with the scenario on this machine is told by this machine's own
+                // agent.
                 let own = agent
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                let refused = match interrupt.came() {
-                    true => Exit::Interrupted,
-                    false => Exit::Target,
+                let refused = if interrupt.came() {
+                    Exit::Interrupted
+                } else {
+                    Exit::Target
                 };
                 let words =
                     Failure::several(refused, refusal.0.iter().map(ToString::to_string).collect());
@@ -207,9 +211,10 @@ fn gather_and_run(
                 ));
             }
         }
-        let lead = match run.plan().control.flush_cache {
-            true => LEAD + FLUSH,
-            false => LEAD,
+        let lead = if run.plan().control.flush_cache {
+            LEAD + FLUSH
+        } else {
+            LEAD
         };
         let shown = Fleet::new(gathered.board(), clock, place.size, Arc::clone(&made_here));
         run.live().made_by(Arc::new(shown));
@@ -250,9 +255,10 @@ struct Said(Vec<String>);
 
 impl Said {
     fn tell(&mut self, words: String) {
-        match screen::is_up() {
-            true => self.0.push(words),
-            false => tell(words),
+        if screen::is_up() {
+            self.0.push(words)
+        } else {
+            tell(words)
         }
     }
 

@@ -115,8 +115,8 @@ fn told(ending: &Ending) -> Option<Told> {
     }
 }
 
-/// How far an agent's clock is ahead: exactly as far as its start instant says, so that its due times are the plan's to
-/// the nanosecond; the estimate at the start where it could not say.
+/// How far an agent's clock is ahead: exactly as far as its start instant says, so that its due
+/// times are the plan's to the nanosecond; the estimate at the start where it could not say.
 fn ahead(ending: &Ending, told: Option<&Told>, start: Nanos) -> i128 {
     let said = told.map(|told| told.start).filter(|at| *at > Nanos::ZERO);
     match (said, &ending.at_start) {
@@ -126,7 +126,8 @@ fn ahead(ending: &Ending, told: Option<&Told>, start: Nanos) -> i128 {
     }
 }
 
-/// How many requests a slice has to offer, where the plan says; those that depend on others are not counted.
+/// The number of requests that a slice has to offer, where the plan says; those that depend on
+/// others are not counted.
 fn held(plan: &Plan, slice: Slice, trace: &Trace) -> Option<u64> {
     let plan = Plan {
         slice: Some(slice),

@@ -1,7 +1,7 @@
 //! Starting the other processes by ssh, where nothing else does.
 //!
-//! What each machine runs goes through the connection's input: variables, the fleet's token and keys are in no process
-//! list.
+//! What each machine runs goes through the connection's input: variables, the fleet's token and
+//! keys are in no process list.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -18,7 +18,7 @@ use super::{Run, host_name};
 
 /// Flags that are for this machine alone.
 const OWN: [&str; 3] = ["--hosts", "--ssh", "--remote-runner"];
-/// How long machines may take to end once the run is over.
+/// The time that machines may take to end once the run is over.
 const LEAVE: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -138,7 +138,8 @@ fn script(
     script
 }
 
-/// Whether a variable of this process is one of the others too: what sets flags, and keys of servers.
+/// True if a variable of this process is one of the others too: what sets flags, and keys of
+/// servers.
 fn is_passed(name: &str) -> bool {
     let plain = name
         .bytes()

@@ -19,13 +19,13 @@ use super::super::print::write_stdout;
         On Kubernetes the token is a Secret that is there already:\n  \
         kubectl create secret generic runner-fleet --from-literal=token=$(openssl rand -hex 32)")]
 pub(super) struct Args {
-    /// What is to start it
+    /// The system that starts the fleet
     #[arg(long = "for", env = "RUNNER_MANIFEST_FOR", value_name = "WHAT", value_parser = ["kubernetes", "slurm"])]
     what: String,
     /// How many processes, each on a node of its own
     #[arg(long, env = "RUNNER_MANIFEST_SIZE", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     size: u32,
-    /// The name of everything that is made
+    /// Name of the objects that the manifest defines
     #[arg(
         long,
         env = "RUNNER_MANIFEST_NAME",

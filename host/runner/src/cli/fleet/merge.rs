@@ -23,12 +23,13 @@ use super::bundle::digest;
 /// A folder for records that are being put together.
 const MERGING: &str = "merging";
 
-/// Take the records of lost agents into a fleet's run
+/// Add the records of lost agents to a fleet's run
 ///
-/// An agent that lost rank 0 keeps its records on its own machine, and says in which folder. Copy that folder here: this
-/// command puts its records to those of the run, by the run's clock, and makes the summary and the verdict anew. The folder
-/// must be of the same run, and of a rank that was lost. Answers that come in are counted as the server counts them; they
-/// are not judged by scorers, for which there is `runner score`.
+/// An agent that lost rank 0 keeps its records on its own machine, and says in which folder. Copy
+/// that folder here: this command puts its records to those of the run, by the run's clock, and
+/// makes the summary and the verdict anew. The folder must be of the same run, and of a rank that
+/// was lost. Answers that come in are counted as the server counts them; they are not judged by
+/// scorers, for which there is `runner score`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         scp -r load2:runs/.fleet/rank-1-4711 .\n  \
@@ -41,7 +42,7 @@ pub(super) struct Args {
     /// The folder that a lost agent named, or the run's folder in it
     #[arg(value_name = "AGENT_FOLDER", required = true)]
     agents: Vec<PathBuf>,
-    /// Print the new summary as JSON
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
 }
@@ -77,13 +78,12 @@ pub(super) fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let folder = &run.folder;
     let summary = folder.summarize(&folder.facts()?)?;
     folder.write_summary(&summary)?;
-    match args.json {
-        true => {
-            let json = json::json(&summary)
-                .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
-            write_json(&json)?;
-        }
-        false => write_stdout(&text::short(&summary))?,
+    if args.json {
+        let json = json::json(&summary)
+            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
+        write_json(&json)?;
+    } else {
+        write_stdout(&text::short(&summary))?
     }
     tell(format_args!("records: {}", folder.path().display()));
     Ok(ExitCode::SUCCESS)
@@ -104,7 +104,7 @@ struct Run {
 /// A request, for all processes: its phase and its number.
 type Key = (Phase, u64);
 
-/// What is known of a request whatever the clock: it tells requests of two runs apart.
+/// The known facts about a request whatever the clock: it tells requests of two runs apart.
 #[derive(PartialEq)]
 struct Seen {
     due: Nanos,
@@ -228,7 +228,8 @@ impl Run {
         }
     }
 
-    /// How far an agent's clock is ahead of the run's, and how many of its records the run has. They must be the same.
+    /// The lead of an agent's clock over the run's, and how many of its records the run has.
+    /// They must be the same.
     fn ahead(
         &self,
         theirs: &RunFolder,
@@ -274,7 +275,8 @@ impl Run {
         }
     }
 
-    /// Writes the run's records anew, with those of an agent. Gives how many measured ones the agent has.
+    /// Writes the run's records anew, with those of an agent. Gives how many measured ones the
+    /// agent has.
     fn rewrite(
         &mut self,
         theirs: &RunFolder,

@@ -1,5 +1,5 @@
-//! What rank 0 shows of a fleet while it goes on: the last figures of all processes, as those of one run, and which of the
-//! processes are heard.
+//! What rank 0 shows of a fleet while it goes on: the last figures of all processes, as those of
+//! one run, and which of the processes are heard.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ pub(super) struct Part {
 /// That part, once it waits for the others.
 pub(super) type Own = Arc<Mutex<Option<Part>>>;
 
-/// The number of an agent's figures, and what they are; nothing where they could not be read.
+/// The number of an agent's figures, and the figures; nothing where they could not be read.
 type Read = (u64, Option<Arc<Figures>>);
 
 /// All processes of a fleet.

@@ -1,8 +1,8 @@
-//! What a process itself lets rank 0 choose: its keys, its headers and its files are for what its own command line names,
-//! or a scenario that it has itself.
+//! What a process itself lets rank 0 choose: its keys, its headers and its files are for what its
+//! own command line names, or a scenario that it has itself.
 //!
-//! Rank 0 sends the scenario. Without these rules, whoever is rank 0 could have each machine send any of its variables to
-//! any server, and read any of its files as a dataset.
+//! Rank 0 sends the scenario. Without these rules, whoever is rank 0 could have each machine send
+//! any of its variables to any server, and read any of its files as a dataset.
 
 use std::path::Path;
 
@@ -52,8 +52,8 @@ impl Own {
         }
     }
 
-    /// Whether rank 0's scenario reads only what came from rank 0, into `work`, and what this process names; and whether
-    /// the variable that it names is one that this process names.
+    /// Whether rank 0's scenario reads only what came from rank 0, into `work`, and what this
+    /// process names; and whether the variable that it names is one that this process names.
     ///
     /// # Errors
     /// Everything else that it names.
@@ -97,8 +97,9 @@ impl Own {
         refused(wrong)
     }
 
-    /// Whether what is secret on this machine goes only to targets that this process names, or to this machine; and
-    /// whether it is as safe on the way, and no other secret, than it would be by this process's own words.
+    /// Whether what is secret on this machine goes only to targets that this process names, or to
+    /// this machine; and whether it is as safe on the way, and no other secret, than it would be by
+    /// this process's own words.
     ///
     /// # Errors
     /// If rank 0's scenario wants it otherwise.
@@ -154,8 +155,8 @@ impl Own {
         refused(wrong)
     }
 
-    /// Whether this process's own words lead to that variable: they name it or a backend that ships and reads it, or it is
-    /// the one that every client reads.
+    /// True if this process's own words lead to that variable: they name it or a backend that ships
+    /// and reads it, or it is the one that every client reads.
     fn chooses(&self, resolved: &Resolved, variable: &str) -> bool {
         let named = self.scenario.target.api_key_env.as_ref();
         let is_named = named.is_some_and(|said| said.value == variable);
@@ -184,9 +185,10 @@ fn not_sent(path: &str) -> String {
 }
 
 fn refused(wrong: Vec<String>) -> Result<(), Failure> {
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::several(Exit::CommandLine, wrong)),
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::several(Exit::CommandLine, wrong))
     }
 }
 
@@ -194,7 +196,8 @@ fn refused(wrong: Vec<String>) -> Result<(), Failure> {
 mod tests {
     use std::collections::BTreeSet;
 
-    /// A new key with a path, an address or a variable fails this test: let [`Own`](super::Own) know of it first.
+    /// A new key with a path, an address or a variable fails this test: let [`Own`](super::Own)
+    /// know of it first.
     #[test]
     fn every_key_that_reaches_out_of_the_scenario_is_known_here() {
         let reaches = |key: &&scenario::Key| {

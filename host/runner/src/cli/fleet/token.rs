@@ -7,9 +7,10 @@ use super::super::print::write_stdout;
 
 /// Print the agents' token that belongs to the run's token
 ///
-/// It reads the run's token as rank 0 does, from RUNNER_FLEET_TOKEN or the file that RUNNER_FLEET_TOKEN_FILE names. With
-/// what it prints in RUNNER_FLEET_TOKEN, a process can be any rank but 0: a load machine that others have got into cannot
-/// play rank 0 for the rest. It is a secret too, since whoever has it can join the run.
+/// It reads the run's token as rank 0 does, from RUNNER_FLEET_TOKEN or the file that
+/// RUNNER_FLEET_TOKEN_FILE names. With what it prints in RUNNER_FLEET_TOKEN, a process can be any
+/// rank but 0: a load machine that others have got into cannot play rank 0 for the rest. It is a
+/// secret too, since whoever has it can join the run.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
         openssl rand -hex 32 > run.token\n  \

@@ -1,4 +1,5 @@
-//! What stands before a judging: the rubric, the answers with their questions, and the folder with the prompts.
+//! What stands before a judging: the rubric, the answers with their questions, and the folder with
+//! the prompts.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
@@ -82,9 +83,8 @@ impl Before {
             let question = question.ok_or_else(|| changed(args, &answer))?;
             before.put(answer, question);
         }
-        match before.cases.is_empty() {
-            false => Ok(before),
-            true => Err(Failure::new(
+        if before.cases.is_empty() {
+            Err(Failure::new(
                 Exit::Input,
                 format!(
                     "`{}` has no answer that the judge can be shown: {} have a question that is no text, and {} have no reference, which the rubric shows",
@@ -92,7 +92,9 @@ impl Before {
                     before.counts.without_text,
                     before.counts.without_reference
                 ),
-            )),
+            ))
+        } else {
+            Ok(before)
         }
     }
 
@@ -131,7 +133,7 @@ fn nothing(args: &Args, answered_by_one: u64) -> Failure {
     let run = args.run.display();
     let words = match &args.baseline {
         Some(baseline) if answered_by_one > 0 => format!(
-            "no sample was answered in both `{run}` and `{}`; compare runs of one data set with one seed",
+            "no sample was answered in both `{run}` and `{}`; compare runs of one dataset with one seed",
             baseline.display()
         ),
         _ => format!("`{run}` has no answer to judge: no measured request was answered with text"),
@@ -178,16 +180,16 @@ fn rubrics(args: &Args) -> Result<Rubrics, Failure> {
 }
 
 /// The folder of a judging, with what the judge is asked.
-pub(super) struct Bench {
+pub(super) struct JudgingFolder {
     /// The folder, in which the run of the judging gets one of its own.
     pub(super) folder: RunFolder,
-    /// How many prompts there are.
+    /// The number of prompts.
     pub(super) prompts: u64,
     /// What asks them.
     pub(super) scenario: Scenario,
 }
 
-impl Bench {
+impl JudgingFolder {
     /// Makes the folder and writes the prompts and the rubric.
     pub(super) fn set_up(args: &Args, before: &Before) -> Result<Self, Failure> {
         let now = jiff::Timestamp::now();
@@ -197,7 +199,7 @@ impl Bench {
             Failure::new(Exit::Input, format!("{error}; {advice}"))
         })?;
         let written = prompts(args, before, folder.path());
-        let bench = |prompts| Bench {
+        let bench = |prompts| JudgingFolder {
             scenario: scenario(
                 "judge",
                 &Prompts {

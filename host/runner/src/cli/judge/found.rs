@@ -1,9 +1,10 @@
-//! What came of a judging: verdicts joined to the answers, written into its folder and beside the run's scores.
+//! What came of a judging: verdicts joined to the answers, written into its folder and beside the
+//! run's scores.
 
 use std::collections::BTreeMap;
 
 use super::Args;
-use super::before::{Before, Bench};
+use super::before::{Before, JudgingFolder};
 use crate::cli::failure::Failure;
 use crate::cli::print::tell;
 use report::assessment::{Assessment, Later};
@@ -18,12 +19,12 @@ use session::judging::verdicts::Verdicts;
 /// The name of the score that grades become.
 const NAME: &str = "judge.grade";
 
-/// What was found, after it was written down. A judging that was stopped adds nothing to the run: a mean over those answers
-/// that happened to be judged first would mislead.
+/// The result, after it was written down. A judging that was stopped adds nothing to the run: a
+/// mean over those answers that happened to be judged first would mislead.
 pub(super) fn found(
     args: &Args,
     before: &Before,
-    bench: &Bench,
+    bench: &JudgingFolder,
     made: &Measured,
     interrupted: bool,
 ) -> Result<Judged, Failure> {
@@ -69,7 +70,7 @@ pub(super) fn found(
 }
 
 /// Who judged.
-fn judge(before: &Before, bench: &Bench, made: &Measured) -> Judge {
+fn judge(before: &Before, bench: &JudgingFolder, made: &Measured) -> Judge {
     let (rubric, rubric_digest) = before.rubrics.identity();
     Judge {
         model: made.plan.target.model.clone(),
@@ -127,12 +128,13 @@ struct Graded {
     at: String,
     judge: Judge,
     scorers: Vec<scenario::plan::PlannedPlugin>,
-    /// Whether the judging came to its end.
+    /// True if the judging came to its end.
     is_whole: bool,
 }
 
 impl Graded {
-    /// The grades as a score of the run, which has it from now on if the judging is whole. `None` if there is no grade.
+    /// The grades as a score of the run, which has it from now on if the judging is whole. `None`
+    /// if there is no grade.
     fn beside(
         self,
         args: &Args,
@@ -152,19 +154,16 @@ impl Graded {
         let against = against(&facts, &means);
         let (later, name) = self.later(&facts, before, &means);
         let is_whole = self.is_whole;
-        let summary = match is_whole {
-            true => {
-                folder.add_later(later)?;
-                let summary = folder.summarize(&folder.facts()?)?;
-                folder.write_summary(&summary)?;
-                summary
-            }
-            false => {
-                facts.scores.extend(later.scores);
-                facts.unscored.extend(later.unscored);
-                facts.left_out.extend(later.left_out);
-                folder.summarize(&facts)?
-            }
+        let summary = if is_whole {
+            folder.add_later(later)?;
+            let summary = folder.summarize(&folder.facts()?)?;
+            folder.write_summary(&summary)?;
+            summary
+        } else {
+            facts.scores.extend(later.scores);
+            facts.unscored.extend(later.unscored);
+            facts.left_out.extend(later.left_out);
+            folder.summarize(&facts)?
         };
         Ok(summary.scores.get(&name).cloned().map(|score| Grades {
             lowest: args.scale.lowest,
@@ -216,8 +215,9 @@ impl Graded {
     }
 }
 
-/// The grades against the run's other scores that call answers right or wrong. What only counts what could not be parsed
-/// says nothing of how good an answer is, and another judge's grades are no share.
+/// The grades against the run's other scores that call answers right or wrong. What only counts
+/// what could not be parsed says nothing of how good an answer is, and another judge's grades are
+/// no share.
 fn against(facts: &RunFacts, grades: &Column<f64>) -> BTreeMap<String, Against> {
     let scores = facts.scores.iter();
     let scores = scores.filter(|(name, _)| !name.ends_with("-unparsed"));

@@ -1,4 +1,5 @@
-//! One start of a lab: the engine, its runs one after another, and what each came to in the journal.
+//! One start of a lab: the engine, its runs one after another, and what each came to in the
+//! journal.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use super::super::print::tell;
 use super::super::run::{Place, measured};
 use super::super::watch::Watching;
 use super::engine::{Running, Starter, is_of_machine};
-use super::journal::Book;
+use super::journal::OpenJournal;
 use super::machine::Devices;
 use super::overlay::Scenarios;
 use lab::journal::{
@@ -30,22 +31,8 @@ const RUNS: &str = "runs";
 /// The folder of engines' logs, in the lab's.
 const LOGS: &str = "logs";
 
-/// Where a lab is made, and what watches it.
-pub(super) struct Room<'r> {
-    /// Its folder.
-    pub folder: &'r Path,
-    /// The folder of the markers by which leftovers are found: one for all labs of a user.
-    pub markers: PathBuf,
-    /// The folder that the lab file's paths start from.
-    pub home: Option<&'r Path>,
-    /// Shows runs.
-    pub watching: &'r Watching,
-    /// What stops it.
-    pub interrupt: &'r Interrupt,
-}
-
-/// A lab that is made.
-pub(super) struct Bench<'b> {
+/// A lab that runs.
+pub(super) struct LabRun<'b> {
     lab: &'b Lab,
     scenarios: &'b Scenarios,
     folder: &'b Path,
@@ -57,8 +44,8 @@ pub(super) struct Bench<'b> {
     devices: Devices,
 }
 
-/// The runtime on which engines are asked. When it is dropped, it does not wait for a question that a server leaves without
-/// an answer.
+/// The runtime on which engines are asked. When it is dropped, it does not wait for a question that
+/// a server leaves without an answer.
 struct Questions(Option<Runtime>);
 
 impl Deref for Questions {
@@ -77,23 +64,21 @@ impl Drop for Questions {
     }
 }
 
-impl<'b> Bench<'b> {
-    /// A lab in this folder.
+impl<'b> LabRun<'b> {
+    /// A lab in this folder. Leftovers are found by the markers, in one folder for all labs of a user.
+    /// The paths of the lab file start from `home`.
     ///
     /// # Errors
     /// If the folder cannot be written.
     pub(super) fn new(
         lab: &'b Lab,
         scenarios: &'b Scenarios,
-        room: Room<'b>,
+        folder: &'b Path,
+        markers: PathBuf,
+        home: Option<&'b Path>,
+        watching: &'b Watching,
+        interrupt: &'b Interrupt,
     ) -> Result<Self, Failure> {
-        let Room {
-            folder,
-            markers,
-            home,
-            watching,
-            interrupt,
-        } = room;
         for place in [RUNS, LOGS] {
             let place = folder.join(place);
             private::folder(&place).map_err(|cause| {
@@ -108,7 +93,7 @@ impl<'b> Bench<'b> {
             .build()
             .map_err(|cause| Failure::new(Exit::Bug, format!("no runtime: {cause}")))?;
         interrupt.between_runs(Some("stopping the engine"));
-        Ok(Bench {
+        Ok(LabRun {
             lab,
             scenarios,
             folder,
@@ -163,7 +148,7 @@ impl<'b> Bench<'b> {
     pub(super) fn start(
         &self,
         start: &Start,
-        book: &mut Book,
+        journal: &mut OpenJournal,
         results: &mut Results,
     ) -> Result<(), Failure> {
         let (trial, round) = (&start.trial, start.round);
@@ -171,7 +156,7 @@ impl<'b> Bench<'b> {
         let label = self.lab.label(trial);
         tell(format_args!("== {label}, round {round} =="));
         let starter = self.starter();
-        book.add(
+        journal.add(
             &Event::Starting(Starting {
                 at: now(),
                 trial: trial.id.clone(),
@@ -186,7 +171,9 @@ impl<'b> Bench<'b> {
         let log = format!("{}-{round}.log", trial.id);
         let running = match starter.start(described, trial, &log, &question) {
             Ok(running) => running,
-            Err(end) => return self.failed(start, end, clock.now().as_secs_f64(), book, results),
+            Err(end) => {
+                return self.failed(start, end, clock.now().as_secs_f64(), journal, results);
+            }
         };
         let (devices, driver) = self.devices.facts();
         let facts = Facts {
@@ -207,8 +194,8 @@ impl<'b> Bench<'b> {
             seconds,
             facts,
         };
-        book.add(&Event::Ready(ready), results)?;
-        let made = self.runs(start, &running, book, results);
+        journal.add(&Event::Ready(ready), results)?;
+        let made = self.runs(start, &running, journal, results);
         let (end, seconds) = running.stop(&starter, &described.name);
         let stopped = Stopped {
             trial: trial.id.clone(),
@@ -216,7 +203,7 @@ impl<'b> Bench<'b> {
             seconds,
             end,
         };
-        let noted = book.add(&Event::Stopped(stopped), results);
+        let noted = journal.add(&Event::Stopped(stopped), results);
         made.and(noted)
     }
 
@@ -230,7 +217,7 @@ impl<'b> Bench<'b> {
         start: &Start,
         end: End,
         seconds: f64,
-        book: &mut Book,
+        journal: &mut OpenJournal,
         results: &mut Results,
     ) -> Result<(), Failure> {
         let class = end.class;
@@ -238,9 +225,10 @@ impl<'b> Bench<'b> {
         for line in &end.log {
             tell(format_args!("  | {line}"));
         }
-        match why.is_empty() {
-            true => tell(class.words()),
-            false => tell(format_args!("{}: {why}", class.words())),
+        if why.is_empty() {
+            tell(class.words())
+        } else {
+            tell(format_args!("{}: {why}", class.words()))
         }
         let failed = Failed {
             trial: start.trial.id.clone(),
@@ -248,16 +236,17 @@ impl<'b> Bench<'b> {
             seconds,
             end,
         };
-        book.add(&Event::Failed(failed), results)?;
-        match class.is_of_trial() || self.interrupt.came() {
-            true => Ok(()),
-            false => Err(Failure::new(
+        journal.add(&Event::Failed(failed), results)?;
+        if class.is_of_trial() || self.interrupt.came() {
+            Ok(())
+        } else {
+            Err(Failure::new(
                 Exit::Input,
                 format!(
                     "{}: {why}; mend that, and run the same command to go on",
                     class.words()
                 ),
-            )),
+            ))
         }
     }
 
@@ -265,14 +254,14 @@ impl<'b> Bench<'b> {
         &self,
         start: &Start,
         running: &Running,
-        book: &mut Book,
+        journal: &mut OpenJournal,
         results: &mut Results,
     ) -> Result<(), Failure> {
         for run in &start.runs {
             if self.interrupt.came() || running.ended().is_some() {
                 break;
             }
-            self.run(start, run, running, book, results)?;
+            self.run(start, run, running, journal, results)?;
         }
         Ok(())
     }
@@ -282,7 +271,7 @@ impl<'b> Bench<'b> {
         start: &Start,
         run: &RunKey,
         running: &Running,
-        book: &mut Book,
+        journal: &mut OpenJournal,
         results: &mut Results,
     ) -> Result<(), Failure> {
         tell(format_args!("-- {} --", run.scenario));
@@ -292,7 +281,7 @@ impl<'b> Bench<'b> {
             run: run.clone(),
             folder: RUNS.to_owned(),
         };
-        book.add(&Event::Running(begins), results)?;
+        journal.add(&Event::Running(begins), results)?;
         let clock = Clock::start();
         let within = self.folder.join(RUNS);
         let place = Place {
@@ -309,9 +298,10 @@ impl<'b> Bench<'b> {
         let went_well = made.as_ref().is_ok_and(|measured| {
             measured.ended.is_ok() && measured.summary.verdict != Verdict::Invalid
         });
-        let ended = match went_well || self.interrupt.came() {
-            true => running.ended(),
-            false => running.ended_by_now(),
+        let ended = if went_well || self.interrupt.came() {
+            running.ended()
+        } else {
+            running.ended_by_now()
         };
         let outcome = match (made, ended) {
             (Ok(measured), ended) => {
@@ -338,12 +328,12 @@ impl<'b> Bench<'b> {
             (Err(_), Some(end)) => Outcome::Died(end),
             (Err(failure), None) if is_of_machine(&failure) => {
                 let stopped = Outcome::Stopped(failure.words());
-                self.finished(run, folder, seconds, stopped, book, results)?;
+                self.finished(run, folder, seconds, stopped, journal, results)?;
                 return Err(failure);
             }
             (Err(failure), None) => Outcome::Failed(failure.words()),
         };
-        self.finished(run, folder, seconds, outcome, book, results)
+        self.finished(run, folder, seconds, outcome, journal, results)
     }
 
     fn finished(
@@ -352,7 +342,7 @@ impl<'b> Bench<'b> {
         folder: String,
         seconds: f64,
         outcome: Outcome,
-        book: &mut Book,
+        journal: &mut OpenJournal,
         results: &mut Results,
     ) -> Result<(), Failure> {
         match &outcome {
@@ -389,11 +379,11 @@ impl<'b> Bench<'b> {
             seconds,
             outcome,
         };
-        book.add(&Event::Finished(finished), results)
+        journal.add(&Event::Finished(finished), results)
     }
 }
 
-impl Drop for Bench<'_> {
+impl Drop for LabRun<'_> {
     fn drop(&mut self) {
         self.interrupt.between_runs(None);
     }

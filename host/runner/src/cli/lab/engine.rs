@@ -21,11 +21,11 @@ use super::machine::{Before, Devices};
 use lab::journal::{End, Ending};
 use lab::{Engine as Described, Trial};
 
-/// How often to look for an interrupt while an engine starts.
+/// The interval at which to look for an interrupt while an engine starts.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long the death of an engine may take to be noticed.
+/// The time that the death of an engine may take to be noticed.
 const NOTICED_WITHIN: Duration = Duration::from_secs(3);
-/// How long a command may take that prints a version.
+/// The time that a command may take that prints a version.
 const VERSION_WITHIN: Duration = Duration::from_secs(60);
 
 /// An engine that answers.
@@ -37,7 +37,7 @@ pub(super) struct Running {
     _waits: Option<oneshot::Sender<()>>,
 }
 
-/// How an engine is started.
+/// The way an engine is started.
 pub(super) struct Starter<'s> {
     /// What waits.
     pub runtime: &'s Runtime,
@@ -53,7 +53,7 @@ pub(super) struct Starter<'s> {
     pub secrets: &'s [String],
     /// Variables of ours that engines do not inherit.
     pub withheld: Vec<String>,
-    /// What stops the wait.
+    /// The switch that ends the wait.
     pub interrupt: &'s Interrupt,
 }
 
@@ -219,8 +219,8 @@ impl Starter<'_> {
     }
 }
 
-/// The variables of a trial's engine. A value that is not written in the lab file itself is ours, and may be a secret; so
-/// may one whose name says so.
+/// The variables of a trial's engine. A value that is not written in the lab file itself is ours,
+/// and may be a secret; so may one whose name says so.
 fn environment(
     described: &Described,
     trial: &Trial,
@@ -230,22 +230,24 @@ fn environment(
         own.any(|(key, text)| key == name && text == value) && !model::redact::is_secret(name)
     };
     let environment = trial.environment(described, |name| std::env::var(name).ok())?;
-    let values = environment
-        .into_iter()
-        .map(|(name, value)| match written(&name, &value) {
-            true => (name, launch::Value::Plain(value)),
-            false => (name, launch::Value::Secret(value)),
-        });
+    let values = environment.into_iter().map(|(name, value)| {
+        if written(&name, &value) {
+            (name, launch::Value::Plain(value))
+        } else {
+            (name, launch::Value::Secret(value))
+        }
+    });
     Ok(values.collect())
 }
 
 impl Running {
-    /// How it ended by itself, if it did.
+    /// The way it ended by itself, if it did.
     pub(super) fn ended(&self) -> Option<End> {
         self.death.get().map(of_death)
     }
 
-    /// The same after a run that went wrong: the engine's death is noticed a little after its connections have broken.
+    /// The same after a run that went wrong: the engine's death is noticed a little after its
+    /// connections have broken.
     pub(super) fn ended_by_now(&self) -> Option<End> {
         let looks = NOTICED_WITHIN.as_millis() / LOOK_EVERY.as_millis();
         for _ in 0..looks {
@@ -290,7 +292,8 @@ impl Overseer for Running {
     }
 }
 
-/// Waits for an engine's death on a thread of its own, because runs block this one. The thread ends with the sender.
+/// Waits for an engine's death on a thread of its own, because runs block this one. The thread ends
+/// with the sender.
 fn wait(
     death: impl Future<Output = Death> + Send + 'static,
     seen: &Arc<OnceLock<Death>>,
@@ -354,7 +357,8 @@ async fn ask(question: Source) -> Check {
     }
 }
 
-/// Whether one request is answered: checked and measured as any run, in a folder that is thrown away.
+/// Whether one request is answered: checked and measured as any run, in a folder that is thrown
+/// away.
 fn answered(question: &Source) -> Result<(), String> {
     let words = |failure: Failure| failure.words();
     let resolved = resolve(question).map_err(|faults| words(faults.into()))?;

@@ -15,7 +15,7 @@ const FILE: &str = "journal.jsonl";
 const LOCK: &str = "lock";
 
 /// An open journal.
-pub(super) struct Book {
+pub(super) struct OpenJournal {
     file: File,
     _lock: File,
 }
@@ -27,7 +27,7 @@ fn cannot(what: &str, path: &Path, cause: &io::Error) -> Failure {
     )
 }
 
-impl Book {
+impl OpenJournal {
     /// What a journal amounts to, without touching it; nothing if there is none.
     pub(super) fn peek(folder: &Path) -> Result<Results, Failure> {
         Ok(Results::of(&read(folder)?.0.events))
@@ -59,8 +59,8 @@ impl Book {
             .and_then(|()| file.write_all(Journal::before_next(&kept).as_bytes()));
         mended.map_err(|cause| cannot("write", &path, &cause))?;
         let mut results = Results::of(&journal.events);
-        let mut book = Book { file, _lock: lock };
-        book.add(
+        let mut journal = OpenJournal { file, _lock: lock };
+        journal.add(
             &Event::Began(Began {
                 at: jiff::Timestamp::now().to_string(),
                 version: VERSION,
@@ -70,7 +70,7 @@ impl Book {
             }),
             &mut results,
         )?;
-        Ok((book, results))
+        Ok((journal, results))
     }
 
     /// Appends an event, and adds it to the results.

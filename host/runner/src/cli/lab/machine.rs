@@ -1,4 +1,5 @@
-//! The devices of the machine that a lab runs on: which there are, and whether an engine has given their memory back.
+//! The devices of the machine that a lab runs on: which there are, and whether an engine has given
+//! their memory back.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
-//! The scenarios of a lab, and how a trial changes them: its address, its backend, the model's name, the keys of `set`,
-//! and for each round a seed of its own.
+//! The scenarios of a lab, and how a trial changes them: its address, its backend, the model's
+//! name, the keys of `set`, and for each round a seed of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +29,8 @@ pub(super) struct Scenarios {
 }
 
 impl Scenarios {
-    /// Reads them, and makes sure that each can be run. For a plan alone, what a run lacks, such as a file that is not here
-    /// yet, is only told.
+    /// Reads them, and makes sure that each can be run. For a plan alone, what a run lacks, such as
+    /// a file that is not here yet, is only told.
     ///
     /// # Errors
     /// Every mistake of every scenario.
@@ -126,7 +126,7 @@ impl Scenarios {
         self.laid(source, lab, &baselines.next()?).ok()
     }
 
-    /// What the lab knows of them.
+    /// Everything that the lab knows of them.
     pub(super) fn all(&self) -> &[lab::Scenario] {
         &self.all
     }
@@ -171,7 +171,8 @@ impl Scenarios {
         if run.share < WHOLE {
             shorten(load, f64::from(run.share) / f64::from(WHOLE));
         }
-        // An engine that the lab starts has an empty cache; one that runs already has that of the runs before.
+        // An engine that the lab starts has an empty cache; one that runs already has that of the
+        // runs before.
         let is_started = trial.launch.is_some();
         if !is_started && load.cache.is_none() && load.flush_cache.is_none() {
             load.cache = Some(Located::flag(SETTER, Cache::Salt));
@@ -219,9 +220,10 @@ impl Scenarios {
         }
         let (backend, config) = &trial.backend;
         if let Some(backend) = backend {
-            let file = match backend.ends_with(".wasm") {
-                true => backend.clone(),
-                false => format!("backends/{backend}.wasm"),
+            let file = if backend.ends_with(".wasm") {
+                backend.clone()
+            } else {
+                format!("backends/{backend}.wasm")
             };
             scenario.backend = Default::default();
             set(scenario, "backend.plugin", &toml_text::string(&file))?;
@@ -253,7 +255,7 @@ impl Home {
         }
     }
 
-    /// Where a scenario of the lab is: beside the lab, or built in.
+    /// The place where a scenario of the lab is: beside the lab, or built in.
     fn scenario(&self, name: &str) -> String {
         match self {
             Home::Folder(folder) => match folder.join(name) {
@@ -273,9 +275,10 @@ impl Home {
                 let beside = parts.join("/");
                 let below = format!("{beside}/");
                 let known = |known: &str| known == beside || known.starts_with(&below);
-                match shipped::scenarios().any(known) {
-                    true => beside,
-                    false => name.to_owned(),
+                if shipped::scenarios().any(known) {
+                    beside
+                } else {
+                    name.to_owned()
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! The previous release that a lab is held against: another lab's folder, a folder of runs, or published results.
+//! The previous release that a lab is held against: another lab's folder, a folder of runs, or
+//! published results.
 
 use std::path::Path;
 
@@ -35,9 +36,10 @@ pub(super) fn read(
         Some(pattern) => of_published(name, pattern, scenarios),
         None => {
             let path = home.folder().unwrap_or(Path::new("")).join(name);
-            match path.join(super::KEPT).exists() {
-                true => of_lab(name, &path),
-                false => of_runs(name, &path, scenarios),
+            if path.join(super::KEPT).exists() {
+                of_lab(name, &path)
+            } else {
+                of_runs(name, &path, scenarios)
             }
         }
     };

@@ -1,4 +1,4 @@
-//! What the flags of `runner mock` do to its script, and which of them are refused.
+//! The effect that flags of `runner mock` do to its script, and which of them are refused.
 
 use std::time::Duration;
 
@@ -58,7 +58,8 @@ const TIMED: [&str; 4] = [
     "--max-concurrency=4",
 ];
 
-/// What a command line that its own rules allow is refused for, with the exit code of a wrong command line.
+/// What a command line that its own rules allow is refused for, with the exit code of a wrong
+/// command line.
 fn refused(flags: &[&str]) -> String {
     let line = Line::try_parse_from([&["mock"], flags].concat()).unwrap();
     let error = line.args.script().unwrap_err();

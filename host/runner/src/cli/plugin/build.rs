@@ -6,17 +6,18 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use toolchain::Target;
 
 use super::{Form, facts};
-use crate::author::build::{Built, Talk, build, wrap};
+use crate::author::build::{Built, ShowOutput, build, wrap};
 use crate::author::project::Project;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::print::tell;
 
 /// Compile a plugin project to DIR/target/plugin/NAME.wasm
 ///
-/// The language is detected: a crate that builds a `cdylib` is Rust, every other project has a runner-plugin.toml.
-/// If a compiler is missing, the message says what to install. Compiler output goes to stderr.
-/// A component in Python or JavaScript whose sources have not changed is kept: its compiler would write another one.
-/// A core module that another tool built with bindings of the plugin interface is turned into a component.
+/// The language is detected: a crate that builds a `cdylib` is Rust, every other project has a
+/// runner-plugin.toml. If a compiler is missing, the message says what to install. Compiler output
+/// goes to stderr. A component in Python or JavaScript whose sources have not changed is kept: its
+/// compiler would write another one. A core module that another tool built with bindings of the
+/// plugin interface is turned into a component.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin build                                    the project in this folder\n  \
@@ -58,7 +59,8 @@ enum Targets {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If the folder is not a project, a compiler is missing or fails, or its output is not a component.
+/// If the folder is not a project, a compiler is missing or fails, or its output is not a
+/// component.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.from.is_file() {
         let built = wrap(&args.from, args.output.as_deref())?;
@@ -80,11 +82,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Runs a compiler. Its output goes to stderr: stdout carries the result.
-fn shell(command: &mut Command, talk: Talk) -> std::io::Result<ExitStatus> {
+fn shell(command: &mut Command, talk: ShowOutput) -> std::io::Result<ExitStatus> {
     command.stdin(Stdio::null());
     match talk {
-        Talk::Always => command.stdout(std::io::stderr()).status(),
-        Talk::OnFailure => {
+        ShowOutput::Always => command.stdout(std::io::stderr()).status(),
+        ShowOutput::OnFailure => {
             let output = command.output()?;
             if !output.status.success() {
                 for said in [&output.stdout, &output.stderr] {
@@ -100,18 +102,16 @@ fn shell(command: &mut Command, talk: Talk) -> std::io::Result<ExitStatus> {
 }
 
 fn words(built: &Built) -> String {
-    let imports = match built.imports.is_empty() {
-        true => "nothing".to_owned(),
-        false => {
-            let imports: Vec<&str> = built.imports.iter().map(String::as_str).collect();
-            imports.join(", ")
-        }
+    let imports = if built.imports.is_empty() {
+        "nothing".to_owned()
+    } else {
+        let imports: Vec<&str> = built.imports.iter().map(String::as_str).collect();
+        imports.join(", ")
     };
-    let kept = match built.kept {
-        true => {
-            "  kept     its sources are those that it was built from; to build it anew, remove it\n"
-        }
-        false => "",
+    let kept = if built.kept {
+        "  kept     its sources are those that it was built from; to build it anew, remove it\n"
+    } else {
+        ""
     };
     format!(
         "{}\n{kept}  size     {}\n  sha256   {}\n  imports  {imports}\n",

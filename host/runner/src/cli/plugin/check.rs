@@ -38,7 +38,7 @@ pub struct Args {
     form: Form,
 }
 
-/// What was found.
+/// The facts found.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Facts {
@@ -46,14 +46,14 @@ struct Facts {
     origin: String,
     size_bytes: u64,
     sha256: String,
-    /// How its project's sources differ from those that it was built from.
+    /// The way its project's sources differ from those that it was built from.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<String>,
     /// Absent if the file is not a component.
     #[serde(skip_serializing_if = "Option::is_none")]
     imports: Option<Vec<Import>>,
     loads: bool,
-    /// Why it does not load.
+    /// The reason why it does not load.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(flatten)]
@@ -208,24 +208,23 @@ fn words(facts: &Facts) -> String {
     if let Some(imports) = &facts.imports {
         let imports: Vec<[String; 3]> = (imports.iter())
             .map(|import| {
-                let word = match import.allowed {
-                    true => "allowed",
-                    false => "REFUSED",
-                };
+                let word = if import.allowed { "allowed" } else { "REFUSED" };
                 [word.to_owned(), import.name.clone(), import.why.to_owned()]
             })
             .collect();
         text += "\nimports\n";
-        text += &match imports.is_empty() {
-            true => "  none\n".to_owned(),
-            false => facts::columns(&imports),
+        text += &if imports.is_empty() {
+            "  none\n".to_owned()
+        } else {
+            facts::columns(&imports)
         };
     }
     if let Some(loaded) = &facts.loaded {
         text += "\nconfiguration\n";
-        text += &match loaded.config_keys.is_empty() {
-            true => "  none\n".to_owned(),
-            false => facts::keys(&loaded.config_keys),
+        text += &if loaded.config_keys.is_empty() {
+            "  none\n".to_owned()
+        } else {
+            facts::keys(&loaded.config_keys)
         };
     }
     text + &format!(

@@ -14,9 +14,9 @@ use plugins::backend::{Authentication, Outside};
 #[serde(rename_all = "kebab-case")]
 pub struct Server {
     default_url: String,
-    /// Whether a run uses that address without being told to.
+    /// True if a run uses that address without being told to.
     default_url_is_this_machine: bool,
-    /// How the key is sent: `bearer`, `header`, `sigv4` or `none`.
+    /// The way the key is sent: `bearer`, `header`, `sigv4` or `none`.
     authentication: &'static str,
     /// The header with the key.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,9 +60,10 @@ impl Server {
     /// The same as rows of a table.
     pub fn rows(&self) -> Vec<[String; 2]> {
         let row = |name: &str, value: String| [name.to_owned(), value];
-        let here = match self.default_url_is_this_machine {
-            true => "",
-            false => " (not this machine: a run needs --base-url)",
+        let here = if self.default_url_is_this_machine {
+            ""
+        } else {
+            " (not this machine: a run needs --base-url)"
         };
         let key = match (&self.key_header, &self.signed_for) {
             (None, _) => "none: the server wants no key".to_owned(),
@@ -83,13 +84,12 @@ impl Server {
         }
         rows.push(row(
             "control requests",
-            match self.control_requests.is_empty() {
-                true => "none".to_owned(),
-                false => {
-                    let all = self.control_requests.iter();
-                    let all = all.map(|(name, request)| format!("{name} ({request})"));
-                    all.collect::<Vec<_>>().join(", ")
-                }
+            if self.control_requests.is_empty() {
+                "none".to_owned()
+            } else {
+                let all = self.control_requests.iter();
+                let all = all.map(|(name, request)| format!("{name} ({request})"));
+                all.collect::<Vec<_>>().join(", ")
             },
         ));
         rows
@@ -114,15 +114,16 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// Configuration keys, one paragraph each, with the keys of their tables below. A table that several keys take is listed
-/// at the first of them.
+/// Configuration keys, one paragraph each, with the keys of their tables below. A table that
+/// several keys take is listed at the first of them.
 pub fn keys(keys: &[Key]) -> String {
     let mut text = String::new();
     listed(keys, "", 1, &mut BTreeMap::new(), &mut text);
     text
 }
 
-/// Lists the keys of a table, which is that of the key `within`; `seen` says at which key a table was listed.
+/// Lists the keys of a table, which is that of the key `within`; `seen` says at which key a table
+/// was listed.
 fn listed(
     keys: &[Key],
     within: &str,

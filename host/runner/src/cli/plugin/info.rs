@@ -82,12 +82,13 @@ fn words(plate: &Plate) -> String {
         Kind::Scorer => "scorers".to_owned(),
         Kind::Backend | Kind::Dataset => kind.to_owned(),
     };
-    let keys = match plate.config_keys.is_empty() {
-        true => "It has no configuration keys.\n".to_owned(),
-        false => format!(
+    let keys = if plate.config_keys.is_empty() {
+        "It has no configuration keys.\n".to_owned()
+    } else {
+        format!(
             "Keys of [{table}.config]:\n{}",
             facts::keys(&plate.config_keys)
-        ),
+        )
     };
     let example: String = (plate.example.lines())
         .map(|line| match line {

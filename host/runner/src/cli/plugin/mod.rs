@@ -1,4 +1,5 @@
-//! `runner plugin`: tools for plugin authors, and facts about plugins for users. One file per subcommand.
+//! `runner plugin`: tools for plugin authors, and facts about plugins for users. One file per
+//! subcommand.
 
 pub mod build;
 pub mod check;
@@ -72,7 +73,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// Output format of a subcommand.
 #[derive(Clone, Debug, clap::Args)]
 struct Form {
-    /// Print the result as one JSON object
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
 }
@@ -123,7 +124,8 @@ impl Folders {
     }
 }
 
-/// The plugin to load for a name that a user gives: `vllm` is `backends/vllm.wasm` if the name is unambiguous.
+/// The plugin to load for a name that a user gives: `vllm` is `backends/vllm.wasm` if the name is
+/// unambiguous.
 pub(in crate::cli) fn meant(asked: &str) -> Result<String, Failure> {
     if asked.contains(['/', '\\', '.', '@']) {
         return Ok(asked.to_owned());

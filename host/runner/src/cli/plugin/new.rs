@@ -13,8 +13,8 @@ use model::plugin::Kind;
 
 /// Create a plugin project that builds and passes its first case unchanged
 ///
-/// The project contains everything except a compiler: the plugin interface, the SDK (for Rust), a first case, a
-/// README.md with the next steps, and a workflow that tests it.
+/// The project contains everything except a compiler: the plugin interface, the SDK (for Rust), a
+/// first case, a README.md with the next steps, and a workflow that tests it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin new backend my-engine                    a backend for an engine, in Rust\n  \

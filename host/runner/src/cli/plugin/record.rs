@@ -26,13 +26,14 @@ use session::{Source, Variables};
 
 /// Make a case of a server's reply
 ///
-/// Sends one request, written by the project's own backend, and keeps what came: the reply's body, its status and
-/// content type, the request and the events, as a folder below cases/ that `runner plugin test` reads. If the folder
-/// has a sample.json already, that is what is sent, with its settings.json and config.toml; otherwise a prompt is.
+/// Sends one request, written by the project's own backend, and keeps what came: the reply's body,
+/// its status and content type, the request and the events, as a folder below cases/ that
+/// `runner plugin test` reads. If the folder has a sample.json already, that is what is sent, with
+/// its settings.json and config.toml; otherwise a prompt is.
 ///
-/// The user's key and headers are not part of a case, and are taken out of the reply if the server repeats them. A
-/// model that is named by a path is shortened to its last part, and the server's host is replaced. Read the reply
-/// before you publish it: a server may put other names into it.
+/// The user's key and headers are not part of a case, and are taken out of the reply if the server
+/// repeats them. A model that is named by a path is shortened to its last part, and the server's
+/// host is replaced. Read the reply before you publish it: a server may put other names into it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin record http://127.0.0.1:8000                    cases/recorded of the project in this folder\n  \
@@ -56,7 +57,8 @@ pub struct Args {
         default_value = "recorded"
     )]
     case: String,
-    /// Component to write the request with [default: the one that `runner plugin build` wrote to DIR/target/plugin]
+    /// Component to write the request with [default: the one that `runner plugin build` wrote to
+    /// DIR/target/plugin]
     #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_PLUGIN")]
     plugin: Option<String>,
     /// The prompt, if the case has no sample.json
@@ -102,7 +104,7 @@ struct Made {
 /// A case's folder that takes back what was written into it, unless it is kept.
 struct Draft {
     folder: PathBuf,
-    /// Whether the folder itself is new.
+    /// True if the folder itself is new.
     is_new: bool,
     written: Vec<PathBuf>,
 }
@@ -237,16 +239,16 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     // Also where the plugin cannot read it: then it is the case to mend it with.
     draft.keep();
-    match args.form.json {
-        true => args.form.print(&made, |_| String::new())?,
-        false => {
-            write_styled(&text::case(&timed, 0))?;
-            args.form.print(&made, words)?;
-        }
+    if args.form.json {
+        args.form.print(&made, |_| String::new())?
+    } else {
+        write_styled(&text::case(&timed, 0))?;
+        args.form.print(&made, words)?;
     }
-    Ok(match made.report.holds() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(Exit::Plugin as u8),
+    Ok(if made.report.holds() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(Exit::Plugin as u8)
     })
 }
 

@@ -23,9 +23,9 @@ use plugins::load::load;
 
 /// Run a plugin's cases in the sandbox
 ///
-/// A case is a folder with the plugin's inputs and its expected outputs. Replies are decoded whole, frame by frame,
-/// in random batches and in several instances; the result must be the same each time. Truncated and damaged
-/// replies must result in events or an error, never in a trap.
+/// A case is a folder with the plugin's inputs and its expected outputs. Replies are decoded whole,
+/// frame by frame, in random batches and in several instances; the result must be the same each
+/// time. Truncated and damaged replies must result in events or an error, never in a trap.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 all cases pass, 4 a case fails or the plugin cannot be loaded,\n  \
@@ -47,7 +47,7 @@ pub struct Args {
     /// Output format
     #[arg(long, env = "RUNNER_TEST_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Same as --format json
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
@@ -79,7 +79,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (suite, said) = match begun {
         Ok(begun) => begun,
         Err(failure) => {
-            // What reads a report in a machine's form finds the reason in it, and not yesterday's report.
+            // What reads a report in a machine's form finds the reason in it, and not yesterday's
+            // report.
             if failure.number() != Exit::CommandLine as u8 {
                 let file = args.plugin.clone();
                 let file = file.unwrap_or_else(|| args.dir.display().to_string());
@@ -184,7 +185,8 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
     })
 }
 
-/// The component that is named, or that was built of a project, from the sources that are there now.
+/// The component that is named, or that was built of a project, from the sources that are there
+/// now.
 pub(super) fn component(named: Option<&str>, project: &Path) -> Result<String, Failure> {
     if let Some(named) = named {
         return Ok(named.to_owned());
@@ -214,9 +216,10 @@ fn up_to_date(component: &Path) -> Result<(), Failure> {
 
 /// The progress bar, on a terminal only.
 fn progress(cases: usize) -> ProgressBar {
-    let target = match std::io::stderr().is_terminal() {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(Some(cases as u64), target);
     let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {wide_msg}")

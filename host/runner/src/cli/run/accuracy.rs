@@ -1,9 +1,11 @@
-//! `runner run --preset mlperf-accuracy`: the whole data set once, judged, and then the speed of the same plan.
+//! `runner run --preset mlperf-accuracy`: the whole dataset once, judged, and then the speed of the
+//! same plan.
 //!
-//! MLPerf Inference has two modes that a submission needs both of: AccuracyOnly issues every sample of the data set
-//! once and keeps the answers, PerformanceOnly measures (`TestMode` in `loadgen/test_settings.h` of mlcommons/inference
-//! at `b66003e`). Its compliance test TEST01 asks whether answers in the second are those of the first; here the answers
-//! of both runs are compared. What a run is belongs to `session`, what the agreement says to `report`.
+//! MLPerf Inference has two modes that a submission needs both of: AccuracyOnly issues every sample
+//! of the dataset once and keeps the answers, PerformanceOnly measures (`TestMode` in
+//! `loadgen/test_settings.h` of mlcommons/inference at `b66003e`). Its compliance test TEST01 asks
+//! whether answers in the second are those of the first; here the answers of both runs are
+//! compared. What a run is belongs to `session`, what the agreement says to `report`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -40,7 +42,7 @@ struct Modes {
 /// Measures every scenario in both modes. The exit code is that of the first run that failed.
 ///
 /// # Errors
-/// If a scenario has no scorer or a data set without end, and as other runs.
+/// If a scenario has no scorer or a dataset without end, and as other runs.
 pub(super) fn exec(args: &Args, preset: &str, interrupt: &Interrupt) -> Result<ExitCode, Failure> {
     if preset != NAME {
         return Err(unknown(preset));
@@ -108,7 +110,8 @@ fn unknown(preset: &str) -> Failure {
     Failure::new(Exit::CommandLine, words)
 }
 
-/// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the faults then.
+/// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the
+/// faults then.
 ///
 /// # Errors
 /// If the scenario is wrong by itself.
@@ -141,9 +144,9 @@ fn modes(
                 _ => "has no sample".to_owned(),
             };
             let name = &speed.draft.name;
-            let problem = Problem::new(format!("{name}: the data set {what}"));
+            let problem = Problem::new(format!("{name}: the dataset {what}"));
             faults.scenario.push(problem.help(
-                "the accuracy mode sends a whole data set: use one of questions with references, such as qa",
+                "the accuracy mode sends a whole dataset: use one of questions with references, such as qa",
             ));
             return Ok(None);
         }
@@ -152,7 +155,7 @@ fn modes(
     load.requests = Some(Located::flag(SETTER, samples));
     load.sessions = None;
     load.duration = None;
-    // A data set that is read once gives up samples for requests that are not measured.
+    // A dataset that is read once gives up samples for requests that are not measured.
     load.warmup = Some(Located::flag(SETTER, 0));
     let accuracy = resolve(&source)?;
     Ok(Some(Modes {
@@ -162,20 +165,20 @@ fn modes(
     }))
 }
 
-/// Says where the accuracy is not that of the whole data set. The code, unless that is allowed.
+/// Says where the accuracy is not that of the whole dataset. The code, unless that is allowed.
 fn is_whole(judged: &Round, samples: u64, allowed: bool) -> Option<ExitCode> {
     let answered = (judged.summary.as_ref()).map_or(0, |summary| summary.requests.successful);
     if answered == samples {
         return None;
     }
     tell(format_args!(
-        "warning: {answered} of {samples} samples were answered, so the scores are not those of the whole data set"
+        "warning: {answered} of {samples} samples were answered, so the scores are not those of the whole dataset"
     ));
     (!allowed).then(|| ExitCode::from(Exit::Invalid as u8))
 }
 
-/// Whether samples of one name were the same requests in both runs. A dataset that numbers its samples as it draws them
-/// gives them other names where a warm-up took some first.
+/// True if samples of one name were the same requests in both runs. A dataset that numbers its
+/// samples as it draws them gives them other names where a warm-up took some first.
 fn are_named_alike(judged: &RunFolder, timed: &RunFolder) -> Result<bool, Failure> {
     let mut sent = HashMap::new();
     for exchange in judged.read()? {
@@ -201,7 +204,7 @@ fn are_named_alike(judged: &RunFolder, timed: &RunFolder) -> Result<bool, Failur
 fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> {
     if !are_named_alike(&RunFolder::at(judged), &RunFolder::at(timed))? {
         tell(
-            "note: the answers of both runs are not compared, because samples of one name were other requests; where the warm-up takes samples of the data set, name them by a column (for `custom`: columns.id), or set load.warmup = 0",
+            "note: the answers of both runs are not compared, because samples of one name were other requests; where the warm-up takes samples of the dataset, name them by a column (for `custom`: columns.id), or set load.warmup = 0",
         );
         return Ok(());
     }
@@ -213,8 +216,9 @@ fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> 
         }
     };
     RunFolder::at(timed).write_agreement(&agreed)?;
-    match output.json {
-        true => Ok(()),
-        false => write_stdout(&agreed.text()),
+    if output.json {
+        Ok(())
+    } else {
+        write_stdout(&agreed.text())
     }
 }

@@ -88,14 +88,15 @@ pub(in crate::cli) fn answered(summary: &Summary) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the result is acceptable: not if the measurement is invalid or most requests failed, unless that is allowed,
-/// nor if a threshold does not hold. None holds for an invalid measurement.
+/// True if the result is acceptable: not if the measurement is invalid or most requests failed,
+/// unless that is allowed, nor if a threshold does not hold. None holds for an invalid measurement.
 fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
     let matters = !invalid_is_allowed || !summary.thresholds.is_empty();
     if let (Some(why), true) = (invalid(summary), matters) {
-        let allow = match summary.thresholds.is_empty() {
-            true => " (--allow-invalid makes this exit with 0)",
-            false => "",
+        let allow = if summary.thresholds.is_empty() {
+            " (--allow-invalid makes this exit with 0)"
+        } else {
+            ""
         };
         let words = format!("the measurement is invalid: {why}{allow}");
         return Err(Failure::new(Exit::Invalid, words));
@@ -110,14 +111,15 @@ fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
             )
         })
         .collect();
-    match broken.is_empty() {
-        true => Ok(0),
-        false => Err(Failure::several(Exit::Threshold, broken)),
+    if broken.is_empty() {
+        Ok(0)
+    } else {
+        Err(Failure::several(Exit::Threshold, broken))
     }
 }
 
-/// Why a run is no measurement to go by, if so: by its findings, or because most of its requests failed for whatever
-/// reasons.
+/// The reason why a run is no measurement to go by, if so: by its findings, or because most of its requests
+/// failed for whatever reasons.
 pub(in crate::cli) fn invalid(summary: &Summary) -> Option<String> {
     if summary.verdict == Verdict::Invalid {
         let findings = summary.findings.iter();

@@ -16,7 +16,7 @@ pub struct Args {
     /// Only the keys that begin with this, such as load or load.ramp
     #[arg(value_name = "PREFIX")]
     prefix: Option<String>,
-    /// Print JSON
+    /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
 }
@@ -76,15 +76,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if keys.is_empty() {
         return Err(Failure::new(Exit::CommandLine, unknown(prefix)));
     }
-    let text = match args.json {
-        true => {
-            let listed: Vec<Listed<'_>> = keys.into_iter().map(Listed::of).collect();
-            let json = serde_json::to_string_pretty(&listed).map_err(|cause| {
-                Failure::new(Exit::Bug, format!("cannot write the keys: {cause}"))
-            })?;
-            json + "\n"
-        }
-        false => keys.into_iter().map(block).collect::<Vec<_>>().join("\n"),
+    let text = if args.json {
+        let listed: Vec<Listed<'_>> = keys.into_iter().map(Listed::of).collect();
+        let json = serde_json::to_string_pretty(&listed)
+            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the keys: {cause}")))?;
+        json + "\n"
+    } else {
+        keys.into_iter().map(block).collect::<Vec<_>>().join("\n")
     };
     write_stdout(&text)?;
     Ok(ExitCode::SUCCESS)

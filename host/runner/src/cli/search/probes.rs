@@ -18,8 +18,8 @@ use search::{Load, Outcome, Probe, Report};
 use session::live::{Phase, Snapshot};
 use session::{Measured, Source, resolve};
 
-/// Findings that are no reason to leave a run out, because they are about the server: requests that failed or were not
-/// sent miss the objectives.
+/// Findings that are no reason to leave a run out, because they are about the server: requests that
+/// failed or were not sent miss the objectives.
 const SERVERS: [Id; 4] = [
     Id::NothingAnswered,
     Id::Failures,
@@ -87,7 +87,7 @@ impl<'p> Probes<'p> {
     }
 }
 
-/// Why a run shows nothing of the server, if so.
+/// The reason why a run shows nothing of the server, if so.
 fn invalid(findings: &[Finding]) -> Option<String> {
     let counts = |finding: &&Finding| {
         finding.severity == Severity::Invalid && !SERVERS.contains(&finding.id)

@@ -76,7 +76,7 @@ fn span(number: u64) -> u64 {
 }
 
 impl NotPacked {
-    /// There are distributions of other metrics.
+    /// The process sent metrics that this version does not know.
     pub(in crate::live) fn other_metrics() -> Self {
         NotPacked("its metrics are others")
     }

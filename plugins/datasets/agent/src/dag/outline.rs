@@ -1,5 +1,5 @@
-//! One pass over the file: where each conversation is, which one starts which, and that each of them begins. Leaves to
-//! `dag` what becomes of a conversation.
+//! One pass over the file: where each conversation is, which one starts which, and that each of
+//! them begins. Leaves to `dag` what becomes of a conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
@@ -87,7 +87,7 @@ impl Spawn {
     }
 }
 
-/// Where a conversation is in the file.
+/// The place where a conversation is in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) line: u64,
@@ -95,7 +95,8 @@ pub(super) struct Place {
     pub(super) length: u32,
 }
 
-/// Where the conversations are, by their names, and the names of those that no other one starts, in the order of the file.
+/// The place where the conversations are, by their names, and the names of those that no other one starts, in
+/// the order of the file.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] if a line is no conversation, if it starts one that is not there, or if one never begins.
@@ -123,9 +124,10 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
                 &format!("the line is longer than {most} MiB: split it into several"),
             ));
         }
-        let mark = match line.starts_with(BYTE_ORDER_MARK) && number == 1 {
-            true => BYTE_ORDER_MARK.len(),
-            false => 0,
+        let mark = if line.starts_with(BYTE_ORDER_MARK) && number == 1 {
+            BYTE_ORDER_MARK.len()
+        } else {
+            0
         };
         line.drain(..mark);
         let place = Place {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Facts, Question, Source};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::{Row, strip, texts, unexpected};
 
 /// `arc_challenge_chat`.
@@ -68,7 +68,8 @@ pub fn letter(row: &Row) -> Result<String, String> {
 /// The question of a row.
 pub fn question(row: &Row) -> Result<Question, String> {
     let (question, choices) = parts(row)?;
-    // The harness writes the task between single quotation marks, so there are two characters where a line would end.
+    // The harness writes the task between single quotation marks, so there are two characters where
+    // a line would end.
     let mut text = format!(
         "Given the following question and four candidate answers (A, B, C and D), choose the best answer.\\nQuestion: {}",
         strip(question)
@@ -82,7 +83,7 @@ pub fn question(row: &Row) -> Result<Question, String> {
     );
     Ok(Question {
         id: row.label("id").ok(),
-        asked: Asked {
+        asked: QuestionText {
             text,
             begins: Some("The best answer is".to_owned()),
             answer: None,

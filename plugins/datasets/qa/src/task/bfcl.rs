@@ -1,6 +1,7 @@
-//! The single-turn categories of BFCL: `BFCL_v4_simple_python.json` and the like (JSON lines), with the file of
-//! `possible_answer` that has the same name as `answers`. Messages and tools are as `bfcl-eval` 2026.3.23 sends them to
-//! OpenAI's models with function calling (`bfcl_eval/utils.py`, `bfcl_eval/model_handler/utils.py`).
+//! The single-turn categories of BFCL: `BFCL_v4_simple_python.json` and the like (JSON lines), with
+//! the file of `possible_answer` that has the same name as `answers`. Messages and tools are as
+//! `bfcl-eval` 2026.3.23 sends them to OpenAI's models with function calling (`bfcl_eval/utils.py`,
+//! `bfcl_eval/model_handler/utils.py`).
 
 use std::collections::HashMap;
 

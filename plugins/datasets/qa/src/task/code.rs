@@ -1,10 +1,10 @@
-//! HumanEval: `HumanEval.jsonl.gz`, or the Parquet file of openai/openai_humaneval. MBPP: `mbpp.jsonl`,
-//! `sanitized-mbpp.json`, or the Parquet files of google-research-datasets/mbpp.
+//! HumanEval: `HumanEval.jsonl.gz`, or the Parquet file of openai/openai_humaneval. MBPP:
+//! `mbpp.jsonl`, `sanitized-mbpp.json`, or the Parquet files of google-research-datasets/mbpp.
 
 use serde_json::{Value, json};
 
 use super::{Facts, Question, Source, Task, USUAL};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::{Row, unexpected};
 
 /// `humaneval` and `humaneval_instruct`.
@@ -38,7 +38,7 @@ pub fn function(task: Task, row: &Row) -> Result<Question, String> {
     let prompt = row.text("prompt")?;
     let id = row.label("task_id")?;
     let asked = match task {
-        Task::HumanevalInstruct => Asked {
+        Task::HumanevalInstruct => QuestionText {
             text: format!(
                 "Write a solution to the following problem and make sure that it passes the tests:\n```python\n{prompt}\n```\n"
             ),
@@ -47,9 +47,9 @@ pub fn function(task: Task, row: &Row) -> Result<Question, String> {
             )),
             answer: None,
         },
-        _ => Asked {
+        _ => QuestionText {
             text: prompt.to_owned(),
-            ..Asked::default()
+            ..QuestionText::default()
         },
     };
     Ok(Question {
@@ -72,13 +72,13 @@ fn number(row: &Row) -> Result<u64, String> {
         .ok_or_else(|| unexpected("task_id", "a whole number", value))
 }
 
-/// Whether a row of MBPP is one of its test split.
+/// True if a row of MBPP is one of its test split.
 pub fn is_of_test_split(row: &Row) -> Result<bool, String> {
     Ok(TEST_SPLIT.contains(&number(row)?))
 }
 
 /// What a question of MBPP asks. The sanitized file calls the text `prompt`.
-fn program_asked(task: Task, row: &Row) -> Result<Asked, String> {
+fn program_asked(task: Task, row: &Row) -> Result<QuestionText, String> {
     let text = match row.any("text") {
         None if row.any("prompt").is_some() => row.text("prompt")?,
         _ => row.text("text")?,
@@ -93,19 +93,19 @@ fn program_asked(task: Task, row: &Row) -> Result<Asked, String> {
     };
     let tests = format!("{first}\n{second}\n{third}");
     Ok(match task {
-        Task::MbppInstruct => Asked {
+        Task::MbppInstruct => QuestionText {
             text: format!(
                 "You are an expert Python programmer, and here is your task:\n{text}\nYour code should pass these tests:\n{tests}"
             ),
             begins: Some("\n```python\n".to_owned()),
             answer: None,
         },
-        _ => Asked {
+        _ => QuestionText {
             text: format!(
                 "You are an expert Python programmer, and here is your task: {text} Your code should pass these \
                  tests:\n\n{tests}\n[BEGIN]\n"
             ),
-            ..Asked::default()
+            ..QuestionText::default()
         },
     })
 }
@@ -132,13 +132,13 @@ pub fn program(task: Task, row: &Row) -> Result<Question, String> {
 }
 
 /// An example of MBPP.
-pub fn example(task: Task, row: &Row) -> Result<Asked, String> {
+pub fn example(task: Task, row: &Row) -> Result<QuestionText, String> {
     let code = row.text("code")?;
     let ends = match task {
         Task::MbppInstruct => "```",
         _ => "[DONE]",
     };
-    Ok(Asked {
+    Ok(QuestionText {
         answer: Some(format!("{code}\n{ends}")),
         ..program_asked(task, row)?
     })

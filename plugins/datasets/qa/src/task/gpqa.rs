@@ -4,7 +4,7 @@ use runner_plugin::random::Python;
 use serde_json::{Value, json};
 
 use super::{Facts, Question, Source, Task, USUAL};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::{Row, strip};
 
 /// `gpqa_*_generative_n_shot`.
@@ -40,8 +40,8 @@ const CHOICES: [&str; 4] = [
 /// The column among them that is right.
 const RIGHT: usize = 3;
 
-/// The order of the choices of each row. The harness shuffles them row by row with one generator, so that of a row
-/// depends on all rows before it.
+/// The order of the choices of each row. The harness shuffles them row by row with one generator,
+/// so that of a row depends on all rows before it.
 #[derive(Debug, Default)]
 pub struct Orders(Vec<[u8; 4]>);
 
@@ -124,9 +124,9 @@ pub fn question(task: Task, row: &Row, order: [u8; 4]) -> Result<Question, Strin
         id: row.label("Record ID").ok(),
         category: category.map(str::to_owned),
         description: (task != Task::GpqaCotZeroshot).then(|| description.to_owned()),
-        asked: Asked {
+        asked: QuestionText {
             text,
-            ..Asked::default()
+            ..QuestionText::default()
         },
         reference: Some(json!({"answer": letter, "choices": choices})),
         ..Question::default()

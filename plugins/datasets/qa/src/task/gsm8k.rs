@@ -1,10 +1,10 @@
-//! GSM8K: `test.jsonl` and `train.jsonl` of openai/grade-school-math, or the Parquet files of openai/gsm8k, with
-//! `question` and `answer`.
+//! GSM8K: `test.jsonl` and `train.jsonl` of openai/grade-school-math, or the Parquet files of
+//! openai/gsm8k, with `question` and `answer`.
 
 use serde_json::Value;
 
 use super::{Facts, Question, Source, Task, USUAL};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::{Row, strip};
 
 const FACTS: Facts = Facts {
@@ -74,23 +74,23 @@ pub fn question(task: Task, row: &Row) -> Result<Question, String> {
         _ => answer,
     };
     Ok(Question {
-        asked: Asked {
+        asked: QuestionText {
             text,
-            ..Asked::default()
+            ..QuestionText::default()
         },
         reference: Some(Value::from(answer)),
         ..Question::default()
     })
 }
 
-/// An example of the tasks with reasoning: `target` has the reasoning; without it, only the result of `answer` is
-/// shown, as in the harness.
-pub fn example(task: Task, row: &Row) -> Result<Asked, String> {
+/// An example of the tasks with reasoning: `target` has the reasoning; without it, only the result
+/// of `answer` is shown, as in the harness.
+pub fn example(task: Task, row: &Row) -> Result<QuestionText, String> {
     let answer = match row.any("answer") {
         Some(_) => result(row.text("answer")?),
         None => row.text("target")?,
     };
-    Ok(Asked {
+    Ok(QuestionText {
         text: text(task, row)?,
         begins: None,
         answer: Some(answer.to_owned()),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Facts, Question, Source};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::{Row, unexpected};
 
 /// `ifeval`.
@@ -31,9 +31,9 @@ pub fn question(row: &Row) -> Result<Question, String> {
     }
     Ok(Question {
         id: Some(row.label("key")?),
-        asked: Asked {
+        asked: QuestionText {
             text: prompt.to_owned(),
-            ..Asked::default()
+            ..QuestionText::default()
         },
         reference: Some(json!({
             "key": row.value("key")?,

@@ -1,14 +1,14 @@
-//! LongBench: the JSON lines of THUDM/LongBench, such as `hotpotqa.jsonl`, with `input`, `context`, `answers` and
-//! `dataset`; or those of the mirror that the harness reads, where `input` is `question`. Files of LongBench-E, whose
-//! names end in `_e`, have the same prompts.
+//! LongBench: the JSON lines of THUDM/LongBench, such as `hotpotqa.jsonl`, with `input`, `context`,
+//! `answers` and `dataset`; or those of the mirror that the harness reads, where `input` is
+//! `question`. Files of LongBench-E, whose names end in `_e`, have the same prompts.
 
 use serde_json::Value;
 
 use super::{Facts, Question, Source};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::Row;
 
-/// `longbench_*`; stop texts and limits are those of each data set.
+/// `longbench_*`; stop texts and limits are those of each dataset.
 pub const FACTS: Facts = Facts {
     shots: 0,
     examples: Source::None,
@@ -18,7 +18,7 @@ pub const FACTS: Facts = Facts {
     output_tokens: None,
 };
 
-/// A data set of LongBench: `CONTEXT` and `INPUT` in the prompt stand for the row's.
+/// A dataset of LongBench: `CONTEXT` and `INPUT` in the prompt stand for the row's.
 struct Set {
     name: &'static str,
     group: &'static str,
@@ -49,7 +49,8 @@ const PASSAGES: &str = "Answer the question based on the given passages. Only gi
     other words.\n\nThe following are given passages.\nCONTEXT\n\nAnswer the question based on the given passages. Only \
     give me the answer and do not output any other words.\n\nQuestion: INPUT\nAnswer:";
 
-/// Words that stand as they do in the harness, slips included. LongBench itself is under the MIT licence.
+/// Words that stand as they do in the harness, slips included. LongBench itself is under the MIT
+/// licence.
 const SETS: [Set; 21] = [
     set("2wikimqa", "multi", 32, &[], PASSAGES),
     set(
@@ -215,19 +216,19 @@ fn set_of(subject: &str) -> Result<&'static Set, String> {
     SETS.iter().find(|set| set.name == name).ok_or_else(|| {
         let names: Vec<_> = SETS.iter().map(|set| set.name).collect();
         format!(
-            "expected a data set of LongBench, found `{subject}`; they are {}",
+            "expected a dataset of LongBench, found `{subject}`; they are {}",
             names.join(", ")
         )
     })
 }
 
-/// The data set of a row; `only` is that of files that do not name theirs.
+/// The dataset of a row; `only` is that of files that do not name theirs.
 pub fn subject(row: &Row, only: Option<&str>) -> Result<String, String> {
     match (row.any("dataset"), only) {
         (Some(_), _) => row.text("dataset").map(str::to_owned),
         (None, Some(only)) => Ok(only.to_owned()),
         (None, None) => Err(format!(
-            "expected the column `dataset`, or the file's data set in the configuration, such as `subjects = \
+            "expected the column `dataset`, or the file's dataset in the configuration, such as `subjects = \
              [\"hotpotqa\"]`; {}",
             row.columns()
         )),
@@ -256,9 +257,9 @@ pub fn question(row: &Row, only: Option<&str>) -> Result<Question, String> {
     Ok(Question {
         id: row.label("_id").ok(),
         category: Some(set.group.to_owned()),
-        asked: Asked {
+        asked: QuestionText {
             text,
-            ..Asked::default()
+            ..QuestionText::default()
         },
         reference: Some(row.texts("answers")?.into()),
         stop: set.stop,

@@ -1,10 +1,10 @@
-//! MMLU: the Parquet files of cais/mmlu, with `question`, `subject`, `choices` and `answer` (an index); or a subject's
-//! CSV file as its authors publish it, without names of columns.
+//! MMLU: the Parquet files of cais/mmlu, with `question`, `subject`, `choices` and `answer` (an
+//! index); or a subject's CSV file as its authors publish it, without names of columns.
 
 use serde_json::{Value, json};
 
 use super::{Facts, Question, Source, Task, USUAL};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::{Row, strip, unexpected};
 
 /// The columns of the authors' CSV files.
@@ -188,9 +188,9 @@ pub fn question(task: Task, row: &Row, only: Option<&str>) -> Result<Question, S
             "The following are multiple choice questions (with answers) about {}.\n\n",
             subject.replace('_', " ")
         )),
-        asked: Asked {
+        asked: QuestionText {
             text,
-            ..Asked::default()
+            ..QuestionText::default()
         },
         reference: Some(json!({"answer": letter(row)?, "choices": choices})),
         ..Question::default()

@@ -1,10 +1,10 @@
-//! MMLU-Pro: the Parquet files of TIGER-Lab/MMLU-Pro, with `question_id`, `question`, `options`, `answer`,
-//! `cot_content` and `category`.
+//! MMLU-Pro: the Parquet files of TIGER-Lab/MMLU-Pro, with `question_id`, `question`, `options`,
+//! `answer`, `cot_content` and `category`.
 
 use serde_json::json;
 
 use super::{Facts, Question, Source};
-use crate::prompt::Asked;
+use crate::prompt::QuestionText;
 use crate::row::{Row, strip, unexpected};
 
 const LETTERS: &str = "ABCDEFGHIJ";
@@ -47,9 +47,9 @@ pub fn question(row: &Row) -> Result<Question, String> {
              your answer with \"the answer is (X)\" where X is the correct letter choice.\n",
             row.label("category")?
         )),
-        asked: Asked {
+        asked: QuestionText {
             text: text(row, &options)?,
-            ..Asked::default()
+            ..QuestionText::default()
         },
         reference: Some(json!({"answer": right, "choices": options})),
         ..Question::default()
@@ -57,9 +57,9 @@ pub fn question(row: &Row) -> Result<Question, String> {
 }
 
 /// A row of the validation split, whose reasoning is written out, as an example.
-pub fn example(row: &Row) -> Result<Asked, String> {
+pub fn example(row: &Row) -> Result<QuestionText, String> {
     let reasoning = row.text("cot_content")?;
-    Ok(Asked {
+    Ok(QuestionText {
         text: text(row, &row.texts("options")?)?,
         begins: None,
         answer: Some(reasoning.replace("A: Let's think step by step. ", "")),

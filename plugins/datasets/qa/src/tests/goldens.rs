@@ -1,5 +1,5 @@
-//! Every prompt, stop text, limit and reference against those that `goldens/make.py` had the reference implementations
-//! make of the same files.
+//! Every prompt, stop text, limit and reference against those that `goldens/make.py` had the
+//! reference implementations make of the same files.
 
 use std::collections::BTreeMap;
 use std::path::Path;

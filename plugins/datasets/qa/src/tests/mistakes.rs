@@ -206,7 +206,7 @@ fn rows() {
         (
             "longbench",
             r#"{"input": "?", "context": "c", "answers": ["a"]}"#,
-            "file `data`, line 1: expected the column `dataset`, or the file's data set in the configuration, such as \
+            "file `data`, line 1: expected the column `dataset`, or the file's dataset in the configuration, such as \
              `subjects = [\"hotpotqa\"]`; the row has `input`, `context`, `answers`",
         ),
         (
@@ -241,7 +241,7 @@ fn rows() {
         r#"{"input": "?", "context": "c", "answers": ["a"], "dataset": "hotpot"}"#,
     );
     assert!(
-        said.starts_with("file `data`, line 1: expected a data set of LongBench, found `hotpot`; they are 2wikimqa, dureader, "),
+        said.starts_with("file `data`, line 1: expected a dataset of LongBench, found `hotpot`; they are 2wikimqa, dureader, "),
         "{said}"
     );
 }

@@ -1,4 +1,5 @@
-//! Which questions are asked, in which order, by which name, and what is asked where nothing is measured.
+//! Which questions are asked, in which order, by which name, and what is asked where nothing is
+//! measured.
 
 use std::collections::HashSet;
 

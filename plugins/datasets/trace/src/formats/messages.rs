@@ -64,7 +64,8 @@ fn part(part: Value) -> Result<Part, String> {
     }
 }
 
-/// The conversation or the text of a request's body, and the fields that are neither that nor what the run decides.
+/// The conversation or the text of a request's body, and the fields that are neither that nor what
+/// the run decides.
 ///
 /// # Errors
 /// What was expected.

@@ -1,5 +1,6 @@
-//! What the formats of traces have in common: a row as one request, which format a file has, and how a row's blocks
-//! follow from its hash ids. Leaves to `index` which rows are replayed, and to `replay` what becomes of them.
+//! What the formats of traces have in common: a row as one request, which format a file has, and
+//! how a row's blocks follow from its hash ids. Leaves to `index` which rows are replayed, and to
+//! `replay` what becomes of them.
 
 mod bailian;
 mod csv;

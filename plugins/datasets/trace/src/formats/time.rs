@@ -1,7 +1,7 @@
 //! Dates and times of traces, as RFC 3339 writes them and Azure's files almost do.
 
-/// Nanoseconds from 1970 on. `T` or a space may stand between date and time, a fraction may have any number of digits,
-/// and without an offset it is UTC.
+/// Nanoseconds from 1970 on. `T` or a space may stand between date and time, a fraction may have
+/// any number of digits, and without an offset it is UTC.
 pub(super) fn instant(text: &str) -> Option<i64> {
     let (date, rest) = text.trim().split_once(['T', ' '])?;
     let mut date = date.splitn(3, '-');
@@ -56,7 +56,7 @@ fn number(digits: &str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
     range.contains(&number).then_some(number)
 }
 
-/// How many days a month has.
+/// The number of days that a month has.
 fn days_of(year: i64, month: i64) -> i64 {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {

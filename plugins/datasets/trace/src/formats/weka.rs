@@ -1,13 +1,14 @@
-//! The agents' sessions of kv-cache-tester (`callanjfox/kv-cache-tester`, `docs/trace_replay_tester.md`): a session is
-//! one object on one line, with its requests and, among them, sub-agents with requests of their own. Every request has
-//! its whole prompt. A hash id stands for a whole block, so there are floor(`in` / `block_size`) of them, and what is
-//! left over is the request's own. With `hash_id_scope: "local"` ids mean the same block only within their session,
-//! its sub-agents included; with `"global"` within the file.
+//! The agents' sessions of kv-cache-tester (`callanjfox/kv-cache-tester`,
+//! `docs/trace_replay_tester.md`): a session is one object on one line, with its requests and,
+//! among them, sub-agents with requests of their own. Every request has its whole prompt. A hash id
+//! stands for a whole block, so there are floor(`in` / `block_size`) of them, and what is left over
+//! is the request's own. With `hash_id_scope: "local"` ids mean the same block only within their
+//! session, its sub-agents included; with `"global"` within the file.
 //!
-//! A request follows the one before it in its agent's list, after its `think_time`. A sub-agent begins after the
-//! request before it in the list, and the next request of the list waits for all sub-agents in between, except for
-//! those with the status `async_launched`. A sub-agent whose requests were not recorded is only time: the request
-//! behind it waits as long as recorded.
+//! A request follows the one before it in its agent's list, after its `think_time`. A sub-agent
+//! begins after the request before it in the list, and the next request of the list waits for all
+//! sub-agents in between, except for those with the status `async_launched`. A sub-agent whose
+//! requests were not recorded is only time: the request behind it waits as long as recorded.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -40,19 +41,19 @@ pub(crate) struct Session {
 /// A request's place in its session.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Where it is in the line.
+    /// The place where it is in the line.
     pub(crate) range: Range<usize>,
     /// Its conversation.
     pub(crate) thread: usize,
-    /// Which request of its conversation it is, from 0.
+    /// The request of its conversation that it is, from 0.
     pub(crate) index: u32,
     /// The one before it in its conversation.
     pub(crate) before: Option<usize>,
     /// What it waits for, and how long after that, in nanoseconds.
     pub(crate) after: Vec<(usize, i64)>,
-    /// When it was sent, in nanoseconds from the session's beginning.
+    /// The time when it was sent, in nanoseconds from the session's beginning.
     pub(crate) time: i64,
-    /// When its reply ended.
+    /// The time when its reply ended.
     ended: i64,
 }
 
@@ -162,7 +163,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The requests of a conversation, which begins after the request `spawner`; gives the last one.
+    /// The requests of a conversation, which begins after the request `spawner`; gives the last
+    /// one.
     fn thread(
         &mut self,
         requests: &[&RawValue],
@@ -274,7 +276,7 @@ impl Walk<'_> {
         self.thread(requests, own, anchor, base, depth + 1)
     }
 
-    /// What a request waits for.
+    /// The events that a request waits for.
     fn after(
         &self,
         before: Option<usize>,
@@ -297,8 +299,8 @@ impl Walk<'_> {
     }
 }
 
-/// Leaves out requests, with all that continues them, and has others wait for what is left. Says for each request
-/// whether it stays.
+/// Leaves out requests, with all that continues them, and has others wait for what is left. Says
+/// for each request whether it stays.
 pub(crate) fn without(nodes: &mut [Node], out: &[bool]) -> Vec<bool> {
     let mut stays = vec![true; nodes.len()];
     for at in 0..nodes.len() {

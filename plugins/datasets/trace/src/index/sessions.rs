@@ -1,5 +1,5 @@
-//! Which rows belong together: by the names of their sessions, or by the request that each follows. Owns the share of
-//! sessions, and which sessions hold whole prompts.
+//! Which rows belong together: by the names of their sessions, or by the request that each follows.
+//! Owns the share of sessions, and which sessions hold whole prompts.
 
 use runner_plugin::report::Remarks;
 
@@ -11,7 +11,7 @@ use crate::formats::{Link, Row};
 /// A session, or a request in a tree of requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// When it is replayed at the earliest, on the trace's clock.
+    /// The time when it is replayed at the earliest, on the trace's clock.
     time: i64,
     /// [`UNSHARED`] if it is not in the share.
     group: u32,
@@ -37,8 +37,8 @@ impl Known {
 }
 
 impl Pass<'_> {
-    /// The group of a request of a tree, `None` if it is not in the share, and when it is replayed at the earliest: not
-    /// before the one that it follows.
+    /// The group of a request of a tree, `None` if it is not in the share, and when it is replayed
+    /// at the earliest: not before the one that it follows.
     pub(super) fn linked(
         &self,
         link: Link,
@@ -111,7 +111,8 @@ impl Pass<'_> {
         Ok(group)
     }
 
-    /// Whether a session is in the share: a hash of its name and the seed, as a number from 0 to 1, is below it.
+    /// True if a session is in the share: a hash of its name and the seed, as a number from 0 to 1,
+    /// is below it.
     pub(super) fn shared(&self, name: u64) -> bool {
         let drawn = mixed(name ^ mixed(self.seed)) as f64 / 2_f64.powi(64);
         self.config.share >= 1.0 || drawn < self.config.share
@@ -119,7 +120,8 @@ impl Pass<'_> {
 }
 
 impl Seen {
-    /// Notes a session whose rows hold whole prompts: one of them has the blocks of the row before it, and maybe more.
+    /// Notes a session whose rows hold whole prompts: one of them has the blocks of the row before
+    /// it, and maybe more.
     fn look_for_whole(&mut self, name: u64, row: &Row) {
         if row.ids.is_empty() {
             return;

@@ -7,8 +7,9 @@ use super::{TRACES, open_with, rest, text, trace};
 use crate::config::Form;
 use crate::words::Words;
 
-/// Words of a space and two letters, of which many pairs have a token of their own. Ids: 0 is special; then the
-/// letters, the words, and the pairs. With `bare`, a space is put before every text, and left out at its beginning.
+/// Words of a space and two letters, of which many pairs have a token of their own. Ids: 0 is
+/// special; then the letters, the words, and the pairs. With `bare`, a space is put before every
+/// text, and left out at its beginning.
 #[derive(Clone, Copy)]
 struct Merging {
     /// One in so many pairs has a token; none at 0.
@@ -116,7 +117,8 @@ fn samples(config: &str, trace: &str, tokenizer: impl Tokenizer + 'static) -> Ve
     rest(&mut dataset, 5)
 }
 
-/// Every format with a tokenizer: the text of each prompt tokenizes to the tokens that are sent as token ids.
+/// Every format with a tokenizer: the text of each prompt tokenizes to the tokens that are sent as
+/// token ids.
 fn joins_hold(tokenizer: impl Tokenizer + Copy + 'static) {
     for (name, trace, config) in TRACES {
         if name == "mooncake-sessions" {

@@ -1,8 +1,8 @@
-//! Unicode's categories of punctuation, as a table: neither the standard library nor a pattern of `regex-lite` knows
-//! them.
+//! Unicode's categories of punctuation, as a table: neither the standard library nor a pattern of
+//! `regex-lite` knows them.
 
-/// First and last character of each range whose general category begins with `P`, in version 14.0.0 of the Unicode
-/// Character Database, which is that of Python 3.11.
+/// First and last character of each range whose general category begins with `P`, in version 14.0.0
+/// of the Unicode Character Database, which is that of Python 3.11.
 #[rustfmt::skip]
 const RANGES: [(u32, u32); 189] = [
     (0x21, 0x23), (0x25, 0x2A), (0x2C, 0x2F), (0x3A, 0x3B), (0x3F, 0x40), (0x5B, 0x5D), (0x5F, 0x5F), (0x7B, 0x7B),
@@ -38,7 +38,7 @@ const RANGES: [(u32, u32); 189] = [
     (0x16E97, 0x16E9A), (0x16FE2, 0x16FE2), (0x1BC9F, 0x1BC9F), (0x1DA87, 0x1DA8B), (0x1E95E, 0x1E95F)
 ];
 
-/// Whether the character's general category begins with `P`.
+/// True if the character's general category begins with `P`.
 #[must_use]
 pub fn is_punctuation(character: char) -> bool {
     let code = u32::from(character);

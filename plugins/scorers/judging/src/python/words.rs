@@ -1,8 +1,9 @@
-//! What Python's patterns call `\w` and `\d`, as tables beside the standard library, which counts the marks and the
-//! circled letters as letters.
+//! What Python's patterns call `\w` and `\d`, as tables beside the standard library, which counts
+//! the marks and the circled letters as letters.
 
-/// First and last character of each range whose general category begins with `M`, in version 14.0.0 of the Unicode
-/// Character Database, which is that of Python 3.11; and the circled letters, which are symbols.
+/// First and last character of each range whose general category begins with `M`, in version 14.0.0
+/// of the Unicode Character Database, which is that of Python 3.11; and the circled letters, which
+/// are symbols.
 #[rustfmt::skip]
 const NO_LETTERS: [(u32, u32); 303] = [
     (0x300, 0x36F), (0x483, 0x489), (0x591, 0x5BD), (0x5BF, 0x5BF), (0x5C1, 0x5C2), (0x5C4, 0x5C5), (0x5C7,
@@ -71,7 +72,7 @@ const ZEROS: [u32; 66] = [
     0x1FBF0,
 ];
 
-/// Whether `\w` matches the character: a letter, a number, or `_`.
+/// True if `\w` matches the character: a letter, a number, or `_`.
 #[must_use]
 pub fn is_word(character: char) -> bool {
     if character.is_ascii() {
@@ -83,7 +84,7 @@ pub fn is_word(character: char) -> bool {
     character.is_alphanumeric() && !is_no_letter
 }
 
-/// Whether `\d` matches the character: a decimal digit of any script.
+/// True if `\d` matches the character: a decimal digit of any script.
 #[must_use]
 pub fn is_digit(character: char) -> bool {
     let code = u32::from(character);

@@ -1,9 +1,10 @@
 //! Skipping what was seen before, where every chunk repeats the whole answer.
 //!
-//! An answer of n tokens comes as n chunks whose text and ids grow, so reading all of each takes time that grows with
-//! n². Where a chunk begins as the one before it did, only what is new is read: the lengths of the old text and ids in
-//! the chunk's own bytes are remembered, and their last bytes, which must be there again at the same place. A chunk for
-//! which any of this fails is read in full.
+//! An answer of n tokens comes as n chunks whose text and ids grow, so reading all of each takes
+//! time that grows with n². Where a chunk begins as the one before it did, only what is new is
+//! read: the lengths of the old text and ids in the chunk's own bytes are remembered, and their
+//! last bytes, which must be there again at the same place. A chunk for which any of this fails is
+//! read in full.
 
 use memchr::{memchr, memchr2};
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ struct Grown {
     tail: Vec<u8>,
 }
 
-/// What a chunk has beyond the one before it.
+/// Everything that a chunk has beyond the one before it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct New<'c> {
     /// The new text, escaped as it is.
@@ -60,7 +61,8 @@ impl Seen {
         (seen.head.len() <= FIXED && fixed <= FIXED).then_some(seen)
     }
 
-    /// What the next chunk adds, which is remembered in turn. Nothing if it does not continue this one.
+    /// What the next chunk adds, which is remembered in turn. Nothing if it does not continue this
+    /// one.
     pub fn step<'c>(&mut self, chunk: &'c [u8]) -> Option<New<'c>> {
         let value = chunk.strip_prefix(&*self.head)?;
         let old = self.text.prefix_of(value)?;
@@ -118,7 +120,7 @@ fn after(bytes: &[u8], pieces: &[&[u8]]) -> Option<usize> {
     Some(bytes.len() - rest.len())
 }
 
-/// Where the quote is that ends a string which these bytes are in.
+/// The place where the quote is that ends a string which these bytes are in.
 fn end_of_string(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

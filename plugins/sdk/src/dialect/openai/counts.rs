@@ -1,8 +1,9 @@
 //! The counts of a reply (`usage`), by all the names that engines have for them.
 //!
-//! OpenAI itself counts cached, audio and reasoning tokens, and how much of a prediction that came with the request was
-//! right. SGLang puts what speculative decoding did under the names of such predictions, and counts images and videos
-//! beside audio. vLLM has a table by modality, and says in `metrics` beside `usage` what speculative decoding did.
+//! OpenAI itself counts cached, audio and reasoning tokens, and how much of a prediction that came
+//! with the request was right. SGLang puts what speculative decoding did under the names of such
+//! predictions, and counts images and videos beside audio. vLLM has a table by modality, and says
+//! in `metrics` beside `usage` what speculative decoding did.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -72,8 +73,8 @@ impl Counts {
     }
 }
 
-/// What vLLM tells about a request beside its `usage`, if the server was started to do so. It may change: what cannot be
-/// read is left out.
+/// What vLLM tells about a request beside its `usage`, if the server was started to do so. It may
+/// change: what cannot be read is left out.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Metrics<'a>(#[serde(borrow)] &'a RawValue);

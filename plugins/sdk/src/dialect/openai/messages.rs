@@ -1,4 +1,5 @@
-//! Conversations as the OpenAI API writes them: a message of one text as a string, of several parts as a list.
+//! Conversations as the OpenAI API writes them: a message of one text as a string, of several parts
+//! as a list.
 
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -1,14 +1,15 @@
-//! The pattern of a stream's chunks: those of one reply differ only in a piece of text, so one that was parsed
-//! shows where the text of the next ones is.
+//! The pattern of a stream's chunks: those of one reply differ only in a piece of text, so one that
+//! was parsed shows where the text of the next ones is.
 //!
-//! Nothing is guessed. A chunk has the pattern if its bytes before and after one JSON string are those of
-//! a chunk that was parsed in full; then parsing it in full would give the same except for that string. A chunk
-//! that does not fit is parsed in full.
+//! Nothing is guessed. A chunk has the pattern if its bytes before and after one JSON string are
+//! those of a chunk that was parsed in full; then parsing it in full would give the same except for
+//! that string. A chunk that does not fit is parsed in full.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The longest pattern, in bytes. It is part of a reply's state, which crosses the boundary with every batch.
+/// The longest pattern, in bytes. It is part of a reply's state, which crosses the boundary with
+/// every batch.
 const LONGEST: usize = 4 << 10;
 
 /// What a piece of text belongs to.
@@ -54,8 +55,8 @@ struct Delta<'a> {
 }
 
 impl Pattern {
-    /// The pattern of a chunk that means only a piece of text of this kind. `None` if it is ambiguous
-    /// which of its strings that is, or if the pattern is too long to be kept.
+    /// The pattern of a chunk that means only a piece of text of this kind. `None` if it is
+    /// ambiguous which of its strings that is, or if the pattern is too long to be kept.
     pub fn of(of: Of, chunk: &[u8]) -> Option<Self> {
         let parsed: Chunk = serde_json::from_slice(chunk).ok()?;
         let [choice] = &parsed.choices[..] else {
@@ -93,7 +94,8 @@ impl Pattern {
         })
     }
 
-    /// The text of a chunk, and what it belongs to, if the chunk has the pattern and the text is not empty.
+    /// The text of a chunk, and what it belongs to, if the chunk has the pattern and the text is
+    /// not empty.
     pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
         let expected = (self.before.as_bytes(), self.after.as_bytes());
         let length = chunk
@@ -116,11 +118,11 @@ impl Pattern {
     }
 }
 
-/// Bytes that are compared in one turn of a loop. Each turn also costs a look at the time limit, and the target's own
-/// comparison takes one byte a turn.
+/// Bytes that are compared in one turn of a loop. Each turn also costs a look at the time limit,
+/// and the target's own comparison takes one byte a turn.
 const TURN: usize = 32;
 
-/// Whether two slices are equal.
+/// True if two slices are equal.
 fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;

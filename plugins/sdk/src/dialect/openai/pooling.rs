@@ -1,5 +1,5 @@
-//! Vectors and orders: requests for `/v1/embeddings`, `/v1/rerank` and `/v1/score`, and their replies, which are never
-//! streamed.
+//! Vectors and orders: requests for `/v1/embeddings`, `/v1/rerank` and `/v1/score`, and their
+//! replies, which are never streamed.
 //!
 //! | reply | servers |
 //! | --- | --- |
@@ -56,7 +56,8 @@ pub fn requested(
     body.set("model", settings.model_for(sample));
     let path = match &sample.prompt {
         Prompt::Ranking(candidates) if ranking == Ranking::Score => {
-            // The names that every version of vLLM takes (`vllm/entrypoints/pooling/score/protocol.py`).
+            // The names that every version of vLLM takes
+            // (`vllm/entrypoints/pooling/score/protocol.py`).
             body.set("text_1", &candidates.query)
                 .set("text_2", &candidates.documents);
             "/score"

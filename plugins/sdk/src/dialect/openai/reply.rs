@@ -1,5 +1,6 @@
-//! Replies of the OpenAI API, streamed and whole, with the liberties that engines take: usage in the last
-//! chunk of the answer or in one of its own, reasoning under two names, errors inside a success.
+//! Replies of the OpenAI API, streamed and whole, with the liberties that engines take: usage in
+//! the last chunk of the answer or in one of its own, reasoning under two names, errors inside a
+//! success.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -12,22 +13,23 @@ use crate::dialect::generate::Length;
 use crate::dialect::{explain, frames};
 use crate::{Error, Frame, Meaning, Output, Reason, Refusal};
 
-/// What a frame should be.
+/// The expected form of a frame.
 const CHUNK: &str = "a chunk of a reply";
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     begun: bool,
     ended: bool,
     counting: Counting,
     produced: u32,
-    /// What the last chunk that was parsed has in common with those that follow. It only saves time.
+    /// What the last chunk that was parsed has in common with those that follow. It only saves
+    /// time.
     pattern: Option<Pattern>,
 }
 
-/// Whether each piece of the answer comes with the number of tokens so far. Servers that count only at the
-/// end, in the answer's last chunk, must not have that piece count as the whole answer.
+/// Whether each piece of the answer comes with the number of tokens so far. Servers that count only
+/// at the end, in the answer's last chunk, must not have that piece count as the whole answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Counting {
     #[default]
@@ -62,7 +64,8 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<Delta<'a>>,
     finish_reason: Option<String>,
-    /// The ids of the tokens in this chunk, where the request asked for them: vLLM's and LMDeploy's name.
+    /// The ids of the tokens in this chunk, where the request asked for them: vLLM's and LMDeploy's
+    /// name.
     token_ids: Option<Length>,
     gen_tokens: Option<Length>,
 }
@@ -79,8 +82,8 @@ struct Delta<'a> {
     gen_tokens: Option<Length>,
 }
 
-/// Appends the events of one frame, of a stream or a whole body. Only a stream's `[DONE]` gives the end
-/// marker: the host detects the end of a whole body.
+/// Appends the events of one frame, of a stream or a whole body. Only a stream's `[DONE]` gives the
+/// end marker: the host detects the end of a whole body.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the frame is not of this API.
@@ -187,7 +190,8 @@ impl Reply {
         if !by_ids {
             attribute(&mut events[before..], tokens);
         }
-        // Servers that count every piece repeat the counts of the pieces; only the last count is new.
+        // Servers that count every piece repeat the counts of the pieces; only the last count is
+        // new.
         let last = only_usage || !finishes.is_empty() || events.len() == before;
         if let Some(counts) = chunk.usage.filter(|_| last) {
             let mut usage = counts.usage();
@@ -199,7 +203,7 @@ impl Reply {
         events.extend(finishes.into_iter().map(finished));
     }
 
-    /// How many tokens this chunk adds, if the server counts every piece.
+    /// The number of tokens that this chunk adds, if the server counts every piece.
     fn tokens(&mut self, choices: &[Choice], usage: Option<&Counts>) -> Option<u32> {
         // A chunk without choices ends the count. Several answers are counted separately.
         if choices.is_empty() || self.counting == Counting::No {
@@ -219,8 +223,8 @@ impl Reply {
         Some(new)
     }
 
-    /// The pattern of a chunk that was parsed to these events, if later chunks may have it: only a piece of
-    /// text, uncounted, which leaves the state of the reply unchanged.
+    /// The pattern of a chunk that was parsed to these events, if later chunks may have it: only a
+    /// piece of text, uncounted, which leaves the state of the reply unchanged.
     fn pattern_of(&self, chunk: &[u8], events: &[Meaning]) -> Option<Pattern> {
         let of = match events {
             [Meaning::Text(piece)] if !piece.text.is_empty() && piece.choice == 0 => Of::Text,
@@ -250,7 +254,8 @@ fn piece(choice: u32, text: String) -> Output {
     }
 }
 
-/// Assigns the chunk's tokens to its piece; if there are several pieces, it is unknown how the tokens divide.
+/// Assigns the chunk's tokens to its piece; if there are several pieces, it is unknown how the
+/// tokens divide.
 fn attribute(events: &mut [Meaning], tokens: Option<u32>) {
     let mut pieces = events.iter_mut().filter_map(|event| match event {
         Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => Some(piece),

@@ -1,5 +1,5 @@
-//! OpenAI's Responses API: requests for `/v1/responses`. `read` has the replies, `items` the conversations
-//! (<https://platform.openai.com/docs/api-reference/responses>).
+//! OpenAI's Responses API: requests for `/v1/responses`. `read` has the replies, `items` the
+//! conversations (<https://platform.openai.com/docs/api-reference/responses>).
 
 mod items;
 mod read;
@@ -17,10 +17,11 @@ pub use read::{Reply, decode};
 pub struct Fields<'f> {
     /// The field that limits the answer's length.
     pub limit: &'f str,
-    /// The sampling parameters that the server adds to the API's own, which are `temperature` and `top_p`.
+    /// The sampling parameters that the server adds to the API's own, which are `temperature` and
+    /// `top_p`.
     pub further: &'f [&'f str],
-    /// Whether the server keeps the reply, so that the next request of the conversation names it and sends only what
-    /// is new.
+    /// True if the server keeps the reply, so that the next request of the conversation names it
+    /// and sends only what is new.
     pub store: bool,
 }
 

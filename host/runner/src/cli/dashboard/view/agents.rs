@@ -15,7 +15,8 @@ use session::live::snapshot::{Agent, Standing};
 const AROUND: u16 = 3;
 
 impl View<'_> {
-    /// How many lines the panel takes where so many are free; none where there is no room for any process.
+    /// The number of lines that the panel takes where so many are free; none where there is no room
+    /// for any process.
     pub(super) fn agents_height(&self, free: u16) -> u16 {
         let agents = u16::try_from(self.snapshot.agents.len()).unwrap_or(u16::MAX);
         match agents {
@@ -25,7 +26,7 @@ impl View<'_> {
         }
     }
 
-    /// How many processes are heard; nothing if there is one.
+    /// The number of processes that are heard; nothing if there is one.
     pub(super) fn fleet_words(&self) -> Option<(String, Style)> {
         let words = progress::fleet(self.snapshot)?;
         let worst = self

@@ -1,6 +1,7 @@
 //! What the dashboard looks like: pictures in characters, in several sizes and states of a run.
 //!
-//! They lie in `snapshots`; `INSTA_UPDATE=always` draws them anew, to be looked at before they are kept.
+//! They lie in `snapshots`; `INSTA_UPDATE=always` draws them anew, to be looked at before they are
+//! kept.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

@@ -76,7 +76,7 @@ pub(super) struct Role<'r> {
 }
 
 impl View<'_> {
-    /// How much is done, the time elapsed, and the time left.
+    /// The amount that is done, the time elapsed, and the time left.
     pub(super) fn progress_words(&self) -> String {
         let (seen, subject) = (self.snapshot, self.subject);
         match seen.phase {
@@ -183,9 +183,10 @@ impl View<'_> {
 
     /// What makes the load.
     pub(super) fn client_name(&self) -> &'static str {
-        match self.snapshot.agents.is_empty() {
-            true => "this client",
-            false => "the busiest client",
+        if self.snapshot.agents.is_empty() {
+            "this client"
+        } else {
+            "the busiest client"
         }
     }
 

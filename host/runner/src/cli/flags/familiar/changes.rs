@@ -1,4 +1,5 @@
-//! Flags of theirs that mean more than a value of a key: each function changes a scenario as its flag says.
+//! Flags of theirs that mean more than a value of a key: each function changes a scenario as its
+//! flag says.
 
 use model::adapter::Assignment;
 use reader::Located;

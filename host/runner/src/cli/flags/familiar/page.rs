@@ -19,7 +19,7 @@ pub enum Tool {
 pub struct Theirs {
     /// Its name, without the dashes.
     pub long: String,
-    /// Whether a value stands after it.
+    /// True if a value stands after it.
     pub takes: bool,
 }
 
@@ -213,7 +213,8 @@ const REMARKS: [(Tool, &str, &str); 40] = [
     ),
 ];
 
-/// The flag of this program that a flag of theirs is, by the same name or by another one that it has.
+/// The flag of this program that a flag of theirs is, by the same name or by another one that it
+/// has.
 pub fn own<'c>(command: &'c Command, long: &str) -> Option<&'c Arg> {
     let has = |arg: &&Arg| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -275,9 +276,10 @@ pub fn table(command: &Command, tool: Tool, flags: &[Theirs]) -> Result<String, 
         "| there | here |\n| --- | --- |\n{}",
         rows.collect::<String>()
     );
-    match missing.is_empty() {
-        true => Ok(text),
-        false => Err(missing),
+    if missing.is_empty() {
+        Ok(text)
+    } else {
+        Err(missing)
     }
 }
 

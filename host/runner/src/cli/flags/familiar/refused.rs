@@ -24,7 +24,8 @@ const fn refused(long: &'static str, instead: &'static str) -> Row {
     }
 }
 
-/// What to do instead of a flag that was given these values: one name means different things to different tools.
+/// What to do instead of a flag that was given these values: one name means different things to
+/// different tools.
 pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'static str {
     let of_guidellm = |value: &String| {
         let kind = value.strip_prefix("kind=").unwrap_or(value);
@@ -40,9 +41,10 @@ pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'s
         ]
         .contains(&kind)
     };
-    match long == "profile" && values.iter().any(of_guidellm) {
-        true => GUIDELLM_PROFILE,
-        false => usual,
+    if long == "profile" && values.iter().any(of_guidellm) {
+        GUIDELLM_PROFILE
+    } else {
+        usual
     }
 }
 
@@ -83,7 +85,7 @@ pub(super) const ROWS: [Row; 82] = [
     ),
     refused(
         "request-id-prefix",
-        "requests carry no id of this client; `--header 'x-tag: VALUE'` marks them all",
+        "request ids cannot be set; tag all requests with `--header 'x-tag: VALUE'`",
     ),
     refused(
         "logprobs",

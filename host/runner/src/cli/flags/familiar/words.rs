@@ -1,7 +1,7 @@
 //! Lists of words after one flag, as Python's argparse reads them: `--header A=1 B=2`.
 //!
-//! A flag of this program that takes every word after it would take scenarios too, so such a list is written out
-//! before the command line is read: `--header A=1 --header B=2`.
+//! A flag of this program that takes every word after it would take scenarios too, so such a list
+//! is written out before the command line is read: `--header A=1 --header B=2`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +9,8 @@ use std::path::Path;
 /// Flags after which other tools read a list of `NAME=VALUE`.
 const LISTS: [&str; 2] = ["--header", "--metadata"];
 
-/// A command line with such lists written out. A word without `=`, and one that names a file, ends a list.
+/// A command line with such lists written out. A word without `=`, and one that names a file, ends
+/// a list.
 pub fn spread(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut spread = Vec::new();
     let mut list: Option<(&str, bool)> = None;

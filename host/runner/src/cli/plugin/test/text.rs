@@ -17,9 +17,10 @@ pub fn heading(report: &SuiteReport) -> String {
 pub fn case(case: &TimedReport, width: usize) -> Styled {
     let report = &case.report;
     let mut text = Styled::default();
-    match report.holds() {
-        true => text.painted("ok  ", Colour::Green),
-        false => text.painted("FAIL", Colour::Red),
+    if report.holds() {
+        text.painted("ok  ", Colour::Green)
+    } else {
+        text.painted("FAIL", Colour::Red)
     };
     let checks = report.checks.sum();
     text.plain(&format!(
@@ -84,8 +85,9 @@ fn counts(checks: &Checks) -> String {
     ];
     let told = counts.iter().filter(|(count, _)| *count > 0);
     let told: Vec<String> = told.map(|(count, of)| format!("{count} {of}")).collect();
-    match told.is_empty() {
-        true => "nothing was checked".to_owned(),
-        false => told.join(", "),
+    if told.is_empty() {
+        "nothing was checked".to_owned()
+    } else {
+        told.join(", ")
     }
 }

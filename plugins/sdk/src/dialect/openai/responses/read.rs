@@ -1,8 +1,9 @@
 //! Replies of the Responses API: a stream of typed events, or one object.
 //!
-//! A stream ends with `response.completed`, `response.incomplete` or `response.failed`; without one of them it was cut
-//! off, whatever else comes. Each text comes several times: in deltas, again in the `done` events of its part and item,
-//! and in the last event. Only the deltas count, or the last event if the server sent none.
+//! A stream ends with `response.completed`, `response.incomplete` or `response.failed`; without one
+//! of them it was cut off, whatever else comes. Each text comes several times: in deltas, again in
+//! the `done` events of its part and item, and in the last event. Only the deltas count, or the
+//! last event if the server sent none.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -13,11 +14,11 @@ use crate::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 
 use super::super::{failure, not_a_chunk, parse, pooled};
 
-/// What decoding remembers of a reply from one frame to the next.
+/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     opened: bool,
-    /// Whether something of the answer came in an event of its own.
+    /// True if something of the answer came in an event of its own.
     begun: bool,
     ended: bool,
 }
@@ -97,8 +98,8 @@ struct OutputDetails {
     reasoning_tokens: Option<u32>,
 }
 
-/// Appends the events of one frame, of a stream or a whole body. With `store`, the reply's id is carried to the next
-/// request of the conversation.
+/// Appends the events of one frame, of a stream or a whole body. With `store`, the reply's id is
+/// carried to the next request of the conversation.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the frame is not of this API.
@@ -190,7 +191,8 @@ fn delta(data: &[u8], delta: Option<&RawValue>) -> Result<String, Error> {
     serde_json::from_str(delta.get()).map_err(|error| not_a_chunk(data, &error))
 }
 
-/// A piece of a tool call, in the form of the chat route: so the host puts calls together and into histories.
+/// A piece of a tool call, in the form of the chat route: so the host puts calls together and into
+/// histories.
 fn tool(mut piece: Value, index: Option<u32>) -> Meaning {
     let mut call = json!({ "index": index.unwrap_or(0) });
     if let (Some(call), Some(piece)) = (call.as_object_mut(), piece.as_object_mut()) {
@@ -224,7 +226,7 @@ impl Item {
     }
 }
 
-/// Whether an item of this kind is a call with a name and arguments.
+/// True if an item of this kind is a call with a name and arguments.
 fn is_call(kind: &str) -> bool {
     matches!(kind, "function_call" | "custom_tool_call" | "mcp_call")
 }
