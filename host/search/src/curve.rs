@@ -1,10 +1,14 @@
 //! Where the share of requests that miss an objective crosses what it allows: a regression over all loads, with an
 //! interval.
 //!
-//! The odds of a miss are modelled as a power of the load, log p / (1 - p) = a + b log load with b above nothing, close to
-//! the load where p is what the objective allows. It is a quasi-binomial regression: the counts of a run weigh as
-//! those of as many independent requests as its design effect leaves, and what still scatters beyond that (lack of fit
-//! included) widens the interval (McCullagh and Nelder 1989, "Generalized Linear Models", sections 4.5 and 9.2).
+//! The logarithm of the odds of a miss is modelled as a straight line over the logarithm of the load, or as one that is bent
+//! upwards: its slope grows by a constant factor with each step, because an engine's misses follow from the lengths of
+//! answers well below its capacity, and from its queue close to it. A straight line through loads on both sides of such a
+//! bend crosses too early by several percent. Bends are few and fixed, and the larger ones are less likely before anything is
+//! seen. It is a quasi-binomial regression: the counts of a run weigh as those of as many independent requests as its design
+//! effect leaves, and what still scatters beyond that (lack of fit included) widens the interval (McCullagh and Nelder 1989,
+//! "Generalized Linear Models", sections 4.5 and 9.2). The degrees of freedom of Student's quantile are those of the scatter
+//! between runs and those of the design effects, which grow with the independent loads that the runs hold.
 //!
 //! The interval has every load that a likelihood ratio test does not rule out as the crossing, with Student's quantile
 //! in place of the normal one because the scatter is estimated. So it is not symmetric, and it stays right where no
@@ -18,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How far from the crossing a load may be to take part, as a difference of logarithms.
-pub const NEAR: f64 = 0.12;
+pub const NEAR: f64 = 0.2;
 /// How many times as large the odds of a miss may be there as at the crossing.
 pub const ODDS: f64 = 8.0;
 /// Loads whose runs are long enough that a regression takes, so that two are left to show the scatter.
@@ -27,17 +31,25 @@ const FEWEST: usize = 4;
 const FLAT: f64 = 0.5;
 /// The highest slope: odds that jump.
 const STEEP: f64 = 1e4;
-/// Degrees of freedom that the design effects count for in the estimate of the scatter.
-const PRIOR: f64 = 10.0;
 /// The distance over which design effects are averaged, as a difference of logarithms of loads.
-const SMOOTH: f64 = 0.04;
-/// By what factor design effects are multiplied: those from batches fall short where clusters are longer than batches, and
-/// a search ends when its interval is narrow, which it is more often where they fell short. Found by simulated searches
-/// (`host/benches/search`).
-const SHORT: f64 = 1.8;
+const SMOOTH: f64 = 0.02;
+/// Degrees of freedom of the design effects for each independent load: the tenth of them that a run's highest tenth
+/// meets, and two moments of each.
+const FREEDOM: f64 = 0.2;
+/// Degrees of freedom of the design effects, at least and at most.
+const BOUNDS: (f64, f64) = (5.0, 200.0);
+/// By what factor design effects are multiplied because a search ends when its interval is narrow, which it is more often
+/// where they fell short. Found by simulated searches (`host/benches/search`).
+const LOOKS: f64 = 1.5;
 /// Independent loads from which on the design effect of a run counts for its neighbours; a run that holds fewer counts as
 /// what its number of independent loads is worth.
 pub const STEADY: f64 = 6.0;
+/// How the slope may grow with the load: by a factor of e with each such part of the logarithm of the load.
+const BENDS: [f64; 6] = [0.0, 3.0, 7.0, 14.0, 25.0, 45.0];
+/// The usual bend: a curve that is bent as much is e times less likely before anything is seen of it.
+const USUAL: f64 = 10.0;
+/// Parts of the range of loads in which the crossing is looked for first.
+const STEPS: u32 = 12;
 /// How far beyond the loads that were tried the interval is looked for, as a difference of logarithms.
 const BEYOND: f64 = 1.0;
 
@@ -50,8 +62,10 @@ pub struct Point {
     pub requests: f64,
     /// Those of them that missed the objective.
     pub bad: f64,
-    /// By what factor dependence multiplies the variance of the misses.
+    /// By what factor dependence multiplies the variance of the misses, as their batches show it.
     pub effect: f64,
+    /// The same of being above the runs' own 90th percentile.
+    pub tail_effect: f64,
     /// How many independent loads the runs hold; infinite in a closed loop.
     pub loads: f64,
 }
@@ -94,8 +108,8 @@ struct Weighed {
     /// The logit from which on the curve may be as high as it likes: where far more requests are bad than is allowed, the
     /// curve is another one, and shows no more than that it has crossed.
     enough: f64,
-    /// Whether the runs there hold enough independent loads.
-    is_steady: bool,
+    /// How many independent loads the runs there hold.
+    loads: f64,
 }
 
 impl Weighed {
@@ -117,26 +131,41 @@ impl Weighed {
     }
 }
 
+/// How the design effect of exceeding a level depends on the share that exceeds it, where the level is that of a queue:
+/// the variance that clusters add to a share p grows as p (1 - p - p log 1/p), exactly so for the time in an M/M/1 queue
+/// and, in heavy traffic, for any single queue (the Poisson equation of a reflected Brownian motion), so the design effect
+/// of a rare excess is larger than that of a frequent one.
+fn rarity(share: f64) -> f64 {
+    1.0 - share * (1.0 / share).ln() / (1.0 - share)
+}
+
 /// Requests that one independent request takes, for each point: averaged over neighbouring loads, because the clusters of
-/// one run are few.
-pub fn effects(points: &[Point]) -> Vec<f64> {
+/// one run are few. The batches of misses show it where many miss; where few do, those of the runs' highest tenth show
+/// more, as far as a queue makes them. The larger of the two counts.
+pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
     let kernel = |a: f64, b: f64| (-((a / b).ln() / SMOOTH).powi(2) / 2.0).exp();
+    let rarer = (rarity(allowed) / rarity(0.1)).max(1.0);
     points
         .iter()
         .map(|own| {
             if !own.is_steady() {
-                return own.effect.max(own.requests / own.loads.max(1.0));
+                let effect = own.effect.max(own.tail_effect);
+                return effect.max(own.requests / own.loads.max(1.0));
             }
-            let (mut sum, mut weight) = (0.0, 0.0);
+            let [mut misses, mut tails, mut bad, mut requests] = [0.0; 4];
             for other in points.iter().filter(|other| other.is_steady()) {
-                let counts = kernel(own.at, other.at) * other.requests;
-                sum += counts * other.effect;
-                weight += counts;
+                let near = kernel(own.at, other.at);
+                misses += near * other.bad * other.effect;
+                bad += near * other.bad;
+                tails += near * other.requests * other.tail_effect;
+                requests += near * other.requests;
             }
-            match sum / weight {
-                effect if effect > 1.0 => effect * SHORT,
-                _ => 1.0,
-            }
+            let of_misses = if bad > 0.0 { misses / bad } else { 1.0 };
+            1.0 + (of_misses
+                .max(1.0 + (tails / requests - 1.0) * rarer)
+                .max(1.0)
+                - 1.0)
+                * LOOKS
         })
         .collect()
 }
@@ -152,14 +181,14 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
     let mut pools: Vec<Weighed> = Vec::new();
     for mut pool in all {
         let share = |own: &Weighed| own.bad / own.requests;
-        while let Some(before) = pools.last().filter(|own| share(own) >= share(&pool)) {
+        while let Some(before) = pools.last().filter(|own| share(own) > share(&pool)) {
             let requests = before.requests + pool.requests;
             pool = Weighed {
                 x: (before.x * before.requests + pool.x * pool.requests) / requests,
                 requests,
                 bad: before.bad + pool.bad,
                 enough: f64::INFINITY,
-                is_steady: before.is_steady && pool.is_steady,
+                loads: before.loads + pool.loads,
             };
             pools.pop();
         }
@@ -168,7 +197,7 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
     let first = (pools.iter()).position(|own| own.bad > allowed * own.requests)?;
     let (below, above) = (pools.get(first.checked_sub(1)?)?, &pools[first]);
     let logit = |own: &Weighed| {
-        let padded = padded(*own, allowed);
+        let padded = padded(*own, allowed, 1.0);
         (padded.bad / (padded.requests - padded.bad)).ln()
     };
     let wanted = odds(allowed).ln();
@@ -188,44 +217,45 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
         near = taking_part(&all, center, slope);
         let is_bad = |own: &Weighed| own.bad > allowed * own.requests;
         let above = near.iter().filter(|own| is_bad(own)).count();
-        let steady = near.iter().filter(|own| own.is_steady).count();
+        let steady = near.iter().filter(|own| own.loads >= STEADY).count();
         if steady < FEWEST || above == 0 || above == near.len() {
             return None;
         }
-        let padded: Vec<Weighed> = near.iter().map(|own| padded(*own, allowed)).collect();
-        let best = free(&padded, center);
-        let range = span(&near);
-        let moved = best.crossing(wanted).clamp(range[0], range[1]);
-        slope = best.slope;
+        let part = 1.0 / near.len() as f64;
+        let padded: Vec<Weighed> = (near.iter())
+            .map(|own| padded(*own, allowed, part))
+            .collect();
+        let moved = most_likely(&padded, wanted);
+        slope = through(&padded, moved, wanted).slope;
         let is_still = (moved - center).abs() < 1e-4;
         center = moved;
         if is_still {
             break;
         }
     }
-    let best = free(&near, center);
-    let left = near.len() as f64 - 2.0;
+    let peak = most_likely(&near, wanted);
+    let best = through(&near, peak, wanted);
+    let left = near.len() as f64 - 2.0 - f64::from(u8::from(best.bend > 0.0));
     let misfit: f64 = near
         .iter()
         .map(|own| {
-            let logit = best.level + best.slope * (own.x - best.center);
+            let logit = wanted + best.slope * bent(own.x - peak, best.bend);
             own.rest(logit).powi(2) / own.variance(logit).max(0.25)
         })
         .sum();
-    let scatter = ((PRIOR + misfit) / (PRIOR + left)).max(1.0);
+    let known = FREEDOM * near.iter().map(|own| own.loads).sum::<f64>();
+    let known = known.clamp(BOUNDS.0, BOUNDS.1);
+    let scatter = ((known + misfit) / (known + left)).max(1.0);
     let [low, high] = span(&near);
-    let inside = best
-        .crossing(wanted)
-        .clamp(low - BEYOND / 2.0, high + BEYOND / 2.0);
     let end = |outside: f64, mut beyond: f64| {
-        let quantile = student::quantile(2.0 * outside, PRIOR + left);
+        let quantile = student::quantile(2.0 * outside, known + left);
         let most = quantile * quantile * scatter / 2.0;
-        let holds = |x: f64| best.likelihood - through(&near, x, wanted) <= most;
+        let holds = |x: f64| best.likelihood - through(&near, x, wanted).likelihood <= most;
         if holds(beyond) {
             return None;
         }
-        let mut inside = inside;
-        for _ in 0..40 {
+        let mut inside = peak;
+        for _ in 0..24 {
             let middle = f64::midpoint(inside, beyond);
             match holds(middle) {
                 true => inside = middle,
@@ -260,10 +290,14 @@ fn weighed(points: &[Point], allowed: f64) -> Vec<Weighed> {
                 true => seen.ln(),
                 false => f64::INFINITY,
             },
-            is_steady: own.is_steady(),
+            loads: own.loads,
         }
     };
-    points.iter().zip(effects(points)).map(of).collect()
+    points
+        .iter()
+        .zip(effects(points, allowed))
+        .map(of)
+        .collect()
 }
 
 fn odds(share: f64) -> f64 {
@@ -276,11 +310,11 @@ fn share(logit: f64) -> f64 {
 
 /// With half a request more of either kind, because the logit of nothing is infinite; less where there are so few that
 /// half a bad request would be more than is allowed.
-fn padded(own: Weighed, allowed: f64) -> Weighed {
-    let requests = own.requests + 1.0;
+fn padded(own: Weighed, allowed: f64, part: f64) -> Weighed {
+    let requests = own.requests + part;
     Weighed {
         requests,
-        bad: own.bad + (0.5 * allowed * requests).min(0.5),
+        bad: own.bad + (0.5 * allowed * requests).min(0.5 * part),
         ..own
     }
 }
@@ -310,117 +344,99 @@ fn span(near: &[Weighed]) -> [f64; 2] {
         })
 }
 
-fn likelihood(near: &[Weighed], center: f64, level: f64, slope: f64) -> f64 {
-    let of = |own: &Weighed| {
-        let logit = (level + slope * (own.x - center)).min(own.enough);
-        // log (1 + exp logit), without an overflow.
-        let all = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
-        own.bad * logit - own.requests * all
-    };
-    near.iter().map(of).sum()
-}
-
-/// The most likely curve.
-struct Best {
-    center: f64,
-    level: f64,
-    slope: f64,
-    likelihood: f64,
-}
-
-impl Best {
-    /// The logarithm of the load at which the logit of the share is what is wanted.
-    fn crossing(&self, wanted: f64) -> f64 {
-        self.center + (wanted - self.level) / self.slope
+/// A difference of logarithms of loads, bent: its slope is 1 at the crossing and grows by a factor of e with each 1 / `bend`
+/// above it.
+fn bent(away: f64, bend: f64) -> f64 {
+    match bend > 0.0 {
+        true => (bend * away).min(30.0).exp_m1() / bend,
+        false => away,
     }
 }
 
-/// The most likely curve, by Newton's method with halved steps. The likelihood is concave, so there is one; where no bad
-/// request lies below any good load, it is approached and not reached.
-fn free(near: &[Weighed], center: f64) -> Best {
-    let (requests, bad) = (near.iter()).fold((0.0, 0.0), |sum, own| {
-        (sum.0 + own.requests, sum.1 + own.bad)
-    });
-    let mut best = Best {
-        center,
-        level: odds(((bad + 0.01) / (requests + 0.02)).min(0.99)).ln(),
-        slope: FLAT,
+/// The most likely curve of those that cross at a load.
+#[derive(Clone, Copy)]
+struct Through {
+    likelihood: f64,
+    slope: f64,
+    bend: f64,
+}
+
+/// The most likely curve of those with the wanted logit at a load. For each bend the likelihood is concave in the slope.
+fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
+    let mut best = Through {
         likelihood: f64::NEG_INFINITY,
+        slope: FLAT,
+        bend: 0.0,
     };
-    best.likelihood = likelihood(near, center, best.level, best.slope);
-    for _ in 0..60 {
-        let (mut gradient, mut information) = ([0.0; 2], [0.0; 3]);
-        for own in near {
-            let x = own.x - center;
-            let logit = best.level + best.slope * x;
-            let (rest, weight) = (own.rest(logit), own.variance(logit));
-            gradient = [gradient[0] + rest, gradient[1] + rest * x];
-            for (sum, power) in information.iter_mut().zip([1.0, x, x * x]) {
-                *sum += weight * power;
-            }
+    let mut aways = vec![0.0; near.len()];
+    for bend in BENDS {
+        for (away, own) in aways.iter_mut().zip(near) {
+            *away = bent(own.x - x, bend);
         }
-        let [a, b, c] = information;
-        let determinant = a * c - b * b;
-        // At the lowest slope, only the level moves, unless the slope would grow.
-        let mut step = match determinant > 1e-12 * a * c {
-            true => [
-                (c * gradient[0] - b * gradient[1]) / determinant,
-                (a * gradient[1] - b * gradient[0]) / determinant,
-            ],
-            false => [gradient[0] / a.max(1e-12), gradient[1] / c.max(1e-12)],
+        let score = |slope: f64| -> f64 {
+            let of = |(own, away): (&Weighed, &f64)| own.rest(wanted + slope * away) * away;
+            near.iter().zip(&aways).map(of).sum()
         };
-        if best.slope <= FLAT && step[1] < 0.0 {
-            step = [gradient[0] / a.max(1e-12), 0.0];
-        }
-        let mut part = 1.0;
-        let before = best.likelihood;
-        while part > 1e-6 {
-            let level = best.level + part * step[0];
-            let slope = (best.slope + part * step[1]).clamp(FLAT, STEEP);
-            let reached = likelihood(near, center, level, slope);
-            if reached >= before {
-                best = Best {
-                    center,
-                    level,
-                    slope,
-                    likelihood: reached,
-                };
-                break;
+        let (mut low, mut high) = (FLAT, STEEP);
+        let slope = if score(low) <= 0.0 {
+            low
+        } else if score(high) >= 0.0 {
+            high
+        } else {
+            for _ in 0..24 {
+                let middle = (low * high).sqrt();
+                match score(middle) > 0.0 {
+                    true => low = middle,
+                    false => high = middle,
+                }
             }
-            part /= 2.0;
-        }
-        if best.likelihood - before < 1e-9 {
-            break;
+            (low * high).sqrt()
+        };
+        let of = |(own, away): (&Weighed, &f64)| {
+            let logit = (wanted + slope * away).min(own.enough);
+            // log (1 + exp logit), without an overflow.
+            let all = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
+            own.bad * logit - own.requests * all
+        };
+        let likelihood = near.iter().zip(&aways).map(of).sum::<f64>() - bend / USUAL;
+        if likelihood > best.likelihood {
+            best = Through {
+                likelihood,
+                slope,
+                bend,
+            };
         }
     }
     best
 }
 
-/// The likelihood of the most likely curve of those with the wanted logit at a load.
-fn through(near: &[Weighed], x: f64, wanted: f64) -> f64 {
-    let score = |slope: f64| -> f64 {
-        let of = |own: &Weighed| {
-            let away = own.x - x;
-            own.rest(wanted + slope * away) * away
-        };
-        near.iter().map(of).sum()
-    };
-    let (mut low, mut high) = (FLAT, STEEP);
-    let slope = if score(low) <= 0.0 {
-        low
-    } else if score(high) >= 0.0 {
-        high
-    } else {
-        for _ in 0..40 {
-            let middle = (low * high).sqrt();
-            match score(middle) > 0.0 {
-                true => low = middle,
-                false => high = middle,
-            }
+/// The logarithm of the load at which the most likely curve crosses, within the loads that take part: the best of a few,
+/// and then by golden sections about it.
+fn most_likely(near: &[Weighed], wanted: f64) -> f64 {
+    let [low, high] = span(near);
+    let of = |x: f64| through(near, x, wanted).likelihood;
+    let step = (high - low) / f64::from(STEPS);
+    let at = |place: u32| low + step * f64::from(place);
+    let first = (0..=STEPS).map(|place| (of(at(place)), at(place)));
+    let best = first
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or(low, |best| best.1);
+    let (mut from, mut to) = ((best - step).max(low), (best + step).min(high));
+    let golden = (5_f64.sqrt() - 1.0) / 2.0;
+    let mut inner = [to - golden * (to - from), from + golden * (to - from)];
+    let mut seen = inner.map(of);
+    for _ in 0..18 {
+        if seen[0] >= seen[1] {
+            to = inner[1];
+            inner = [to - golden * (to - from), inner[0]];
+            seen = [of(inner[0]), seen[0]];
+        } else {
+            from = inner[0];
+            inner = [inner[1], from + golden * (to - from)];
+            seen = [seen[1], of(inner[1])];
         }
-        (low * high).sqrt()
-    };
-    likelihood(near, x, wanted, slope)
+    }
+    f64::midpoint(from, to)
 }
 
 #[cfg(test)]

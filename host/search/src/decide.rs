@@ -81,6 +81,11 @@ impl Pooled {
         seen * wider * wider
     }
 
+    /// The design effects of the misses and of the run's highest tenth.
+    pub fn seen(&self) -> [f64; 2] {
+        [self.effects[0].max(1.0), self.effects[1].max(1.0)]
+    }
+
     /// The design effect as it was seen: that of the misses or that of the run's highest tenth, whichever is larger.
     pub fn typical(&self) -> f64 {
         let [own, tail, _] = self.effects;

@@ -17,7 +17,7 @@ use search::answer::Ended;
 use search::gather::{Gather, Measured};
 use search::slo::{Seen, Tier, tiers};
 use search::watch::{Alarm, Progress, Watch};
-use search::{Answer, Config, Load, Outcome, Probe, Report, Search, Step};
+use search::{Answer, Config, Load, Outcome, Probe, Purpose, Report, Search, Step};
 
 /// How long servers take for a request; one second on average.
 #[derive(Clone, Copy, Debug)]
@@ -133,10 +133,35 @@ pub fn drive(search: &mut Search, mut run: impl FnMut(&Probe) -> Outcome) -> Ans
     panic!("a search of 500 probes: {:?}", search.answer());
 }
 
+/// A search and its truth.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// The highest load that holds.
+    pub truth: f64,
+    /// What was found.
+    pub answer: Answer,
+    /// Requests of the runs that looked for a load below it and one above.
+    pub bracketing: u64,
+}
+
+fn search_of(config: Config, truth: f64, run: impl FnMut(&Probe) -> Outcome) -> Searched {
+    let mut search = Search::new(config).unwrap();
+    let answer = drive(&mut search, run);
+    let bracketing = (search.reports().iter())
+        .filter(|report| report.probe.purpose == Purpose::Bracket)
+        .map(|report| report.probe.requests)
+        .sum();
+    Searched {
+        truth,
+        answer,
+        bracketing,
+    }
+}
+
 /// Searches for the highest rate at which one request in a hundred takes longer than so many seconds, of a server that
 /// takes one second on average, by chance. The time in such a system is exponential: at a rate r, longer than t with
 /// the probability exp(-(1 - r) t). So the truth is 1 - ln(100) / t. Gives the truth and what was found.
-pub fn searched(seconds: f64, seed: u64, width: f64) -> (f64, Answer) {
+pub fn searched(seconds: f64, seed: u64, width: f64) -> Searched {
     let limits = tiers([format!("e2e.p99 <= {seconds}s").as_str()]).unwrap();
     let config = Config {
         seed,
@@ -145,7 +170,7 @@ pub fn searched(seconds: f64, seed: u64, width: f64) -> (f64, Answer) {
         confirm: false,
         ..Config::new(Load::Rate, limits.clone(), 0.3)
     };
-    let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+    search_of(config, 1.0 - 100_f64.ln() / seconds, |probe| {
         let queue = Queue {
             servers: 1,
             service: Service::Exponential,
@@ -153,8 +178,26 @@ pub fn searched(seconds: f64, seed: u64, width: f64) -> (f64, Answer) {
         };
         let run = queue.run(probe.requests as usize, probe.seed);
         Outcome::Measured(measured(&limits, &run, true))
-    });
-    (1.0 - 100_f64.ln() / seconds, answer)
+    })
+}
+
+/// The design effect of missing the limit of [`searched`] at the highest rate that holds, in closed form. Of the times V in an
+/// M/M/1 queue of load r, the Poisson equation of "V > t" gives the variance that dependence adds to the number of misses:
+/// 4 r / (1 - r)^2 times the binomial one, less a part that vanishes as misses become rare.
+pub fn design_effect(seconds: f64) -> f64 {
+    let (share, load) = (0.01_f64, 1.0 - 100_f64.ln() / seconds);
+    let rare = 1.0 - share * (1.0 / share).ln() / (1.0 - share);
+    1.0 + 4.0 * load / (1.0 - load).powi(2) * rare
+}
+
+/// Requests that an interval of 95 % for [`searched`] takes at least, so wide, of any unbiased estimate from the number of
+/// misses: all are sent at the crossing, where the variance of the logit is the design effect divided by n p (1 - p), and
+/// the slope of the logit over the logarithm of the load is known, r t / (1 - p).
+pub fn least_requests(seconds: f64, width: f64) -> f64 {
+    let (share, load) = (0.01, 1.0 - 100_f64.ln() / seconds);
+    let deviation = width.ln_1p() / (2.0 * 1.959_964);
+    let slope = load * seconds / (1.0 - share);
+    design_effect(seconds) / (share * (1.0 - share) * (slope * deviation).powi(2))
 }
 
 /// What many searches found.
@@ -166,22 +209,43 @@ pub struct Tally {
     pub held: u64,
     /// Its lower end is above the truth: a load passed that does not hold.
     pub too_high: u64,
+    /// Its upper end is below the truth.
+    pub too_low: u64,
     /// It is as narrow as was asked for.
     pub narrow: u64,
     /// The estimate is within 3 % of the truth.
     pub estimate_close: u64,
-    /// Requests of all of them.
-    pub requests: u64,
+    /// Requests of each, but for those of bracketing.
+    pub requests: Vec<u64>,
+    /// Requests of bracketing.
+    pub bracketing: Vec<u64>,
+    /// The width of each interval that has two ends.
+    pub widths: Vec<f64>,
     /// Runs of all of them.
     pub probes: u64,
     /// How far the estimate was from the truth at worst, as a share.
     pub worst: f64,
 }
 
-/// Counts searches, given each truth and what was found.
-pub fn tallied(searches: impl Iterator<Item = (f64, Answer)>) -> Tally {
+/// The middle one of some values; infinite without any.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
+        .get(values.len() / 2)
+        .copied()
+        .unwrap_or(f64::INFINITY)
+}
+
+/// Counts searches.
+pub fn tallied(searches: impl Iterator<Item = Searched>) -> Tally {
     let mut tally = Tally::default();
-    for (truth, answer) in searches {
+    for Searched {
+        truth,
+        answer,
+        bracketing,
+    } in searches
+    {
         let found = &answer.tiers[0];
         let off = (found.estimate).map_or(f64::INFINITY, |own| (own / truth - 1.0).abs());
         let is_high = found.passed.is_some_and(|passed| passed > truth);
@@ -189,9 +253,14 @@ pub fn tallied(searches: impl Iterator<Item = (f64, Answer)>) -> Tally {
         tally.runs += 1;
         tally.held += u64::from(!is_high && !is_low);
         tally.too_high += u64::from(is_high);
+        tally.too_low += u64::from(is_low);
         tally.narrow += u64::from(found.ended == Ended::Narrow);
         tally.estimate_close += u64::from(off <= 0.03);
-        tally.requests += answer.requests;
+        tally
+            .requests
+            .push(answer.requests.saturating_sub(bracketing));
+        tally.bracketing.push(bracketing);
+        tally.widths.extend(found.width());
         tally.probes += u64::from(answer.probes);
         tally.worst = tally.worst.max(off);
     }
@@ -222,22 +291,24 @@ pub fn engine_searches(objective: &str, runs: u64, requests: usize) -> (f64, Tal
         }
     }
     let truth = f64::midpoint(low, high) * engine_capacity();
-    let found = (0..runs).map(|seed| {
-        let config = Config {
-            seed,
-            width: 0.05,
-            requests_each: 1_000_000,
-            confirm: false,
-            ..Config::new(Load::Rate, limits.clone(), 1.0)
-        };
-        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
-            let share = probe.at / engine_capacity();
-            let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
-            Outcome::Measured(measured(&limits, &run, true))
-        });
-        (truth, answer)
-    });
+    let found = (0..runs).map(|seed| engine_searched(&limits, truth, seed));
     (truth, tallied(found))
+}
+
+/// A search of the usual engine under chats.
+pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64) -> Searched {
+    let config = Config {
+        seed,
+        width: 0.05,
+        requests_each: 1_000_000,
+        confirm: false,
+        ..Config::new(Load::Rate, limits.to_vec(), 1.0)
+    };
+    search_of(config, truth, |probe| {
+        let share = probe.at / engine_capacity();
+        let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
+        Outcome::Measured(measured(limits, &run, true))
+    })
 }
 
 /// The alarm that a run raises whose requests are due and end at these seconds, looked at so many times.

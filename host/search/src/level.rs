@@ -221,11 +221,13 @@ impl Level {
     pub(crate) fn point(&self, config: &Config, tier: usize, limit: usize) -> Option<Point> {
         let pooled = self.pooled.get(tier)?.get(limit)?;
         let counts = pooled.requests > 0 && pooled.unknown == 0 && !self.grew();
-        counts.then(|| Point {
+        let [effect, tail_effect] = pooled.seen();
+        counts.then_some(Point {
             at: self.at,
             requests: pooled.requests as f64,
             bad: pooled.bad as f64,
-            effect: pooled.typical(),
+            effect,
+            tail_effect,
             loads: match config.load {
                 Load::Rate => self.loads,
                 Load::Concurrency | Load::Sessions => f64::INFINITY,

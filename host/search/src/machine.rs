@@ -1,8 +1,8 @@
 //! The search: which probe comes next, given what those before it showed.
 //!
 //! The load is raised or lowered by a factor until one seems to hold and one does not, and halved on a logarithmic scale
-//! until they are close. From there on loads are placed about the crossing as it is estimated so far, below or above it,
-//! wherever the interval reaches further, and each run is longer than the one before, until the interval is as narrow as
+//! until they are close. From there on loads are placed at the crossing as it is estimated so far, below it and above
+//! it in turn, and each run is longer than the one before, until the interval is as narrow as
 //! was asked for. Its lower end is tried with a run of its own. Tiers are searched for one after another, and each uses all
 //! runs that were made before.
 //!
@@ -62,7 +62,7 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// To find a load that passes and one that fails.
+    /// To find a load that passes and one that fails, close enough for a curve between them.
     Bracket,
     /// To narrow the interval between them.
     Narrow,

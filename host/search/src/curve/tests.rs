@@ -9,6 +9,7 @@ fn point(at: f64, bad: f64, requests: f64) -> Point {
         requests,
         bad,
         effect: 1.0,
+        tail_effect: 1.0,
         loads: f64::INFINITY,
     }
 }
@@ -78,13 +79,39 @@ fn the_width_is_that_of_the_counts() {
     let few: Vec<Point> = (all.iter())
         .map(|own| Point {
             effect: 10.0,
+            tail_effect: 10.0,
             ..*own
         })
         .collect();
     let wide = fit(&few, 3.0, 0.01, [0.025; 2]).unwrap();
     let ratio = (wide.high.unwrap() / wide.low.unwrap()).ln() / 2.0 / half;
-    let wanted = (10.0 * SHORT).sqrt();
+    let wanted = effects(&few, 0.01)[0].sqrt();
+    assert!((15.0..21.0).contains(&wanted.powi(2)), "{wanted}");
     assert!((0.9..1.15).contains(&(ratio / wanted)), "{ratio} {wanted}");
+}
+
+/// Counts at six loads, fitted by statsmodels 0.15.0 as a binomial GLM of the logarithm of the load: the crossing of 1 %, and
+/// the ends of its profile likelihood interval at Student's quantile of 204 degrees of freedom, 1.97166. Pearson's statistic is
+/// 1.16 with four degrees of freedom, so nothing scatters beyond chance.
+#[test]
+fn statsmodels_finds_the_same() {
+    let all = [
+        point(2.8, 9.0, 3000.0),
+        point(2.9, 25.0, 5000.0),
+        point(2.97, 62.0, 8000.0),
+        point(3.03, 103.0, 8000.0),
+        point(3.1, 87.0, 5000.0),
+        point(3.2, 95.0, 3000.0),
+    ];
+    let curve = fit(&all, 3.0, 0.01, [0.025; 2]).unwrap();
+    let found = [Some(curve.estimate), curve.low, curve.high];
+    for (found, wanted) in found.into_iter().zip([3.001_834, 2.981_097, 3.020_202]) {
+        assert!((found.unwrap() / wanted - 1.0).abs() < 5e-4, "{curve:?}");
+    }
+    assert!(
+        (curve.slope / 18.467 - 1.0).abs() < 0.02 && curve.scatter == 1.0,
+        "{curve:?}"
+    );
 }
 
 /// No request is bad up to 10, and half are from 10.5 on: no slope is too steep, and the interval is what lies between.

@@ -12,11 +12,15 @@ use crate::level::{Level, Side, first_requests};
 
 /// How far apart two loads on either side of the crossing may be before others are placed about the crossing.
 const COARSE: f64 = 1.3;
-/// How far from the crossing loads are placed, as a change of the logarithm of the odds of a miss, below and above it, and
-/// as a change of the logarithm of the load at most. Above it, requests are worth less.
-const AWAY: [(f64, f64); 2] = [(1.0, 0.1), (0.5, 0.05)];
+/// How far from the crossing loads are placed, as a change of the logarithm of the odds of a miss, and as a change of the
+/// logarithm of the load at most: further out, requests say less of the crossing, and closer in, less of the slope, without
+/// which the crossing has no bounds.
+const AWAY: (f64, f64) = (1.0, 0.06);
+/// The parts of the requests about the crossing that go below it, to it and above it: requests below are worth less, because
+/// fewer miss; those at it show whether the curve is bent.
+const PARTS: [f64; 3] = [0.4, 0.3, 0.3];
 /// Requests of a run that is placed so, at most, before the whole search has taken more by far.
-const SHORT: u64 = 3000;
+const SHORT: u64 = 4000;
 /// The part of the search's requests so far that a run may add beyond that.
 const GROWTH: f64 = 0.3;
 /// Requests of a run that is as long as the load's own pace asks for, at most.
@@ -49,9 +53,21 @@ pub(super) struct Bracket {
 impl Search {
     /// On which side of the answer each load seems to lie.
     pub(super) fn bracket(&self, tier: usize) -> Bracket {
-        let sides: Vec<(f64, Side)> = (self.levels.iter())
+        let seen: Vec<(&Level, Side)> = (self.levels.iter())
             .filter(|level| !level.confirms)
-            .map(|level| (level.at, level.side(&self.config, tier)))
+            .map(|level| (level, level.side(&self.config, tier)))
+            .collect();
+        // A load that seems to lie above by the share of a few requests alone does not, where a higher one seems to lie below
+        // by more.
+        let is_refuted = |own: &Level| {
+            own.tiers[tier].decision.is_undecided()
+                && (seen.iter()).any(|(other, side)| {
+                    *side == Side::Below && other.at > own.at && other.loads > 2.0 * own.loads
+                })
+        };
+        let sides: Vec<(f64, Side)> = (seen.iter())
+            .filter(|(level, side)| *side != Side::Above || !is_refuted(level))
+            .map(|(level, side)| (level.at, *side))
             .collect();
         let of = |wanted: Side| {
             let own = sides.iter().filter(move |(_, side)| *side == wanted);
@@ -109,13 +125,9 @@ impl Search {
                 false => 1.0 + self.config.width,
             };
             if let Some(at) = self.within(gap, open, coarse) {
-                let purpose = match (below, above) {
-                    (Some(_), Some(_)) => Purpose::Narrow,
-                    _ => Purpose::Bracket,
-                };
                 return Goal::Run {
                     at,
-                    purpose,
+                    purpose: Purpose::Bracket,
                     requests: None,
                 };
             }
@@ -176,31 +188,27 @@ impl Search {
     fn narrowing(&self, [below, above]: [f64; 2], interval: &Interval) -> Option<Goal> {
         let width = self.config.width.ln_1p();
         let middle = interval.guess.unwrap_or((below * above).sqrt());
-        let reach = [
-            interval
-                .low
-                .map_or(f64::INFINITY, |low| (middle / low).ln()),
-            interval
-                .high
-                .map_or(f64::INFINITY, |high| (high / middle).ln()),
-        ];
-        // Loads on one side alone give no curve, so both sides come in turn until it bounds both.
-        let is_even = reach.iter().any(|reach| reach.is_infinite())
-            || (reach[0] - reach[1]).abs() < 0.2 * (reach[0] + reach[1])
-            || interval.slope.is_none();
-        let is_above = match is_even {
-            true => self.reports.len() % 2 == 1,
-            false => reach[1] > reach[0],
-        };
-        let (odds, most) = AWAY[usize::from(is_above)];
-        let least = if is_above { 0.4 } else { 0.5 } * width;
+        let (odds, most) = AWAY;
         let away = match interval.slope {
-            Some(slope) => (odds / slope).clamp(least.min(most), most),
+            Some(slope) => (odds / slope).clamp((0.4 * width).min(most), most),
             None => 0.45 * width,
+        };
+        // Requests below the crossing, at it and above it, and the part of them that each is to have.
+        let mut sent = [0.0; 3];
+        for own in self.levels.iter().filter(|own| !own.grew()) {
+            let place = match (own.at / middle).ln() / away {
+                place if (place * away).abs() > NEAR => continue,
+                place if place < -0.5 => 0,
+                place if place <= 0.5 => 1,
+                _ => 2,
+            };
+            sent[place] += own.requests as f64 / PARTS[place];
         }
-        .min(f64::midpoint(reach[0], reach[1]).max(0.0));
-        let mut at = middle * if is_above { away } else { -away }.exp();
-        if is_above {
+        let least = (0..3)
+            .min_by(|a, b| sent[*a].total_cmp(&sent[*b]))
+            .unwrap_or(1);
+        let mut at = middle * (away * (least as f64 - 1.0)).exp();
+        if least == 2 {
             at = at.min((middle * interval.overload.unwrap_or(f64::INFINITY)).sqrt());
         }
         let at = self.free_near(
@@ -210,7 +218,7 @@ impl Search {
         Some(Goal::Run {
             at,
             purpose: Purpose::Narrow,
-            requests: Some(self.narrowing_requests(at, interval)),
+            requests: Some(self.narrowing_requests(at, middle, interval)),
         })
     }
 
@@ -239,8 +247,8 @@ impl Search {
 
     /// Requests of the next run about the crossing: half of what the interval seems to need, as far as that can be known by
     /// so few.
-    fn narrowing_requests(&self, at: f64, interval: &Interval) -> u64 {
-        let spent = self.spent();
+    fn narrowing_requests(&self, at: f64, middle: f64, interval: &Interval) -> u64 {
+        let spent = self.requests_near(middle);
         let first = first_requests(&self.config, at, 1.0);
         let last = self
             .reports

@@ -29,6 +29,8 @@ pub(super) struct Interval {
     requests: u64,
     /// What was seen of the objective that decides.
     points: Vec<Point>,
+    /// What it allows.
+    allowed: f64,
 }
 
 impl Interval {
@@ -54,7 +56,7 @@ impl Interval {
 
     /// How many requests one independent one takes at the nearest load.
     pub(super) fn effect_near(&self, at: f64) -> f64 {
-        let all = self.points.iter().zip(effects(&self.points));
+        let all = self.points.iter().zip(effects(&self.points, self.allowed));
         let distance = |own: &Point| (own.at / at).ln().abs();
         all.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))
             .map_or(1.0, |(_, effect)| effect)
@@ -73,6 +75,7 @@ impl Search {
         let seen = self.bracket(tier);
         let (mut low, mut high) = (Some(f64::INFINITY), None::<f64>);
         let (mut guess, mut slope, mut points, mut requests) = (None::<f64>, None, Vec::new(), 0);
+        let mut allowed = 0.5;
         let mut curves = Vec::new();
         for (place, limit) in limits.iter().enumerate() {
             // A run that confirms is one of its own, unless it showed the opposite.
@@ -103,6 +106,7 @@ impl Search {
             }
             if own_guess.is_some() && own_guess == guess || points.is_empty() {
                 points = own;
+                allowed = limit.allowed();
             }
             curves.push(curve);
         }
@@ -139,7 +143,7 @@ impl Search {
             let is_far = |level: &&Level| {
                 let shares = |own: &crate::decision::Stated| {
                     let most = (FAR.0 * own.allowed).min(FAR.1);
-                    own.bad as f64 > most * own.requests as f64
+                    own.low > own.allowed && own.bad as f64 > most * own.requests as f64
                 };
                 level.grew() || level.tiers[tier].limits.iter().any(shares)
             };
@@ -158,6 +162,7 @@ impl Search {
             curves,
             requests,
             points,
+            allowed,
         }
     }
 

@@ -302,9 +302,10 @@ fn a_load_that_does_not_hold_again_is_no_answer() {
     assert_ne!(found.again, Some(Again::Doubtful));
 }
 
-/// The share is what is allowed from 9 to 10: no load between them passes or fails, however long it is measured.
+/// The share is what is allowed from 9 to 10, which no curve of the regression follows: it takes a rise for granted, so
+/// its interval lies among these loads, and need not reach both ends of them.
 #[test]
-fn a_share_that_is_what_is_allowed_ends_within_the_interval() {
+fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
     let mut search = Search::new(Config {
         loads: 25,
         ..config(Load::Rate, 4.0)
@@ -320,12 +321,12 @@ fn a_share_that_is_what_is_allowed_ends_within_the_interval() {
     });
     let found = &answer.tiers[0];
     let (passed, failed) = (found.passed.unwrap(), found.failed.unwrap());
-    assert!(passed < 9.05 && failed >= 9.9, "{found:?}");
-    assert!(matches!(found.ended, Ended::Budget | Ended::Undecided));
-    let within = |level: &&Level| level.at > passed && level.at < failed;
-    let open = answer.levels.iter().filter(within);
+    assert!(passed < 10.0 && failed > 9.0, "{found:?}");
+    assert!((9.0..10.0).contains(&found.estimate.unwrap()), "{found:?}");
+    let alone = |level: &&Level| level.at > passed && level.at < failed;
     assert!(
-        open.clone().count() >= 2 && open.clone().all(|own| own.tiers[0].decision.is_undecided())
+        answer.levels.iter().filter(alone).count() >= 2,
+        "{answer:?}"
     );
 }
 

@@ -1,7 +1,7 @@
 //! Searches of a queue, whose highest rate is known in closed form.
 
 use crate::decide::{Pooled, decide};
-use crate::laboratory::{engine_run, engine_searches, measured, searches};
+use crate::laboratory::{engine_run, engine_searches, measured, median, searches};
 use crate::slo::tiers;
 
 #[test]
@@ -11,7 +11,10 @@ fn the_highest_rate_of_a_queue_is_found() {
         tally.held >= 7 && tally.narrow >= 6 && tally.estimate_close >= 4,
         "{tally:?}"
     );
-    assert!(tally.requests < 8 * 520_000, "{tally:?}");
+    assert!(
+        median(tally.requests.iter().map(|own| *own as f64)) < 520_000.0,
+        "{tally:?}"
+    );
 }
 
 /// The interval holds the truth in 93 to 97 of 100 searches, and its lower end is above the truth in no more than half of
