@@ -1,5 +1,5 @@
-//! Whether an answer follows the instructions of its prompt: the checks of IFEval (Zhou et al.,
-//! 2023) as in the task `ifeval` of EleutherAI's lm-evaluation-harness 0.4.13
+//! Whether an answer follows the instructions of its prompt: the checks of IFEval (Zhou et
+//! al., 2023) as in the task `ifeval` of EleutherAI's lm-evaluation-harness 0.4.13
 //! (`lm_eval/tasks/ifeval/`).
 //!
 //! | score | what it is |
