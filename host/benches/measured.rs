@@ -71,7 +71,7 @@ pub fn exceeds(part: usize, of: usize, most: f64) -> bool {
 
 impl Section {
     /// As it stands on the page.
-    fn markdown(&self) -> String {
+    pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let rule: Vec<String> = self.heads.iter().map(|_| "---".to_owned()).collect();
         let rows: String = self.rows.iter().map(|row| line(row)).collect();

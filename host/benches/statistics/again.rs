@@ -3,7 +3,7 @@
 use crate::cases::{
     CHATS, CONTEXT, EVEN, FREE, LONG, MANY, SHARED, SLOW_JITTER, THINKING, USUAL, case,
 };
-use crate::load::{each, summary};
+use crate::load::{Replies, each, summary_of};
 use crate::measured::Section;
 use crate::tally::{Tally, Target, WORDS};
 use result::metric;
@@ -70,9 +70,9 @@ fn median(summary: &Summary, name: &str) -> Option<(f64, Option<Bounds>, Option<
 }
 
 /// The cases up to 0.85 of capacity, and those that people publish.
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<(Case, Replies)> {
     use Load::{AtOnce, Closed, Open, Rate};
-    vec![
+    let streamed = [
         case(CHATS, USUAL, Open(0.5), 1000),
         case(CHATS, USUAL, Open(0.7), 500),
         case(CHATS, USUAL, Open(0.7), 1000),
@@ -94,24 +94,55 @@ fn cases() -> Vec<Case> {
         case(SHARED, MANY, AtOnce, 1000),
         case(SHARED, FREE, AtOnce, 1000),
         case(LONG, MANY, AtOnce, 500),
-    ]
+    ];
+    let whole = [
+        case(CHATS, USUAL, Open(0.7), 1000),
+        case(SHARED, FREE, Rate(10.0), 500),
+        case(CHATS, USUAL, Closed(32), 1000),
+        case(EVEN, USUAL, Closed(32), 500),
+        case(SHARED, FREE, Closed(64), 1000),
+        case(CHATS, USUAL, AtOnce, 500),
+    ];
+    let whole = whole.map(|case| Case {
+        name: format!("{}, not streamed", case.name),
+        ..case
+    });
+    let streamed = streamed.map(|case| (case, Replies::Streamed));
+    let whole = whole.map(|case| (case, Replies::Whole));
+    streamed.into_iter().chain(whole).collect()
 }
 
 pub fn sections(runs: u64) -> Vec<Section> {
     let mut rows = Vec::new();
-    for case in cases() {
-        let other = each(runs, |run| seen(&summary(&case, &case.exchanges(run, run))));
+    for (case, replies) in cases() {
+        let other = each(runs, |run| {
+            seen(&summary_of(&case, replies, &case.exchanges(run, run)))
+        });
         let again = each(runs, |run| {
-            seen(&summary(&case, &case.exchanges(run / REPEATS, run)))
+            seen(&summary_of(
+                &case,
+                replies,
+                &case.exchanges(run / REPEATS, run),
+            ))
         });
         for (place, (figure, _)) in FIGURES.into_iter().enumerate() {
             let all: Vec<Seen> = other.iter().filter_map(|own| Some(own[place]?.0)).collect();
             let same: Vec<Seen> = again.iter().filter_map(|own| Some(own[place]?.1)).collect();
+            // Whole replies have no first token.
+            if all.is_empty() {
+                continue;
+            }
+            let groups: Vec<&[Seen]> = same.chunks(REPEATS as usize).collect();
+            // One run of the same requests shows nothing of whole replies.
+            let target = match replies {
+                Replies::Streamed => Target::All,
+                Replies::Whole => Target::None,
+            };
             rows.push(vec![
                 case.name.clone(),
                 figure.to_owned(),
                 tally(&[&all]).cell(Target::All),
-                tally(&same.chunks(REPEATS as usize).collect::<Vec<_>>()).cell(Target::All),
+                tally(&groups).cell(target),
             ]);
         }
     }
@@ -129,9 +160,13 @@ pub fn sections(runs: u64) -> Vec<Section> {
     }]
 }
 
-const WHY: &str = "Where requests wait for a slot now and then, mean TTFT is the average of many calm runs and a few that were not; \
-    a calm one does not show the others. Steps that a line does not describe, such as those in which hundreds of prompts are \
-    read while the first answers come, count as noise, so the interval for a repeat is too wide there.";
+const WHY: &str = "Where requests wait for a slot now and then, mean TTFT is the average of many calm runs and a few that were not, and a \
+    run without waits does not show the others: see above. What a line through the steps does not describe counts as noise, so \
+    the interval for these requests again is too wide where hundreds of prompts are read while the first answers come, where steps \
+    grow with the context, and where answers last for much of the run; it stays below 1 %, but for steps that grow with the context. \
+    Noise that lasts for seconds is known from a few blocks only, and the interval is somewhat too narrow. The throughput of a \
+    burst, and of any short run, ends with the longest answer: of lengths with a long tail, a run does not show how long those of \
+    others are, and where lengths vary less, that a longer answer also brings more tokens is not allowed for.";
 
 fn seen(summary: &Summary) -> [Option<(Seen, Seen)>; FIGURES.len()] {
     FIGURES.map(|(_, figure)| {
