@@ -100,6 +100,8 @@ const WHY: &str = "By figure:
     steps that read the prompts of all users at once do not follow the line through the others and count as noise: ± 0.3 %.
 - **Bursts and closed loops of ShareGPT**: of lengths with so long a tail, a run's own lengths show too little of how much others \
     vary.
+- **Mean TTFT of fixed lengths in a closed loop**: users in lockstep repeat a pattern that is longer than a block, so blocks \
+    differ by less than runs do; the interval is ± 0.8 %.
 - **Prompts read in small pieces**: requests wait for the reading of others although no slot is missing, and this lasts for longer \
     than a block.";
 
