@@ -91,19 +91,14 @@ const WHY: &str = "By figure:
     too. In about half of such runs, no request waits for a slot. Everything in them happens at the very same time as on an engine \
     with room for all, so nothing in them can tell the two apart. The average over all runs is higher, because in a few runs many \
     requests wait for long. The interval of a run without waits holds the average of runs without waits, and misses the average of \
-    all; that of a run with waits holds it (of three \
-    cases with 60 runs each, 97 of the 98 with waits hold it, and 13 of the 82 without). An upper end that allows for waits nobody has seen would be as wrong for engines with \
-    room for all. Repeats, or a longer run, show the waits.
-- **Reasoning at 10 a second**: answers last for a third of the run, so the engine fills for much of it. What is alike in every run \
-    then counts as chance, and the interval is too wide.
-- **1k/1k in a closed loop**: lengths are fixed and users stay in lockstep, so the engine's noise is all that differs, 0.1 %. The \
-    steps that read the prompts of all users at once do not follow the line through the others and count as noise: ± 0.3 %.
-- **Bursts and closed loops of ShareGPT**: of lengths with so long a tail, a run's own lengths show too little of how much others \
-    vary.
-- **Mean TTFT of fixed lengths in a closed loop**: users in lockstep repeat a pattern that is longer than a block, so blocks \
-    differ by less than runs do; the interval is ± 0.8 %.
-- **Prompts read in small pieces**: requests wait for the reading of others although no slot is missing, and this lasts for longer \
-    than a block.";
+    all; that of a run with waits holds it. (Counted once, apart from this table: of three cases with 60 runs each, 97 of the 98 \
+    runs with waits hold it, and 13 of the 82 without.) An upper end that allows for waits nobody has seen would be as wrong for \
+    engines with room for all. Repeats, or a longer run, show the waits.
+- **Reasoning at 10 a second**: answers last for a third of the run, so the engine fills for much of it. The likely cause is that what \
+    is alike in every run then counts as chance. The interval is too wide, not too narrow.
+- **1k/1k in a closed loop**: lengths are fixed, so the engine's noise is all that differs, about 0.1 %. The likely cause is that steps \
+    which read the prompts of all users at once do not follow the line through the others, and count as noise: ± 0.3 %.
+- **Mean TTFT of fixed lengths in a closed loop**: the interval is ± 0.8 %, and should be ± 1.1 %. The cause is not known.";
 
 fn engines(runs: u64) -> Section {
     let mut rows = Vec::new();
