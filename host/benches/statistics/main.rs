@@ -26,8 +26,7 @@ const PAGE: &str = concat!(
     "/../guide/src/reference/statistics.md"
 );
 
-/// The bench. The counts are those that take about a quarter of an hour on 16 cores; a comparison takes several runs, and
-/// much longer than their summaries.
+/// The bench. A comparison takes several runs, and much longer than their summaries.
 const BENCH: Bench = Bench {
     page: PAGE,
     head,
