@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use crate::load::{each, facts, summary};
-use crate::table::{Section, cell, percent};
+use crate::measured::{Section, cell, exceeds, falls_short, percent};
 use report::Reported;
 use report::compare::{
     Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures,
@@ -16,15 +16,14 @@ use scenario::plan::Plan;
 use serde_json::json;
 use simulator::{Case, Load, Parameters, Random};
 
-pub fn sections(runs: u64) -> Vec<Section> {
-    // A comparison takes several runs, and much longer than their summaries.
-    let comparisons = (runs / 5).max(1);
+pub fn sections(comparisons: u64) -> Vec<Section> {
     vec![
         equal(comparisons),
         slower(comparisons),
         same(comparisons),
-        until(runs * 10),
-        scores(runs * 5),
+        // What needs no engine takes no time.
+        until(4000),
+        scores(4000),
     ]
 }
 
@@ -159,7 +158,7 @@ fn equal(runs: u64) -> Section {
                 let of = |figure: &str| share(&|own| own.get(figure) == Some(&true));
                 let any = found.iter().filter(|own| own.values().any(|is| *is));
                 let any = any.count();
-                let any = cell(percent(any, found.len()), any * 20 > found.len());
+                let any = cell(percent(any, found.len()), exceeds(any, found.len(), 0.05));
                 let hold = |figure: &str| {
                     let held = compared.iter().filter(|found| holds_zero(found, figure));
                     percent(held.count(), compared.len())
@@ -192,7 +191,7 @@ fn equal(runs: u64) -> Section {
             "of mean TPOT",
         ]),
         rows,
-        why: "Of so few comparisons, a share of 5 % can come out as 10 % by chance.".into(),
+        why: "One run a side knows nothing of how runs vary, and rests on what is assumed.".into(),
     }
 }
 
@@ -227,7 +226,7 @@ fn same(runs: u64) -> Section {
                         row.and_then(|row| row.judgement) == Some(Judgement::Same)
                     };
                     let same = found.iter().filter(is_same).count();
-                    let is_wrong = times >= 1.0 + SAME_WITHIN && same * 20 > found.len();
+                    let is_wrong = times >= 1.0 + SAME_WITHIN && exceeds(same, found.len(), 0.05);
                     cell(percent(same, found.len()), is_wrong)
                 };
                 rows.push(vec![
@@ -243,12 +242,13 @@ fn same(runs: u64) -> Section {
     }
     Section {
         title: "Engines that are called the same".into(),
-        about: "The share of comparisons with `--same-within 3%` that call a figure the same. An engine that is 3 % slower may be \
-            called the same in 5 % at most. Of comparisons of repeats, half as many were drawn."
-            .into(),
+        about: format!(
+            "The share of comparisons with `--same-within 3%` that call a figure the same. An engine that is 3 % slower may be \
+             called the same in 5 % at most. {runs} comparisons of each case were drawn, and half as many of repeats."
+        ),
         heads: heads(&["slower by", "mean TPOT", "mean E2E"]),
         rows,
-        why: "Of so few comparisons, a share of 5 % can come out as 12 % by chance.".into(),
+        why: "With three runs a side, little is known of how runs vary.".into(),
     }
 }
 
@@ -275,15 +275,15 @@ fn slower(runs: u64) -> Section {
                 let alone = found.iter().filter(|(_, alone)| *alone).count();
                 let found: Vec<_> = found.into_iter().map(|(own, _)| own).collect();
                 // Of the figures that the target is about, with paces that vary by 1 % at most.
-                let tenths = match repeats {
-                    3 => 8,
-                    5 => 9,
-                    _ => 0,
+                let least = match repeats {
+                    3 => 0.8,
+                    5 => 0.9,
+                    _ => 0.0,
                 };
                 let of = |figure: &str| {
                     let seen = found.iter().filter(|own| own.get(figure) == Some(&true));
                     let seen = seen.count();
-                    let seldom = effect <= 0.01 && seen * 10 < found.len() * tenths;
+                    let seldom = effect <= 0.01 && falls_short(seen, found.len(), least);
                     cell(percent(seen, found.len()), seldom)
                 };
                 rows.push(vec![
@@ -301,11 +301,12 @@ fn slower(runs: u64) -> Section {
     }
     Section {
         title: "Differences that are found".into(),
-        about: "The share of comparisons that find an engine slower all of whose steps take so much longer. Of comparisons of \
-            repeats, half as many were drawn. The target is that three repeats a side find 3 % in eight of ten where runs vary by 1 %, \
-            and five in nine of ten. The last column is of the mean TPOT alone, as with `--metric tpot.mean`; the others are judged \
-            together with all headline figures."
-            .into(),
+        about: format!(
+            "The share of comparisons that find an engine slower all of whose steps take so much longer. {runs} comparisons of \
+             each case were drawn, and half as many of repeats. The target is that three repeats a side find 3 % in eight of ten \
+             where runs vary by 1 %, and five in nine of ten. The last column is of the mean TPOT alone, as with `--metric \
+             tpot.mean`; the others are judged together with all headline figures."
+        ),
         heads: heads(&["slower by", "mean TTFT", "mean TPOT", "mean E2E", "mean TPOT alone"]),
         rows,
         why: "No test of three against three values that vary by 1 %, and of nothing else known, finds 3 % more often than in \
@@ -346,7 +347,7 @@ fn until(sequences: u64) -> Section {
             percent(found.iter().filter(|own| is(own)).count(), found.len())
         };
         let held = found.iter().filter(|own| own.0).count();
-        let seldom = held * 100 < found.len() * 95;
+        let seldom = falls_short(held, found.len(), 0.95);
         let runs: usize = found.iter().map(|own| own.2).sum();
         let said = anytime::needed(variation, BOUND, 1000);
         rows.push(vec![
@@ -374,9 +375,7 @@ fn until(sequences: u64) -> Section {
         .map(str::to_owned)
         .to_vec(),
         rows,
-        why: format!(
-            "Of {sequences} sequences, a share of 95 % can come out below that by chance."
-        ),
+        why: "The runs at which a sequence may stop are looked at one after another.".into(),
     }
 }
 
@@ -430,7 +429,7 @@ fn scores(runs: u64) -> Section {
             });
             let given: Vec<bool> = found.into_iter().flatten().collect();
             let held = given.iter().filter(|held| **held).count();
-            let seldom = held * 100 < given.len() * 92;
+            let seldom = falls_short(held, given.len(), 0.92);
             let without = match given.len() as u64 == runs {
                 true => String::new(),
                 false => format!(" (given {})", percent(given.len(), runs as usize)),

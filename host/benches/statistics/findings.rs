@@ -5,7 +5,7 @@ use crate::cases::{
     USUAL, bursts, case,
 };
 use crate::load::{Replies, each, summary_of};
-use crate::table::{Section, cell, percent};
+use crate::measured::{Section, cell, exceeds, falls_short, percent};
 use model::exchange::Exchange;
 use model::units::Nanos;
 use result::finding::{Id, Severity};
@@ -40,8 +40,8 @@ impl Target {
     /// True if so many of the runs miss the target of a finding.
     fn is_missed(self, place: usize, part: usize, of: usize) -> bool {
         match self {
-            Target::Healthy => place < FALLIBLE && part * 100 > of,
-            Target::Found(id, least) => COUNTED[place] == id && (part as f64) < least * of as f64,
+            Target::Healthy => place < FALLIBLE && exceeds(part, of, 0.01),
+            Target::Found(id, least) => COUNTED[place] == id && falls_short(part, of, least),
             Target::None => false,
         }
     }
@@ -150,15 +150,15 @@ fn healthy(runs: u64) -> Section {
     }
     Section {
         title: "False findings".into(),
-        about: "The share of runs with a finding although the engine keeps up and stays as it is. \"Any doubt\" is any \
-            finding that makes a run suspect. The target is 1 % at most, of each of the first four findings: the others are notes \
-            that state what a run is like."
-            .into(),
+        about: format!(
+            "The share of {runs} runs of each case with a finding although the engine keeps up and stays as it is. \"Any doubt\" \
+             is any finding that makes a run suspect. The target is 1 % at most, of each of the first four findings: the others \
+             are notes that state what a run is like."
+        ),
         heads: heads(),
         rows,
-        why: "Of 200 runs, a share of 1 % can come out as 2 % by chance; of fewer, a single run is more than that. Throughput of \
-            users whose answers are all of one length does oscillate: they stay in lockstep. Where the KV cache is full, requests \
-            wait for room although the batch has some."
+        why: "Throughput of users whose answers are all of one length does oscillate: they stay in lockstep, so `swing` is true \
+            there."
             .into(),
     }
 }
@@ -207,10 +207,11 @@ fn overloaded(runs: u64) -> Section {
     }
     Section {
         title: "Overload that is found".into(),
-        about: "The share of runs with a finding when requests come faster than the engine can answer them. The target is \
-            that `overloaded` is found in 80 % at 1.2 of capacity with 1,500 requests, and in 60 % where long answers bind 256 \
-            slots."
-            .into(),
+        about: format!(
+            "The share of {runs} runs of each case with a finding when requests come faster than the engine can answer them. The \
+             target is that `overloaded` is found in 80 % at 1.2 of capacity with 1,500 requests, and in 60 % where long answers \
+             bind 256 slots."
+        ),
         heads: heads(),
         rows,
         why: "The growth of a queue is told from chance by its size alone: the less the work of requests varies, and the more \
@@ -264,11 +265,12 @@ fn slowing(runs: u64) -> Section {
     }
     Section {
         title: "Drift that is found".into(),
-        about: "The share of runs with a finding when the engine slows down, evenly from the first request to the last or at \
-            once in the middle. In closed loops of 32 users the target is that an engine which is 20 % slower at the end is \
-            found in 90 %. Open loops have none: figures that come and go with the load hide a change of the engine, and a run that is \
-            slower may be too short for its answers."
-            .into(),
+        about: format!(
+            "The share of {runs} runs of each case with a finding when the engine slows down, evenly from the first request to \
+             the last or at once in the middle. In closed loops of 32 users the target is that an engine which is 20 % slower at \
+             the end is found in 90 %. Open loops have none: figures that come and go with the load hide a change of the engine, \
+             and a run that is slower may be too short for its answers."
+        ),
         heads: heads(),
         rows,
         why: "A change is told from chance by the slices of the steady window.".into(),
@@ -290,9 +292,10 @@ fn late(runs: u64) -> Section {
     }
     Section {
         title: "Changed arrivals that are found".into(),
-        about: "The share of runs with a finding when the client sends what is due only at every full tick of its own, in an open \
-            loop at 0.7 of capacity, or 11 requests per second."
-            .into(),
+        about: format!(
+            "The share of {runs} runs of each case with a finding when the client sends what is due only at every full tick of \
+             its own, in an open loop at 0.7 of capacity, or 11 requests per second."
+        ),
         heads: heads(),
         rows,
         why: String::new(),

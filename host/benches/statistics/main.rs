@@ -2,9 +2,9 @@
 //!
 //! Draws many runs of simulated engines (`simulator`), summarises and compares each as a real one, and counts how
 //! often intervals hold the truth, how often findings are false and how often comparisons are right. The parts are
-//! `intervals`, `again`, `findings` and `comparisons`. With `--bless`, the tables of all parts are written to the guide.
+//! `intervals`, `again`, `findings` and `comparisons`. With `--bless`, their tables are written to the guide.
 //!
-//! `cases` names engines and workloads, `load` draws the runs, the modules of the parts count, and `table` writes.
+//! `cases` names engines and workloads, `load` draws the runs, the modules of the parts count, and `measured` writes.
 
 #![allow(
     clippy::disallowed_macros,
@@ -17,11 +17,13 @@ mod comparisons;
 mod findings;
 mod intervals;
 mod load;
-mod table;
+#[path = "../measured.rs"]
+mod measured;
+mod tally;
 
 use std::process::ExitCode;
 
-use table::Section;
+use measured::{Bench, RULE, run};
 
 /// The guide's page.
 const PAGE: &str = concat!(
@@ -29,66 +31,45 @@ const PAGE: &str = concat!(
     "/../guide/src/reference/statistics.md"
 );
 
-/// A part: its name, and what it finds in so many runs of each case.
-type Part = (&'static str, fn(u64) -> Vec<Section>);
-
-const PARTS: [Part; 4] = [
-    ("intervals", intervals::sections),
-    ("again", again::sections),
-    ("findings", findings::sections),
-    ("comparisons", comparisons::sections),
-];
-
-/// Runs of each case, unless asked for otherwise.
-const RUNS: u64 = 400;
+/// The bench. A comparison takes several runs, and much longer than their summaries.
+const BENCH: Bench = Bench {
+    page: PAGE,
+    head,
+    parts: &[
+        ("intervals", 400, intervals::sections),
+        ("again", 400, again::sections),
+        ("findings", 400, findings::sections),
+        ("comparisons", 80, comparisons::sections),
+    ],
+};
 
 fn main() -> ExitCode {
-    match exec() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    run(&BENCH)
 }
 
-fn exec() -> Result<(), String> {
-    let (mut wanted, mut runs, mut bless) = (Vec::new(), RUNS, false);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--bench" => {}
-            // What `cargo test` does with benches: see that they start.
-            "--test" => return Ok(()),
-            "--bless" => bless = true,
-            "--runs" => {
-                let number = arguments.next().and_then(|number| number.parse().ok());
-                runs = number.ok_or("--runs needs a number")?;
-            }
-            part if PARTS.iter().any(|(name, _)| *name == part) => wanted.push(part.to_owned()),
-            other => {
-                let names = PARTS.map(|(name, _)| name).join(", ");
-                return Err(format!(
-                    "`{other}` is no part; there are {names}, and the flags --runs N and --bless"
-                ));
-            }
-        }
-    }
-    if bless && !wanted.is_empty() {
-        return Err("--bless writes the tables of all parts; name none".into());
-    }
-    let mut page = Vec::new();
-    for (name, sections) in PARTS {
-        if wanted.is_empty() || wanted.iter().any(|part| part == name) {
-            for section in sections(runs) {
-                println!("{}", section.markdown());
-                page.push(section);
-            }
-        }
-    }
-    if bless {
-        std::fs::write(PAGE, table::page(runs, &page))
-            .map_err(|error| format!("{PAGE}: {error}"))?;
-    }
-    Ok(())
+fn head() -> String {
+    format!(
+        "# How often the statistics are right
+
+Every number on this page is measured: `cargo bench -p report --bench statistics -- --bless` draws many runs of each case
+from a simulated engine, whose truth is known, and summarises and compares them as it does real runs. Above each table
+stands how many were drawn.
+
+{RULE}. Of some hundred cells that just meet their target, a few are marked by chance.
+
+**The engines.** The usual engine answers up to 32 requests in a batch; a step takes 10 ms, 0.2 ms for each request of the
+batch and 0.02 ms for each prompt token that it reads, and varies by 5 %. *Free slots* stands for an engine that has room
+for every request that comes: 1,024 slots, 8 ms, 0.01 ms for each request, 0.01 ms for each prompt token and 5 ns for each
+token in the KV cache. *256 slots* stands for 10 ms, 0.05 ms and 0.01 ms. *Steps that grow with the context* take 0.5 µs
+more for each token in the KV cache.
+
+**The workloads.** Prompts have 500 tokens on average and answers 100, and both vary much, unless a case says otherwise.
+*ShareGPT* stands for lognormal lengths of 220 and 190 tokens, with standard deviations of the logarithm of 1.2 and 1.0;
+*reasoning* for answers of 1,500 tokens on average; *1k/1k* for 1,000 tokens each, all the same; *5 % prompts of 12k* for
+chats of which one in twenty has such a prompt; *prefix templates* for chats behind one of twenty prefixes of 2,000 tokens
+on average, which the engine reads once. Requests of open loops come by chance; *in bursts of shape 0.25* means gaps of a
+gamma distribution that vary twice as much.
+
+[How sure a figure is](../uncertainty.md) explains what these figures mean for a run of yours."
+    )
 }

@@ -99,6 +99,37 @@ pub fn mean_with_fill(
     })
 }
 
+/// The interval of the mean of samples that follow a trend, such as that of an engine that fills, which every run has alike:
+/// what blocks differ from their neighbours is chance (von Neumann 1941, "Distribution of the ratio of the mean square
+/// successive difference to the variance"). Chance that lasts for longer than a block is not in it.
+pub fn mean_beside_trend(blocks: &Blocks, figures: &Figures) -> Option<Interval> {
+    let [fill, rest] = blocks.means();
+    let count = rest.len() as f64;
+    if count < 5.0 {
+        return None;
+    }
+    let centre = figures.mean();
+    let share = blocks.fill_share();
+    let error = ((1.0 - share).powi(2) * beside_trend(&rest) / count
+        + share.powi(2) * beside_trend(&fill) / (fill.len() as f64).max(1.0))
+    .sqrt();
+    // Two thirds as many degrees of freedom as the variance about a mean.
+    let freedom = (2.0 * (count - 1.0) / 3.0).max(1.0);
+    let quantile = student::quantile(1.0 - LEVEL / 100.0, freedom);
+    let own = rest.iter().sum::<f64>() / count;
+    let skewness = skewness(&rest, own, variance(&rest, own));
+    Some(Interval {
+        low: (centre - adjusted(quantile, skewness, count) * error).max(0.0),
+        high: centre - adjusted(-quantile, skewness, count) * error,
+    })
+}
+
+/// The variance of values about a trend: half the mean square of their successive differences.
+fn beside_trend(values: &[f64]) -> f64 {
+    let steps = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2));
+    steps.sum::<f64>() / (2.0 * (values.len() as f64 - 1.0)).max(1.0)
+}
+
 /// The variance of the mean of the fill's blocks. Where each waits for those before it, they are one path, and the
 /// mean of a random walk of n steps of variance s² has the variance s² n / 3.
 fn of_fill(means: &[f64]) -> f64 {
@@ -271,6 +302,22 @@ mod tests {
         );
         let (blocks, figures) = gathered(&alone[..30]);
         assert_eq!(percentile(&blocks, &figures, 99.0, None), None);
+    }
+
+    /// Samples that vary by 1 about a level, which rises by 2 in all: what all runs have alike is no chance.
+    #[test]
+    fn a_trend_is_no_chance() {
+        let mut random = Random::new(7);
+        let noise: Vec<f64> = (0..2000).map(|_| random.normal()).collect();
+        let rising: Vec<f64> = (noise.iter().enumerate())
+            .map(|(place, own)| 10.0 + own + place as f64 / 1000.0)
+            .collect();
+        let (blocks, figures) = gathered(&rising);
+        let width = |of: Option<Interval>| of.map(|own| own.high - own.low).unwrap();
+        let beside = width(mean_beside_trend(&blocks, &figures)) / 2.0;
+        // 1.96 / √2000, and up to twice that, as of samples without a trend.
+        assert!((0.035..0.1).contains(&beside), "{beside}");
+        assert!(width(mean(&blocks, &figures, None)) > 10.0 * beside);
     }
 
     #[test]

@@ -143,12 +143,11 @@ impl Distribution {
         let loads = loads.filter(|_| WAITING.contains(&metric.name));
         let percentile =
             |percent| interval::percentile(blocks, figures, percent, loads).filter(|_| enough);
-        let [mean, median] = expected
-            .and_then(|expected| expected.other(metric.name, figures, blocks))
-            .unwrap_or_else(|| {
-                let mean = interval::mean(blocks, figures, loads).filter(|_| enough);
-                [mean, percentile(50.0)]
-            });
+        let both = expected.and_then(|expected| expected.both(metric.name, figures, blocks));
+        let [mean, median] = both.and_then(|(other, _)| other).unwrap_or_else(|| {
+            let mean = interval::mean(blocks, figures, loads).filter(|_| enough);
+            [mean, percentile(50.0)]
+        });
         let p99_of_fill = interval::is_of_fill(blocks, figures, 99.0);
         self.confidence = Some(Confidence {
             level: interval::LEVEL,
@@ -156,8 +155,7 @@ impl Distribution {
             median: median.map(Bounds::from),
             p99: percentile(99.0).map(Bounds::from),
             p99_of_fill,
-            same_requests: expected
-                .and_then(|expected| expected.same(metric.name, figures, blocks)),
+            same_requests: both.map(|(_, same)| same),
         })
         .filter(|of| of.mean.is_some() || of.median.is_some() || of.p99.is_some() || p99_of_fill);
         self

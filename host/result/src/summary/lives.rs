@@ -185,8 +185,18 @@ pub(super) struct Lives {
     draining: u64,
     /// The first token of the answer that was added last; later than any where it does not count.
     first: Nanos,
+    /// That answer, until all of its tokens are known.
+    latest: Option<Latest>,
     /// The slice of the last tokens, with its beginning and its end: most tokens follow one of the same slice.
     current: (Nanos, Nanos, usize),
+}
+
+/// An answer whose tokens are on the way.
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    traits: [u64; TRAITS],
+    /// Tokens after the first one that came before the last request got its first token; `None` while none has come.
+    before: Option<u64>,
 }
 
 /// The requests that were sent in a fine slice.
@@ -210,6 +220,8 @@ pub(super) struct Lived {
     pub(super) waiting: Vec<f64>,
     /// Answers under way, on average by fine slice.
     pub(super) answering: Vec<f64>,
+    /// Answers under way, on average until the drain.
+    pub(super) batch: f64,
     /// The sum over the answers under way of one over their tokens after the first, by fine slice.
     pub(super) per_token: Vec<f64>,
     /// Requests sent, by fine slice.
@@ -247,6 +259,7 @@ impl Lives {
             took: Spread::new(1e6),
             draining: 0,
             first: origin,
+            latest: None,
             current: (origin, origin, 0),
         })
     }
@@ -261,6 +274,7 @@ impl Lives {
 
     /// Adds an answer. Tokens that are not known are none, because figures that need them are absent.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
+        self.end_latest();
         let Some([sent, first, end]) = reading.life() else {
             // Its tokens count for nothing either.
             self.first = Nanos(u64::MAX);
@@ -286,17 +300,20 @@ impl Lives {
         let (prompt, output) = (u64::from(prompt), u64::from(output));
         // What an answer does after the last request was let in delays nobody.
         let before = share(output, self.last_first.min(end).since(first), answering);
-        let context = |tokens: u64| tokens.saturating_mul(prompt + tokens / 2);
-        self.traits.add([
+        let traits = [
             prompt,
             output,
             answering.0 / 1000,
             end.since(sent).0 / 1000,
             (answering.0 / 1000).saturating_mul(prompt + output / 2),
             before,
-            context(before),
-            context(output),
-        ]);
+            context(prompt, before),
+            context(prompt, output),
+        ];
+        self.latest = Some(Latest {
+            traits,
+            before: None,
+        });
         self.first = first;
     }
 
@@ -305,6 +322,10 @@ impl Lives {
         // The first token is the end of reading the prompt.
         if at <= self.first {
             return;
+        }
+        if let Some(latest) = &mut self.latest {
+            let counted = if at <= self.last_first { tokens } else { 0 };
+            latest.before = Some(latest.before.unwrap_or(0).saturating_add(counted));
         }
         let (from, to, _) = self.current;
         if at < from || at >= to {
@@ -337,8 +358,23 @@ impl Lives {
         }
     }
 
+    /// Counts the answer that was added last. Steps differ in length, so its tokens are counted where they are known,
+    /// rather than taken to come evenly.
+    fn end_latest(&mut self) {
+        let Some(Latest { mut traits, before }) = self.latest.take() else {
+            return;
+        };
+        if let Some(before) = before {
+            let before = (before + 1).min(traits[of::OUTPUT]);
+            traits[of::BEFORE] = before;
+            traits[of::BEFORE_CONTEXT] = context(traits[of::PROMPT], before);
+        }
+        self.traits.add(traits);
+    }
+
     /// Combines what was added; `None` if it shows too little.
-    pub(super) fn finish(self) -> Option<Lived> {
+    pub(super) fn finish(mut self) -> Option<Lived> {
+        self.end_latest();
         let took = self.took.clone().figures()?;
         let answering = self.answering.finish(self.grid, 1.0);
         let steps = Steps::of(&self.slices(&answering));
@@ -351,9 +387,13 @@ impl Lives {
                 (covariances[i][j], covariances[j][i]) = (covariance, covariance);
             }
         }
+        let until_drain = self.drain().since(self.grid.origin).as_secs_f64();
+        let seconds = self.grid.length as f64 / 1e9;
+        let until = ((until_drain / seconds).ceil() as usize).clamp(1, FINE);
         Some(Lived {
             steps,
-            seconds: self.grid.length as f64 / 1e9,
+            batch: answering[..until].iter().sum::<f64>() / until as f64,
+            seconds,
             waiting: self.waiting.finish(self.grid, 1.0),
             per_token: self.per_token.finish(self.grid, f64::from(1_u32 << POINT)),
             answering,
@@ -362,7 +402,7 @@ impl Lives {
             covariances,
             took,
             draining: self.draining as f64,
-            until_drain: self.drain().since(self.grid.origin).as_secs_f64(),
+            until_drain,
             coming: self.coming,
             sent: self.sent,
         })
@@ -420,6 +460,11 @@ impl Lived {
         let terms = self.means.iter().zip(factors);
         terms.map(|(mean, factor)| mean * factor).sum()
     }
+}
+
+/// The context of each of so many tokens of an answer, summed.
+fn context(prompt: u64, tokens: u64) -> u64 {
+    tokens.saturating_mul(prompt + tokens / 2)
 }
 
 /// The part of a whole that a time is of another.
