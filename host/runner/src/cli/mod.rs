@@ -16,6 +16,7 @@ pub mod guide;
 pub mod interrupt;
 pub mod judge;
 pub mod lab;
+mod limits;
 mod loads;
 mod mistyped;
 pub mod mock;
