@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Statics, not constants: the bytes of a constant are in the program once for each use.
     let mut text = String::from(
         "/// The components that ship, by name, and what unpacks them.\n\
-         pub static PLUGINS: &[(&str, fn() -> Vec<u8>)] = &[\n",
+         pub static PLUGINS: &[Plugin] = &[\n",
     );
     let level = match env::var("PROFILE").as_deref() {
         Ok("release") => 19,

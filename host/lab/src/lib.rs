@@ -45,6 +45,8 @@ mod hidden;
 pub mod journal;
 pub mod judge;
 pub mod keys;
+#[cfg(test)]
+mod limits;
 pub mod measured;
 pub mod objective;
 mod options;

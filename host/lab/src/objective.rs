@@ -15,8 +15,9 @@ use crate::measured::Measured;
 use crate::stat::{self, MOST_ROUNDS, OUTSIDE, Spread};
 use result::figure::Figure;
 use result::finding::Verdict;
+use result::limit::{LimitError, Relation};
 use result::stats::student;
-use result::threshold::{Relation, Threshold};
+use result::threshold::Threshold;
 
 /// The least success share, if no constraint is on it: one request in a hundred may fail.
 pub const SUCCESS: &str = "requests.success-share >= 99%";
@@ -103,7 +104,8 @@ impl fmt::Display for Objective {
 /// What must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
-    threshold: Threshold,
+    /// The limit.
+    pub(crate) threshold: Threshold,
     /// As it was written: `99.9%` is not shown as `0.9990000000000001`.
     text: String,
 }
@@ -179,12 +181,7 @@ impl Constraint {
                 "{measure} was not measured, but `{self}` must hold"
             ));
         };
-        let holds = |value: f64| match relation {
-            Relation::AtMost => value <= limit,
-            Relation::Below => value < limit,
-            Relation::AtLeast => value >= limit,
-            Relation::Above => value > limit,
-        };
+        let holds = |value: f64| relation.holds(value, limit);
         if values
             .iter()
             .any(|value| !value.is_finite() && !holds(*value))
@@ -290,9 +287,9 @@ impl fmt::Display for Constraint {
 }
 
 impl FromStr for Constraint {
-    type Err = String;
+    type Err = LimitError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, LimitError> {
         let text = text.trim();
         Ok(Constraint {
             threshold: text.parse()?,

@@ -291,19 +291,19 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
 
 fn pareto(t: &mut Reader<'_, '_>) -> Option<[Figure; 2]> {
     let said = t.one_or_more("pareto")?;
-    let parsed = said.value.iter().map(|one| one.value.parse::<Figure>());
-    let parsed: Result<Vec<Figure>, String> = parsed.collect();
-    let two = parsed.and_then(|all| {
-        <[Figure; 2]>::try_from(all)
-            .map_err(|all| format!("expected two figures, found {}", all.len()))
+    let wrong = |error: String, place| {
+        t.report(Problem::new(format!("`objective.pareto`: {error}")).at(place, "here"));
+    };
+    let found = said.value.len();
+    let figures = said.value.into_iter().filter_map(|one| {
+        let figure = one.value.parse::<Figure>();
+        figure.map_err(|error| wrong(error, one.place)).ok()
     });
-    match two {
-        Ok(two) => Some(two),
-        Err(error) => {
-            t.report(Problem::new(format!("`objective.pareto`: {error}")).at(said.place, "here"));
-            None
-        }
+    let figures: Vec<Figure> = figures.collect();
+    if found != 2 {
+        wrong(format!("expected two figures, found {found}"), said.place);
     }
+    <[Figure; 2]>::try_from(figures).ok()
 }
 
 fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {

@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::chart::number;
-use crate::compare::condition::{Limit, limit_of};
 use crate::compare::estimate::{mean, variance};
 use result::figure::Figure;
 use result::finding::Verdict;
+use result::limit::{Difference, EITHER_SIDE, Grammar, LimitError, Numbers};
 use result::stats::anytime;
 use result::summary::Summary;
 
@@ -31,54 +31,44 @@ const ASSUMED: [f64; 2] = [0.02, 0.05];
 /// More runs than this are not counted out.
 const FAR: usize = 10_000;
 
-/// The signs before a bound.
-const SIGNS: [&str; 3] = ["\u{b1}", "+/-", "+-"];
-
 /// How sure a figure is to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Until {
     /// The figure.
     pub figure: Figure,
     /// How far the interval of its mean may reach from that mean on either side; above zero.
-    pub within: Limit,
+    pub within: Difference,
 }
 
-impl FromStr for Until {
-    type Err = String;
+/// Bounds in the grammar of limits.
+const GRAMMAR: Grammar<()> = Grammar {
+    signs: EITHER_SIDE,
+    numbers: Numbers::AboveZero,
+    example: "`ttft.p99 ±5%`, `ttft.p99 +-5%` or `e2e.mean ±20ms`",
+};
 
-    /// # Errors
-    /// What is wrong with it, in words.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let cut = SIGNS.iter().find_map(|sign| text.split_once(sign));
-        let (name, bound) = cut.ok_or_else(|| {
-            format!(
-                "`{text}`: expected a figure and how far its mean may be off, such as `ttft.p99 ±5%`, `ttft.p99 +-5%` or `e2e.mean ±20ms`"
-            )
-        })?;
-        let figure: Figure = name.trim().parse()?;
-        let unit = figure.unit();
-        if unit.is_empty() {
-            return Err(format!(
+impl FromStr for Until {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let mut written = GRAMMAR.read(text)?;
+        let figure = written.figure();
+        if let Some(figure) = figure.as_ref().filter(|figure| figure.unit().is_empty()) {
+            written.wrong(format!(
                 "`{figure}` is a share or a number, of which a few runs do not show how it varies; name a latency, a throughput or another figure with a unit"
             ));
         }
-        let bound = bound.trim();
-        let within = limit_of(bound, unit).filter(|limit| {
-            let (Limit::Percent(amount) | Limit::Absolute(amount)) = limit;
-            *amount > 0.0
-        });
-        let within = within.ok_or_else(|| {
-            format!("`{bound}`: expected a number above zero with %, or in the figure's own unit ({unit})")
-        })?;
-        Ok(Until { figure, within })
+        let within = written.difference(figure.as_ref().map(Figure::unit));
+        let limit = figure.zip(within);
+        written.finish(limit.map(|(figure, within)| Until { figure, within }))
     }
 }
 
 impl std::fmt::Display for Until {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.within {
-            Limit::Percent(percent) => write!(f, "{} \u{b1}{percent} %", self.figure),
-            Limit::Absolute(amount) => {
+            Difference::Percent(percent) => write!(f, "{} \u{b1}{percent} %", self.figure),
+            Difference::Absolute(amount) => {
                 write!(f, "{} \u{b1}{amount} {}", self.figure, self.figure.unit())
             }
         }
@@ -139,8 +129,8 @@ impl Until {
     /// How many repeats it takes if the figure varies so from run to run; `None` if that depends on its size.
     fn beforehand(&self, variation: f64) -> Option<Option<usize>> {
         match self.within {
-            Limit::Percent(percent) => Some(anytime::needed(variation, percent / 100.0, FAR)),
-            Limit::Absolute(_) => None,
+            Difference::Percent(percent) => Some(anytime::needed(variation, percent / 100.0, FAR)),
+            Difference::Absolute(_) => None,
         }
     }
 
@@ -175,8 +165,8 @@ impl Until {
         // That a few values are equal does not show how they vary.
         let half_width = half_width.filter(|half| *half > 0.0);
         let within = centre.map(|centre| match self.within {
-            Limit::Percent(percent) => centre.abs() * percent / 100.0,
-            Limit::Absolute(amount) => amount,
+            Difference::Percent(percent) => centre.abs() * percent / 100.0,
+            Difference::Absolute(amount) => amount,
         });
         let is_reached = half_width
             .zip(within)
@@ -291,28 +281,18 @@ mod tests {
     #[test]
     fn bounds_are_read() {
         for (text, within) in [
-            ("ttft.p99 \u{b1}5%", Limit::Percent(5.0)),
-            ("ttft.p99 +-5%", Limit::Percent(5.0)),
-            (" ttft.p99+/-0.5 % ", Limit::Percent(0.5)),
-            ("e2e.mean \u{b1}20ms", Limit::Absolute(20.0)),
-            ("throughput.requests-per-s +-0.5req/s", Limit::Absolute(0.5)),
+            ("ttft.p99 \u{b1}5%", Difference::Percent(5.0)),
+            ("ttft.p99 +-5%", Difference::Percent(5.0)),
+            (" ttft.p99+/-0.5 % ", Difference::Percent(0.5)),
+            ("e2e.mean \u{b1}20ms", Difference::Absolute(20.0)),
+            (
+                "throughput.requests-per-s +-0.5req/s",
+                Difference::Absolute(0.5),
+            ),
         ] {
             assert_eq!(until(text).within, within, "{text}");
         }
         assert_eq!(until("ttft.p99 +-5%").to_string(), "ttft.p99 \u{b1}5 %");
-        for (text, part) in [
-            (
-                "ttft.p99 5%",
-                "expected a figure and how far its mean may be off",
-            ),
-            ("ttft \u{b1}5%", "`ttft` needs a statistic"),
-            ("ttft.p99 \u{b1}0%", "a number above zero"),
-            ("ttft.p99 \u{b1}5", "in the figure's own unit (ms)"),
-            ("requests.success-share \u{b1}1%", "is a share or a number"),
-        ] {
-            let error = text.parse::<Until>().unwrap_err();
-            assert!(error.contains(part), "{text}: {error}");
-        }
     }
 
     /// Of 99, 100 and 101 ms the standard error is 1 / √3, and the quantile 13.2219.

@@ -173,6 +173,9 @@ impl FromStr for Figure {
         }
         match text.strip_prefix(score::PREFIX) {
             Some("") => return Err(score::unnamed(text)),
+            None if text == score::PREFIX.trim_end_matches('.') => {
+                return Err(score::unnamed(text));
+            }
             Some(name) => return Ok(Figure::Score(name.to_owned())),
             None => {}
         }
@@ -217,8 +220,12 @@ fn unknown(text: &str) -> String {
     let near = nearest(text, wholes)
         .map(str::to_owned)
         .or_else(|| nearest(name, metrics).map(|metric| format!("{metric}.{statistic}")));
-    let near = near.map(|name| format!("; did you mean `{name}`?"));
-    format!("there is no figure `{text}`{}", near.unwrap_or_default())
+    match near {
+        Some(name) => format!("there is no figure `{text}`; did you mean `{name}`?"),
+        None => format!(
+            "there is no figure `{text}`; `runner guide metrics` lists the metrics, which take a statistic, as in `ttft.p99`"
+        ),
+    }
 }
 
 impl From<Figure> for String {

@@ -19,6 +19,7 @@ pub mod agreement;
 pub mod figure;
 pub mod finding;
 pub mod judged;
+pub mod limit;
 pub mod metric;
 pub mod prefix;
 pub mod stats;

@@ -1,5 +1,5 @@
-//! Thresholds: limits that a run's figures must meet, such as `ttft.p99 <= 200ms`. Parsing them, and
-//! checking them against a summary.
+//! Thresholds: limits that a run's figures must meet, such as `ttft.p99 <= 200ms`. Checking them against a summary; `limit`
+//! has the grammar.
 //!
 //! A figure that was not measured meets no threshold, and neither does an invalid run: a gate must
 //! not open for figures that cannot be trusted. For the same reason, requests that failed or were not
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::{self, Figure};
 use crate::finding::Verdict;
+use crate::limit::{Grammar, LEVELS, LimitError, Numbers, Relation, VERDICT};
 use crate::metric::{self, Of};
 use crate::summary::Summary;
-use model::duration;
 
 /// A limit that a run must meet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,28 +28,12 @@ pub enum Threshold {
     Verdict(Verdict),
 }
 
-/// The relation of a figure to its limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// `<=`
-    AtMost,
-    /// `<`
-    Below,
-    /// `>=`
-    AtLeast,
-    /// `>`
-    Above,
-}
-
-/// The subject of a threshold on the verdict.
-const VERDICT: &str = "verdict";
-/// Relations as written, two-character ones first.
-const RELATIONS: [(&str, Relation); 4] = [
-    ("<=", Relation::AtMost),
-    (">=", Relation::AtLeast),
-    ("<", Relation::Below),
-    (">", Relation::Above),
-];
+/// Thresholds in the grammar of limits.
+const GRAMMAR: Grammar<Relation> = Grammar {
+    signs: LEVELS,
+    numbers: Numbers::Any,
+    example: "`ttft.p99 <= 200ms` or `verdict <= suspect`",
+};
 
 /// Whether a threshold holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,22 +74,6 @@ impl Checked {
         let seen = self.seen.map(|seen| format!("{seen:.decimals$}"));
         let parts: Vec<String> = seen.into_iter().chain(self.because.clone()).collect();
         parts.join(", ")
-    }
-}
-
-impl Relation {
-    fn holds(self, seen: f64, limit: f64) -> bool {
-        match self {
-            Relation::AtMost => seen <= limit,
-            Relation::Below => seen < limit,
-            Relation::AtLeast => seen >= limit,
-            Relation::Above => seen > limit,
-        }
-    }
-
-    fn sign(self) -> &'static str {
-        let known = RELATIONS.iter().find(|(_, relation)| *relation == self);
-        known.map_or("", |(sign, _)| sign)
     }
 }
 
@@ -229,32 +197,22 @@ impl fmt::Display for Threshold {
 }
 
 impl FromStr for Threshold {
-    type Err = String;
+    type Err = LimitError;
 
-    /// # Errors
-    /// A message that says what is wrong with it.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let split = RELATIONS
-            .iter()
-            .filter_map(|(sign, relation)| Some((text.find(sign)?, *sign, *relation)))
-            .min_by_key(|(at, sign, _)| (*at, std::cmp::Reverse(sign.len())));
-        let Some((at, sign, relation)) = split else {
-            return Err(format!(
-                "`{text}`: expected FIGURE, one of <= < >= >, and a limit, such as `ttft.p99 <= 200ms` or `verdict <= suspect`"
-            ));
-        };
-        let (name, limit) = (text[..at].trim(), text[at + sign.len()..].trim());
-        if name == VERDICT {
-            return match (relation, verdict(limit)) {
-                (Relation::AtMost, Some(worst)) => Ok(Threshold::Verdict(worst)),
-                _ => Err(format!(
-                    "`{text}`: expected `verdict <= valid` or `verdict <= suspect`"
-                )),
-            };
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let mut written = GRAMMAR.read(text)?;
+        let relation = written.relation;
+        if written.subject == VERDICT {
+            let worst = verdict(written.number).filter(|_| relation == Relation::AtMost);
+            if worst.is_none() {
+                written.wrong("expected `verdict <= valid` or `verdict <= suspect`");
+            }
+            return written.finish(worst.map(Threshold::Verdict));
         }
-        let figure: Figure = name.parse()?;
-        let limit = limit_of(&figure, limit).map_err(|cause| format!("`{text}`: {cause}"))?;
-        Ok(Threshold::Figure(figure, relation, limit))
+        let figure = written.figure();
+        let level = written.level(figure.as_ref().map(Figure::unit));
+        let limit = figure.zip(level);
+        written.finish(limit.map(|(figure, level)| Threshold::Figure(figure, relation, level)))
     }
 }
 
@@ -264,32 +222,6 @@ fn verdict(text: &str) -> Option<Verdict> {
         .find(|verdict| verdict.name() == text)
 }
 
-/// A limit in the figure's unit: a number with or without the unit; a time in any unit if the figure
-/// is a time; percent if the figure has no unit.
-fn limit_of(figure: &Figure, text: &str) -> Result<f64, String> {
-    let unit = figure.unit();
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
-    let bare = text.strip_suffix(unit).filter(|_| !unit.is_empty());
-    if let Some(limit) = number(text).or_else(|| number(bare?)) {
-        return Ok(limit);
-    }
-    let per_second = match unit {
-        "ms" => Some(1000.0),
-        "s" => Some(1.0),
-        _ => None,
-    };
-    match per_second {
-        Some(scale) => duration::parse(text)
-            .map(|span| span.as_secs_f64() * scale)
-            .map_err(|error| error.to_string()),
-        None => match text.strip_suffix('%').and_then(model::share::hundredths) {
-            Some(share) if unit.is_empty() => Ok(share),
-            _ if unit.is_empty() => Err(format!("expected a number or percent, found `{text}`")),
-            _ => Err(format!("expected a number of {unit}, found `{text}`")),
-        },
-    }
-}
-
 impl From<Threshold> for String {
     fn from(threshold: Threshold) -> String {
         threshold.to_string()
@@ -297,9 +229,9 @@ impl From<Threshold> for String {
 }
 
 impl TryFrom<String> for Threshold {
-    type Error = String;
+    type Error = LimitError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, LimitError> {
         text.parse()
     }
 }
@@ -462,26 +394,5 @@ mod tests {
                     .into()
             )
         );
-    }
-
-    #[test]
-    fn what_is_no_threshold_is_told_why() {
-        for (text, part) in [
-            ("ttft.p99", "expected FIGURE, one of"),
-            ("tfft.p99 <= 3", "did you mean `ttft.p99`"),
-            ("ttft.p99 <= fast", "`ttft.p99 <= fast`"),
-            ("throughput.requests-per-s >= 5%", "a number of req/s"),
-            (
-                "verdict <= invalid",
-                "`verdict <= valid` or `verdict <= suspect`",
-            ),
-            (
-                "verdict >= valid",
-                "`verdict <= valid` or `verdict <= suspect`",
-            ),
-        ] {
-            let error = text.parse::<Threshold>().unwrap_err();
-            assert!(error.contains(part), "{text}: {error}");
-        }
     }
 }

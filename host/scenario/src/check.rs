@@ -34,8 +34,8 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
     limits::values(scenario, &mut problems);
     let mut check = |problem: Option<Problem>| problems.extend(problem);
     for (metric, most) in scenario.goodput.iter() {
-        if let Err(reason) = Objective::new(metric, most.value) {
-            let problem = Problem::new(format!("`goodput.{metric}`: {reason}"));
+        if let Err(error) = Objective::new(metric, most.value) {
+            let problem = Problem::new(format!("`goodput.{metric}`: {}", error.mistakes()));
             check(Some(problem.at(most.place.clone(), "not an objective")));
         }
     }

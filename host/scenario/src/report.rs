@@ -11,6 +11,7 @@ use crate::field::{Entry, Field, Maybe, Value as _, below};
 use crate::key::{Key, heading::RESULT, plan};
 use crate::table::table;
 use reader::{Config, ConfigTable, ConfigValue, Located, Reader, toml_text};
+use result::limit::LimitError;
 use result::metric;
 use result::metric::objective::{self, Objective};
 use result::prefix::PAGE;
@@ -63,6 +64,12 @@ impl Deref for Goodput {
     }
 }
 
+/// What is wrong with several limits, in one message.
+fn together(errors: Vec<LimitError>) -> String {
+    let errors: Vec<String> = errors.into_iter().map(String::from).collect();
+    errors.join("; ")
+}
+
 impl Field for Goodput {
     type Value = Goodput;
 
@@ -70,11 +77,7 @@ impl Field for Goodput {
         key.path = below(&key.path, "METRIC");
         key.expected = "a time such as \"200ms\", or a number of milliseconds".to_owned();
         key.many = true;
-        key.check = |text| {
-            objective::parse(text)
-                .map(drop)
-                .map_err(|cause| cause.to_string())
-        };
+        key.check = |text| objective::parse(text).map(drop).map_err(together);
         keys.push(key);
     }
 
@@ -103,7 +106,8 @@ impl Field for Goodput {
 
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
         for text in texts {
-            let objectives = objective::parse(text).map_err(|cause| format!("{flag}: {cause}"))?;
+            let objectives =
+                objective::parse(text).map_err(|errors| format!("{flag}: {}", together(errors)))?;
             for Objective { metric, at_most_ms } in objectives {
                 self.0.insert(metric, Located::flag(flag, at_most_ms));
             }

@@ -16,9 +16,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use result::figure::{Figure, Statistic};
-use result::metric::objective::{self, Objective};
+use result::limit::{self, Grammar, LimitError, Numbers, Written};
+use result::metric::objective;
 use result::metric::{self, Reading, Single};
-use result::threshold::{Relation, Threshold};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +61,7 @@ pub struct Limit {
 impl Limit {
     /// The share of the requests that may be bad.
     pub fn allowed(&self) -> f64 {
-        // Rounded, because 1 - 0.99 is not 0.01.
-        ((100.0 - self.percent) * 1e7).round() / 1e9
+        allowed(self.percent)
     }
 
     /// Whether a value of the metric, in milliseconds, keeps the limit.
@@ -83,56 +82,64 @@ impl fmt::Display for Limit {
     }
 }
 
-impl FromStr for Limit {
-    type Err = String;
+/// Objectives of a search in the grammar of limits: upper limits, and whether a value equal to the limit misses it.
+const GRAMMAR: Grammar<bool> = Grammar {
+    signs: &[("<=", false), ("<", true)],
+    numbers: Numbers::AboveZero,
+    example: "`ttft.p99 < 500ms`",
+};
 
-    /// # Errors
-    /// What was expected instead, in words.
-    fn from_str(text: &str) -> Result<Self, String> {
-        const EXAMPLE: &str = "METRIC.PERCENTILE < TIME, such as `ttft.p99 < 500ms`";
-        let text = text.trim();
-        if !text.contains(['<', '>']) {
-            return Err(format!("`{text}`: expected {EXAMPLE}"));
-        }
-        let threshold: Threshold = text.parse()?;
-        let Threshold::Figure(figure, relation, milliseconds) = threshold else {
-            return Err(format!(
-                "`{text}`: a verdict is no objective; expected {EXAMPLE}"
-            ));
-        };
-        let Figure::Of(metric, statistic) = figure else {
-            return Err(format!(
-                "`{text}`: `{figure}` is a figure of the whole run, and an objective judges each request; expected {EXAMPLE}"
-            ));
-        };
-        let Statistic::Percentile(percent) = statistic else {
-            return Err(format!(
-                "`{text}`: a search counts the requests that miss a limit, so it needs a percentile and not `{statistic}`; expected {EXAMPLE}"
-            ));
-        };
-        let strict = match relation {
-            Relation::Below => true,
-            Relation::AtMost => false,
-            Relation::AtLeast | Relation::Above => {
-                return Err(format!(
-                    "`{text}`: an objective is an upper limit, with < or <="
-                ));
-            }
-        };
-        Objective::new(metric, milliseconds).map_err(|cause| format!("`{text}`: {cause}"))?;
-        let limit = Limit {
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let mut written = GRAMMAR.read(text)?;
+        let strict = written.relation;
+        let figure = written.figure();
+        let unit = figure.as_ref().map(Figure::unit);
+        let judged = figure.and_then(|figure| judged(&mut written, &figure));
+        let milliseconds = written.level(unit);
+        let limit = judged.zip(milliseconds);
+        written.finish(limit.map(|((metric, percent), milliseconds)| Limit {
             metric: metric.to_owned(),
             percent,
             strict,
             milliseconds,
-        };
-        match limit.allowed() > 0.0 {
-            true => Ok(limit),
-            false => Err(format!(
-                "`{text}`: no number of requests shows that; the highest percentile is p99.9999999"
-            )),
+        }))
+    }
+}
+
+/// The metric and the percentile by which requests are judged; absent if they cannot be, which is noted.
+fn judged(written: &mut Written<'_, bool>, figure: &Figure) -> Option<(&'static str, f64)> {
+    let Figure::Of(metric, statistic) = figure else {
+        written.wrong(format!(
+            "`{figure}` is a figure of the whole run, and an objective judges each request; use a metric with a percentile, such as `ttft.p99`"
+        ));
+        return None;
+    };
+    if let Err(mistake) = objective::timed(metric) {
+        written.wrong(mistake);
+    }
+    match *statistic {
+        Statistic::Percentile(percent) if allowed(percent) > 0.0 => Some((metric, percent)),
+        Statistic::Percentile(_) => {
+            written
+                .wrong("no number of requests shows that; the highest percentile is p99.9999999");
+            None
+        }
+        statistic => {
+            written.wrong(format!(
+                "a search counts the requests that miss a limit, so it needs a percentile and not `{statistic}`; use one such as p99"
+            ));
+            None
         }
     }
+}
+
+/// The share of the requests that lies beyond a percentile.
+fn allowed(percent: f64) -> f64 {
+    // Rounded, because 1 - 0.99 is not 0.01.
+    ((100.0 - percent) * 1e7).round() / 1e9
 }
 
 impl From<Limit> for String {
@@ -142,9 +149,9 @@ impl From<Limit> for String {
 }
 
 impl TryFrom<String> for Limit {
-    type Error = String;
+    type Error = LimitError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, LimitError> {
         text.parse()
     }
 }
@@ -187,13 +194,11 @@ pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, 
             continue;
         }
         let parts = objectives.split(';').map(str::trim);
-        let mut limits: Vec<Limit> = Vec::new();
-        for part in parts.filter(|part| !part.is_empty()) {
-            match part.parse() {
-                Ok(limit) => limits.push(limit),
-                Err(mistake) => mistakes.push(mistake),
-            }
-        }
+        let limits = limit::all::<Limit>(parts.filter(|part| !part.is_empty()));
+        let limits = limits.unwrap_or_else(|errors| {
+            mistakes.extend(errors.into_iter().map(String::from));
+            Vec::new()
+        });
         if objectives.split(';').all(|part| part.trim().is_empty()) {
             mistakes.push(format!(
                 "`{}`: expected an objective, such as `ttft.p99 < 500ms`",
@@ -361,11 +366,11 @@ mod tests {
         ];
         let mistakes = tiers(flags).unwrap_err();
         let wanted = [
-            "expected METRIC.PERCENTILE < TIME",
+            "expected `<=` or `<` between a name and a number",
             "needs a percentile and not `mean`",
             "a figure of the whole run",
-            "an upper limit, with < or <=",
-            "a verdict is no objective",
+            "`tpot.p99 > 3ms`: expected `<=` or `<`",
+            "`verdict` has no number",
             "a request has many values of `itl`",
             "did you mean `ttft.p99`?",
             "a time above zero",

@@ -7,6 +7,9 @@
 
 pub mod kit;
 
+/// A component that ships: its name, and what unpacks its bytes.
+pub type Plugin = (&'static str, fn() -> Vec<u8>);
+
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// Whether a component of that name ships, such as `backends/sglang.wasm`.

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{Judgement, Means, NoInterval, Row, judge, row};
 use super::side::Side;
-use model::duration;
 use result::figure::{Better, Figure};
+use result::limit::{DIRECTIONS, Difference, Grammar, LimitError, Numbers};
 
 /// What makes a comparison fail.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,18 +27,9 @@ pub struct Condition {
     /// The figure.
     pub figure: Figure,
     /// How much worse is too much; above zero if more is worse, below zero if less is worse.
-    pub limit: Limit,
+    pub limit: Difference,
     /// As it was written.
     text: String,
-}
-
-/// How much worse is too much.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
-    /// In percent of the baseline's figure.
-    Percent(f64),
-    /// In the figure's unit.
-    Absolute(f64),
 }
 
 /// Whether a condition holds.
@@ -58,72 +49,43 @@ pub struct Outcome {
     pub seen: String,
 }
 
+/// Conditions in the grammar of limits.
+const GRAMMAR: Grammar<f64> = Grammar {
+    signs: DIRECTIONS,
+    numbers: Numbers::FromZero,
+    example: "`ttft.p99 +5%`, `e2e.mean +20ms` or `throughput.output-tokens-per-s -3%`",
+};
+
 impl FromStr for Condition {
-    type Err = String;
+    type Err = LimitError;
 
-    /// # Errors
-    /// What is wrong with it, in words.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let form = "expected a figure and how much worse is too much, such as `ttft.p99 +5%`, `e2e.mean +20ms` or `throughput.output-tokens-per-s -3%`";
-        let (name, limit) = text
-            .trim()
-            .rsplit_once(char::is_whitespace)
-            .ok_or_else(|| format!("`{text}`: {form}"))?;
-        let figure: Figure = name.trim().parse()?;
-        let wanted = match figure.better() {
-            Better::Lower => '+',
-            Better::Higher => '-',
-            Better::Neither => {
-                return Err(format!(
-                    "`{figure}` is neither better nor worse, whether it rises or falls"
-                ));
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let mut written = GRAMMAR.read(text)?;
+        let figure = written.figure();
+        if let Some(figure) = &figure {
+            let (number, is_more) = (written.number, written.relation > 0.0);
+            match (figure.better(), is_more) {
+                (Better::Lower, true) | (Better::Higher, false) => {}
+                (Better::Lower, false) => written.wrong(format!(
+                    "for `{figure}`, more is worse; write `{figure} +{number}`"
+                )),
+                (Better::Higher, true) => written.wrong(format!(
+                    "for `{figure}`, less is worse; write `{figure} -{number}`"
+                )),
+                (Better::Neither, _) => written.wrong(format!(
+                    "`{figure}` is neither better nor worse, whether it rises or falls; name a figure that is, such as `ttft.p99`"
+                )),
             }
-        };
-        let limit = limit.trim();
-        let Some(amount) = limit.strip_prefix(wanted) else {
-            let turned = limit.trim_start_matches(['+', '-']);
-            let worse = if wanted == '+' { "more" } else { "less" };
-            return Err(format!(
-                "`{limit}`: for `{figure}`, {worse} is worse; write `{figure} {wanted}{turned}`"
-            ));
-        };
-        let limit = limit_of(amount, figure.unit()).ok_or_else(|| {
-            let unit = figure.unit();
-            let unit = if unit.is_empty() { "no unit" } else { unit };
-            format!("`{limit}`: expected a number with %, or in the figure's own unit ({unit})")
-        })?;
-        let sign = if wanted == '+' { 1.0 } else { -1.0 };
-        Ok(Condition {
+        }
+        let amount = written.difference(figure.as_ref().map(Figure::unit));
+        let limit = amount.map(|amount| amount.towards(written.relation));
+        let condition = figure.zip(limit).map(|(figure, limit)| Condition {
             figure,
-            limit: match limit {
-                Limit::Percent(amount) => Limit::Percent(sign * amount),
-                Limit::Absolute(amount) => Limit::Absolute(sign * amount),
-            },
+            limit,
             text: text.trim().to_owned(),
-        })
+        });
+        written.finish(condition)
     }
-}
-
-/// An amount above zero or zero, with its unit.
-pub(crate) fn limit_of(text: &str, unit: &str) -> Option<Limit> {
-    let number = |text: &str| {
-        let number: f64 = text.trim().parse().ok()?;
-        (number.is_finite() && number >= 0.0).then_some(number)
-    };
-    if let Some(percent) = text.strip_suffix('%') {
-        return number(percent).map(Limit::Percent);
-    }
-    if unit == "ms"
-        && let Ok(span) = duration::parse(text)
-    {
-        return Some(Limit::Absolute(span.as_secs_f64() * 1000.0));
-    }
-    let bare = text.strip_suffix(unit).unwrap_or(text);
-    // A time without its unit would be taken for seconds by one and milliseconds by another.
-    if unit == "ms" && bare == text {
-        return None;
-    }
-    number(bare).map(Limit::Absolute)
 }
 
 impl fmt::Display for Condition {
@@ -209,11 +171,11 @@ impl Condition {
         );
         let reached = match self.limit {
             // Of nothing, any change for the worse is more than any share.
-            Limit::Percent(limit) => match row.percent {
+            Difference::Percent(limit) => match row.percent {
                 Some(percent) => worse(percent, limit),
                 None => difference * limit.signum() > 0.0,
             },
-            Limit::Absolute(limit) => worse(difference, limit),
+            Difference::Absolute(limit) => worse(difference, limit),
         };
         if spoiled[1] > spoiled[0] {
             let words = format!(
@@ -259,42 +221,32 @@ mod tests {
     #[test]
     fn conditions_are_read() {
         for (text, limit) in [
-            ("ttft.p99 +5%", Limit::Percent(5.0)),
-            ("  e2el.mean   +20ms ", Limit::Absolute(20.0)),
-            ("e2e.mean +1.5s", Limit::Absolute(1500.0)),
-            ("throughput.output-tokens-per-s -3%", Limit::Percent(-3.0)),
-            ("throughput.output-tokens-per-s -30", Limit::Absolute(-30.0)),
-            ("throughput.requests-per-s -0.5req/s", Limit::Absolute(-0.5)),
-            ("requests.success-share -0.01", Limit::Absolute(-0.01)),
-            ("requests.failed +0", Limit::Absolute(0.0)),
-            ("score.final-number -1%", Limit::Percent(-1.0)),
-            ("score.final-number-unparsed +0.01", Limit::Absolute(0.01)),
+            ("ttft.p99 +5%", Difference::Percent(5.0)),
+            ("  e2el.mean   +20ms ", Difference::Absolute(20.0)),
+            ("e2e.mean +1.5s", Difference::Absolute(1500.0)),
+            (
+                "throughput.output-tokens-per-s -3%",
+                Difference::Percent(-3.0),
+            ),
+            (
+                "throughput.output-tokens-per-s -30",
+                Difference::Absolute(-30.0),
+            ),
+            (
+                "throughput.requests-per-s -0.5req/s",
+                Difference::Absolute(-0.5),
+            ),
+            ("requests.success-share -0.01", Difference::Absolute(-0.01)),
+            ("requests.failed +0", Difference::Absolute(0.0)),
+            ("score.final-number -1%", Difference::Percent(-1.0)),
+            (
+                "score.final-number-unparsed +0.01",
+                Difference::Absolute(0.01),
+            ),
         ] {
             let condition: Condition = text.parse().unwrap();
             assert_eq!(condition.limit, limit, "{text}");
             assert_eq!(condition.to_string(), text.trim());
-        }
-    }
-
-    #[test]
-    fn what_is_no_condition_is_told_why() {
-        for (text, part) in [
-            ("ttft.p99", "expected a figure and how much worse"),
-            ("ttft +5%", "`ttft` needs a statistic"),
-            ("ttft.p99 -5%", "more is worse; write `ttft.p99 +5%`"),
-            ("ttft.p99 5%", "write `ttft.p99 +5%`"),
-            (
-                "throughput.output-tokens-per-s +3%",
-                "less is worse; write `throughput.output-tokens-per-s -3%`",
-            ),
-            ("ttft.p99 +20", "in the figure's own unit (ms)"),
-            ("ttft.p99 +-5%", "expected a number with %"),
-            ("ttft.p99 +manyms", "expected a number with %"),
-            ("concurrency.peak +5%", "neither better nor worse"),
-            ("ttft.std +5%", "neither better nor worse"),
-        ] {
-            let error = text.parse::<Condition>().unwrap_err();
-            assert!(error.contains(part), "{text}: {error}");
         }
     }
 

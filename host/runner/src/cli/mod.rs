@@ -17,6 +17,7 @@ pub mod help;
 pub mod interrupt;
 pub mod judge;
 pub mod lab;
+mod limits;
 mod loads;
 mod mistyped;
 pub mod mock;

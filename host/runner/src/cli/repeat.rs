@@ -36,10 +36,11 @@ struct Repeated {
 /// # Errors
 /// If the first run cannot begin.
 pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCode, Failure> {
+    let until = args.until()?;
     let mut scenarios = Vec::new();
     let began = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     for (number, source) in (1..).zip(sources(&args.scenarios, &args.flags)?) {
-        let resolved = with_figures(resolve(&source)?, &args.until);
+        let resolved = with_figures(resolve(&source)?, &until);
         resolved.remarks.iter().for_each(tell);
         scenarios.push(Repeated {
             source,
@@ -58,17 +59,13 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
             "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --cache flush clears it, or --cache salt makes the prompts of each repeat new",
         );
     }
-    for until in &args.until {
+    for until in &until {
         tell(until.forecast(of));
     }
     let watching = args.watch.begin()?;
     let mut first_failure: Option<ExitCode> = None;
     let mut ended = Ended::Most;
-    let at_most = if args.until.is_empty() {
-        ""
-    } else {
-        "at most "
-    };
+    let at_most = if until.is_empty() { "" } else { "at most " };
     'rounds: for number in 1..=of {
         for scenario in &mut scenarios {
             if interrupt.came() {
@@ -88,7 +85,7 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
                 ..Round::default()
             };
             let began = Instant::now();
-            let code = scenario.again(&args.until).and_then(|resolved| {
+            let code = scenario.again(&until).and_then(|resolved| {
                 measure(resolved, &args.output, &watching, interrupt, &mut round)
             });
             scenario.seconds += began.elapsed().as_secs_f64();
@@ -97,7 +94,7 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
                 first_failure.get_or_insert(code);
             }
         }
-        if !args.until.is_empty() && is_over(&scenarios, &args.until, number)? {
+        if !until.is_empty() && is_over(&scenarios, &until, number)? {
             ended = Ended::Reached;
             break;
         }
@@ -106,12 +103,12 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
         ended = Ended::Interrupted;
     }
     for scenario in &scenarios {
-        let stopped = (!args.until.is_empty()).then(|| Stopped {
+        let stopped = (!until.is_empty()).then(|| Stopped {
             because: ended,
             most: of,
-            known: scenario.known(&args.until),
+            known: scenario.known(&until),
         });
-        print(scenario, stopped, &args.until, args.output.json)?;
+        print(scenario, stopped, &until, args.output.json)?;
     }
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }

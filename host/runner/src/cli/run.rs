@@ -21,6 +21,7 @@ use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
+use super::limits::limits;
 use super::print::{tell, write_stdout};
 use super::repeat;
 use super::report::vllm_result;
@@ -73,7 +74,7 @@ pub struct Args {
         value_delimiter = ',',
         help_heading = "Load"
     )]
-    pub(super) until: Vec<Until>,
+    until: Vec<String>,
     /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole dataset, then
     /// measures
     #[arg(
@@ -187,6 +188,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
+    /// How sure figures are to be, if repeats stop themselves.
+    pub(super) fn until(&self) -> Result<Vec<Until>, Failure> {
+        limits("--until", &self.until)
+    }
+
     /// The number of times that each scenario is measured, at most if repeats stop themselves.
     fn repeats(&self) -> Result<u32, Failure> {
         if self.until.is_empty() {

@@ -11,6 +11,7 @@ use self::probes::Probes;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
+use super::limits::refused;
 use super::print::{json, tell, write_stdout};
 use super::rules;
 use super::run::listen;
@@ -287,7 +288,7 @@ impl Args {
     /// A search for the objectives that are given.
     fn own(&self) -> Result<Config, Failure> {
         let tiers = tiers(self.slo.iter().map(String::as_str))
-            .map_err(|mistakes| Failure::several(Exit::CommandLine, mistakes))?;
+            .map_err(|mistakes| refused("--slo", mistakes))?;
         let load = match &*self.load {
             "concurrency" => Load::Concurrency,
             "sessions" => Load::Sessions,

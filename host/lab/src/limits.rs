@@ -1,0 +1,140 @@
+//! Limits are read alike, and their mistakes have the same words, whoever reads them. A lab stands above all of them, so
+//! the test is here; the cases are data, in `result/src/limit/cases.toml`.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use crate::objective::Constraint;
+use report::compare::Condition;
+use report::until::Until;
+use result::limit::{Difference, LimitError};
+use result::metric::Objective;
+use result::threshold::Threshold;
+use search::slo::Limit;
+
+/// The cases.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cases {
+    read: Vec<Read>,
+    wrong: Vec<Wrong>,
+}
+
+/// Limits that mean the same.
+#[derive(Deserialize)]
+struct Read {
+    #[serde(rename = "as")]
+    meaning: String,
+    #[serde(flatten)]
+    written: BTreeMap<User, Vec<String>>,
+}
+
+/// Limits with the same mistake.
+#[derive(Deserialize)]
+struct Wrong {
+    words: String,
+    #[serde(flatten)]
+    written: BTreeMap<User, Vec<String>>,
+}
+
+/// A reader of limits.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+enum User {
+    Threshold,
+    Goodput,
+    Slo,
+    Until,
+    Compare,
+    Lab,
+}
+
+const USERS: [User; 6] = [
+    User::Threshold,
+    User::Goodput,
+    User::Slo,
+    User::Until,
+    User::Compare,
+    User::Lab,
+];
+
+impl User {
+    /// The meaning of a limit, or what is wrong with it, in words.
+    fn read(self, text: &str) -> Result<String, String> {
+        fn as_written<T: FromStr<Err = LimitError> + Display>(
+            text: &str,
+        ) -> Result<String, String> {
+            Ok(text.parse::<T>()?.to_string())
+        }
+        match self {
+            User::Threshold => as_written::<Threshold>(text),
+            User::Slo => as_written::<Limit>(text),
+            User::Until => as_written::<Until>(text),
+            User::Goodput => {
+                let Objective { metric, at_most_ms } = text.parse()?;
+                Ok(format!("{metric} <= {at_most_ms} ms"))
+            }
+            User::Compare => {
+                let Condition { figure, limit, .. } = text.parse()?;
+                Ok(match limit {
+                    Difference::Percent(amount) => format!("{figure} {amount:+} %"),
+                    Difference::Absolute(amount) => format!("{figure} {amount:+}"),
+                })
+            }
+            User::Lab => Ok(text.parse::<Constraint>()?.threshold.to_string()),
+        }
+    }
+
+    /// The sign that a limit has.
+    fn sign(self, text: &str) -> &'static str {
+        let signs: &[&str] = match self {
+            User::Threshold | User::Lab => &["<=", ">=", "<", ">"],
+            User::Slo => &["<=", "<"],
+            User::Goodput => &[":"],
+            User::Until => &["\u{b1}", "+-", "+/-"],
+            User::Compare => &[" +", " -"],
+        };
+        let found = signs.iter().find(|sign| text.contains(**sign));
+        found.map_or("", |sign| sign.trim())
+    }
+}
+
+#[test]
+fn limits_are_read_alike_and_their_mistakes_have_the_same_words() {
+    let cases = include_str!("../../result/src/limit/cases.toml");
+    let cases: Cases = toml::from_str(cases).unwrap();
+    let read = cases.read.iter().flat_map(|case| {
+        let each = case.written.iter();
+        let each = each.flat_map(|(user, texts)| texts.iter().map(move |text| (*user, text)));
+        each.map(|(user, text)| (user, text, Ok(case.meaning.clone())))
+    });
+    let wrong = cases.wrong.iter().flat_map(|case| {
+        let each = case.written.iter();
+        let each = each.flat_map(|(user, texts)| texts.iter().map(move |text| (*user, text)));
+        each.map(|(user, text)| {
+            let words = case.words.replace("SIGN", user.sign(text));
+            (user, text, Err(format!("`{}`: {words}", text.trim())))
+        })
+    });
+    let mut others = Vec::new();
+    let mut checked: BTreeMap<(User, bool), usize> = BTreeMap::new();
+    for (user, text, wanted) in read.chain(wrong) {
+        let found = user.read(text);
+        *checked.entry((user, found.is_ok())).or_default() += 1;
+        if found != wanted {
+            others.push(format!(
+                "{user:?} {text:?}:\n  wanted {wanted:?}\n  found  {found:?}"
+            ));
+        }
+    }
+    assert!(others.is_empty(), "{}", others.join("\n"));
+    for user in USERS {
+        for is_read in [true, false] {
+            let many = checked.get(&(user, is_read)).copied().unwrap_or_default();
+            assert!(many >= 4, "{user:?}, {is_read}: {many}");
+        }
+    }
+}

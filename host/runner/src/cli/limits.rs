@@ -1,0 +1,24 @@
+//! Limits on figures in flags: all that is wrong with them at once, each with the flag that it stands in.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use super::failure::{Exit, Failure};
+use result::limit::{self, LimitError};
+
+/// The limits that a repeated flag states.
+///
+/// # Errors
+/// The mistakes in each that is wrong.
+pub(super) fn limits<T>(flag: &str, texts: &[String]) -> Result<Vec<T>, Failure>
+where
+    T: FromStr<Err = LimitError>,
+{
+    limit::all(texts.iter().map(String::as_str)).map_err(|errors| refused(flag, errors))
+}
+
+/// The failure of a flag whose values are wrong.
+pub(super) fn refused<E: Display>(flag: &str, errors: Vec<E>) -> Failure {
+    let errors = errors.iter().map(|error| format!("{flag}: {error}"));
+    Failure::several(Exit::CommandLine, errors.collect())
+}
