@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(incoming.take(2, b"cdef").unwrap(), 6);
         assert_eq!(incoming.take(0, b"ab").unwrap(), 6);
         let gap = incoming.take(7, b"h").unwrap_err().to_string();
-        assert!(gap.contains("byte 7, and the next is byte 6"), "{gap}");
+        assert!(gap.contains("got byte 7, expected 6"), "{gap}");
         let many = incoming.take(6, b"ghijklm").unwrap_err().to_string();
         assert!(many.contains("more than 10 bytes"), "{many}");
         assert_eq!(std::fs::read(&path).unwrap(), b"abcdef");

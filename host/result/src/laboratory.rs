@@ -168,7 +168,7 @@ fn a_burst_is_one_load() {
     assert!(
         few.unwrap()
             .seen
-            .contains("rose or fell through the whole run")
+            .contains("rose or fell so slowly")
     );
     let case = Case::usual(Load::Closed(32), 300);
     let summary = Summary::of(&facts_of(&case), &case.exchanges(1, 1));

@@ -129,7 +129,7 @@ fn failures_that_hide_a_percentile_make_a_condition_hold() {
     assert!(fails && seen.contains("it is the worst there is"), "{seen}");
     let (fails, seen) = outcome(10, 20);
     assert!(
-        !fails && seen.contains("on both sides so many failed"),
+        !fails && seen.contains("too many requests failed on both sides"),
         "{seen}"
     );
     // Of nothing, any share for the worse is too much.
