@@ -69,7 +69,7 @@ fn a_backend_that_is_unsteady_is_found_out() {
         (
             "requests",
             "unstable",
-            "writing the request a second time, in the same instance",
+            "writing the request again in the same instance gave a different result",
         ),
         (
             "begins",
