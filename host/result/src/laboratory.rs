@@ -165,11 +165,7 @@ fn a_burst_is_one_load() {
         .findings
         .iter()
         .find(|finding| finding.id == Id::FewLoads);
-    assert!(
-        few.unwrap()
-            .seen
-            .contains("rose or fell so slowly")
-    );
+    assert!(few.unwrap().seen.contains("rose or fell so slowly"));
     let case = Case::usual(Load::Closed(32), 300);
     let summary = Summary::of(&facts_of(&case), &case.exchanges(1, 1));
     assert_eq!(summary.concurrency.independent, None);
