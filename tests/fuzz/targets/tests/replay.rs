@@ -1,6 +1,8 @@
 //! Replays the committed inputs of every target: a small corpus, and a case for each former
 //! finding. Without a fuzzer, so that the gate compiles nothing for it.
 
+#![allow(clippy::disallowed_macros, reason = "a program of its own")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
