@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::AuthorError;
 use super::project::Project;
-use super::template;
+use super::{template, tool};
 use model::hex;
 
 /// Folders of a project that hold no sources: what was built, what was installed, and the cases.
@@ -63,7 +63,7 @@ pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
     for file in files {
         let (from, to) = (project.folder.join(&file), copy.join(&file));
         if let Some(folder) = to.parent() {
-            std::fs::create_dir_all(folder).map_err(AuthorError::system("create", folder))?;
+            tool::make_folder(folder)?;
         }
         std::fs::copy(&from, &to).map_err(AuthorError::system("copy", &from))?;
     }
