@@ -58,7 +58,7 @@ macro_rules! scripted {
                 "--script",
                 concat!(
                     env!("CARGO_MANIFEST_DIR"),
-                    "/../mock/engines/",
+                    "/../around/mock/engines/",
                     $engine,
                     ".toml"
                 ),

@@ -15,7 +15,7 @@ use super::{Fleet, measured, only_run};
 use crate::support::lacking::may_mount;
 use crate::support::process::{Process, run_patiently, runner, words};
 
-#[path = "../../host/fleet/src/manifest/tests/reader.rs"]
+#[path = "../../host/around/fleet/src/manifest/tests/reader.rs"]
 mod reader;
 
 /// Makes a container's file system of this machine's and runs the rest of the words in it. `/etc`

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-#[path = "../../host/xtask/src/left_out.rs"]
+#[path = "../../host/build/xtask/src/left_out.rs"]
 mod list;
 
 pub use list::Lack;

@@ -21,7 +21,7 @@ use simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
 /// The guide's page.
 const PAGE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../guide/src/reference/lab-statistics.md"
+    "/../../guide/src/reference/lab-statistics.md"
 );
 
 /// Labs of each case, unless asked for otherwise.

@@ -9,7 +9,7 @@
     clippy::disallowed_methods,
     reason = "a program of its own"
 )]
-#[path = "../../search/src/laboratory.rs"]
+#[path = "../../judge/search/src/laboratory.rs"]
 mod laboratory;
 
 use std::process::ExitCode;

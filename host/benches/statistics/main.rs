@@ -28,7 +28,7 @@ use measured::{Bench, RULE, run};
 /// The guide's page.
 const PAGE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../guide/src/reference/statistics.md"
+    "/../../guide/src/reference/statistics.md"
 );
 
 /// The bench. A comparison takes several runs, and much longer than their summaries.

@@ -1,0 +1,88 @@
+//! Embeds what ships inside the runner: the scenarios of the repository, the components that
+//! `cargo xtask plugins` has built, and what `runner plugin new` writes. Builds nothing itself, so checking
+//! and linting stay quick; without built components the runner has none inside, and says so when one is asked
+//! for. Components are compressed, as well as can be where the program is for release.
+
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
+#[path = "build/kit.rs"]
+mod kit;
+
+use std::error::Error;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let root = (manifest.ancestors().nth(3)).expect("the workspace holds this package");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+
+    println!("cargo::rerun-if-env-changed=RUNNER_COMPONENTS");
+    let components = env::var_os("RUNNER_COMPONENTS")
+        .map_or_else(|| root.join("target/components"), PathBuf::from);
+
+    // Statics, not constants: the bytes of a constant are in the program once for each use.
+    let mut text = String::from(
+        "/// The components that ship, by name, and what unpacks them.\n\
+         pub static PLUGINS: &[Plugin] = &[\n",
+    );
+    let level = match env::var("PROFILE").as_deref() {
+        Ok("release") => 19,
+        _ => 1,
+    };
+    let packed = out.join("components");
+    for kind in ["backends", "datasets", "scorers"] {
+        fs::create_dir_all(packed.join(kind))?;
+        for (name, path) in files(&components.join(kind), kind, Some("wasm"))? {
+            let to = packed.join(&name).with_extension("wasm.zst");
+            fs::write(&to, zstd::encode_all(&fs::read(path)?[..], level)?)?;
+            writeln!(text, "    ({name:?}, || unpacked(include_bytes!({to:?}))),")?;
+        }
+    }
+    let all = files(&root.join("scenarios"), "scenarios", Some("toml"))?;
+    let is_lab = |(name, _): &&(String, PathBuf)| name.starts_with("scenarios/labs/");
+    for (table, is_of) in [("SCENARIOS", false), ("LABS", true)] {
+        writeln!(text, "];\nstatic {table}: &[(&str, &str)] = &[")?;
+        for (name, path) in all.iter().filter(|file| is_lab(file) == is_of) {
+            writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+        }
+    }
+    text.push_str("];\n");
+    fs::write(out.join("shipped.rs"), text)?;
+    fs::write(out.join("kit.rs"), kit::embedded(root, &out)?)?;
+    Ok(())
+}
+
+/// The files below `folder`, those with that extension or all, sorted, each with its name below `prefix`.
+fn files(
+    folder: &Path,
+    prefix: &str,
+    extension: Option<&str>,
+) -> io::Result<Vec<(String, PathBuf)>> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut found = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = match prefix {
+            "" => name.into_owned(),
+            prefix => format!("{prefix}/{name}"),
+        };
+        if path.is_dir() {
+            found.extend(files(&path, &name, extension)?);
+        } else if extension.is_none_or(|wanted| path.extension().is_some_and(|own| own == wanted)) {
+            found.push((name, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

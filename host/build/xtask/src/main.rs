@@ -1,0 +1,87 @@
+//! What cargo alone cannot do: building the plugins as components, and the few commands that need them.
+//! `cargo xtask help` lists them; the work is in the modules.
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a program of its own"
+)]
+#![forbid(unsafe_code)]
+
+mod component;
+mod dist;
+mod documents;
+mod examples;
+mod freeze;
+mod fuzz;
+mod guest;
+mod left_out;
+mod steps;
+mod toolchain;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use component::Which;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm
+  demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
+  test        run all checks that a change must pass, step by step
+  dist        build the runner for release, with the plugins embedded, to target/dist/runner
+  examples    build the examples in plugins/examples and plugins/scorers/code and run their cases, if the tools of their languages are available
+  guide       build the user guide as a site with mdBook, to target/guide
+  fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
+  freeze      keep plugins of the contract's version in wit/, as they are now, in tests/versions; before wit/ changes
+  help        print this text
+
+RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the toolchain for the plugins; the default is the first that works:
+the active toolchain with its wasm32-unknown-unknown target, the same after `rustup target add`, or the
+distribution's own Rust with its sources.
+
+`test` leaves out what this machine lacks (a browser, another language's tools, root's rights), and lists it at its end
+with what brings it. RUNNER_LEAVE_OUT=NAME,NAME allows only these; anything else that is missing is then an error.
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let mut arguments = env::args_os().skip(1);
+    let command = arguments.next().unwrap_or_else(|| "help".into());
+    let rest: Vec<_> = arguments.collect();
+    let root = root()?;
+    match command.to_str() {
+        Some("demo") => return steps::demo(&root, &rest),
+        Some("fuzz") => return fuzz::fuzz(&root, &rest),
+        Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
+        Some("plugins") => component::build(&root, Which::All)?,
+        Some("test") => return steps::test(&root),
+        Some("examples") => return steps::examples(&root),
+        Some("guide") => return steps::guide(&root),
+        Some("freeze") => freeze::keep(&root)?,
+        Some("dist") => dist::build(&root)?,
+        Some("help" | "--help" | "-h") => print!("{HELP}"),
+        _ => bail!("no command {command:?}; `cargo xtask help` lists them"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The repository's root: this crate is three folders below it.
+fn root() -> Result<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(3)
+        .map(Path::to_owned)
+        .context("xtask does not lie in host/build/xtask")
+}

@@ -1,0 +1,251 @@
+//! The scenario's tests: folders of invalid input with the messages they give, the scenarios that
+//! ship, and what must hold for any text. `BLESS=1` rewrites the expectations.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use proptest::prelude::*;
+use reader::Problem;
+use serde_json::{Value, json};
+
+use super::*;
+
+mod configs;
+mod keys;
+mod overlays;
+mod reference;
+mod slices;
+
+/// A scenario that says everything that can be said.
+const FULL: &str = include_str!("cases/full.toml");
+
+/// The crate's folder of such tests.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name)
+}
+
+/// The folders within a folder, by name.
+fn folders(within: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(within)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// Compares with a file, or writes it where `BLESS` is set. Says what differs.
+fn compare(expected: &Path, actual: &str) -> Result<(), String> {
+    if std::env::var_os("BLESS").is_some() {
+        fs::create_dir_all(expected.parent().unwrap()).unwrap();
+        fs::write(expected, actual).unwrap();
+        return Ok(());
+    }
+    let text =
+        fs::read_to_string(expected).map_err(|error| format!("{}: {error}", expected.display()))?;
+    if text == actual {
+        return Ok(());
+    }
+    Err(format!(
+        "{} holds:\n{text}\nbut this came:\n{actual}",
+        expected.display()
+    ))
+}
+
+/// Problems as a line of text each, and as they are shown with the text they are in.
+fn rendered(problems: Vec<Problem>) -> String {
+    let error = ScenarioError::new(problems);
+    let mut told = format!("{error}\n");
+    let shown =
+        GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
+    for problem in error.problems() {
+        shown
+            .render_report(&mut told, problem as &dyn Diagnostic)
+            .unwrap();
+    }
+    let lines: Vec<_> = told.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn invalid_scenarios_are_told_what_is_wrong() {
+    let cases = folders(&folder("cases"));
+    assert!(cases.len() >= 15, "the cases are gone");
+    let mut failures = Vec::new();
+    for case in cases {
+        let text = fs::read_to_string(case.join("scenario.toml")).unwrap();
+        match Scenario::parse("scenario.toml", &text) {
+            Ok(scenario) => match scenario.validate() {
+                Ok(()) => failures.push(format!("{}: nothing is found wrong", case.display())),
+                Err(error) => {
+                    let told = rendered(error.problems().to_vec());
+                    failures.extend(compare(&case.join("error.txt"), &told).err());
+                }
+            },
+            Err(error) => {
+                let told = rendered(error.problems().to_vec());
+                failures.extend(compare(&case.join("error.txt"), &told).err());
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn three_mistakes_are_three_problems() {
+    let text = fs::read_to_string(folder("cases/three-mistakes/scenario.toml")).unwrap();
+    let error = Scenario::parse("scenario.toml", &text).unwrap_err();
+    assert_eq!(error.problems().len(), 3);
+    assert_eq!(error.related().unwrap().count(), 3);
+}
+
+/// What a scenario says, without the tables that say nothing.
+fn said(scenario: &Scenario) -> Value {
+    let mut value = serde_json::to_value(scenario).unwrap();
+    value
+        .as_object_mut()
+        .unwrap()
+        .retain(|_, part| *part != json!({}));
+    value
+}
+
+#[test]
+fn shipped_scenarios_are_read_as_meant() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scenarios");
+    // Lab files are read by another crate.
+    let mut texts: Vec<_> = folders(&shipped)
+        .into_iter()
+        .filter(|folder| !folder.ends_with("labs"))
+        .chain([shipped.clone()])
+        .flat_map(|folder| fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
+        .collect();
+    texts.sort();
+    assert!(!texts.is_empty(), "no scenario ships");
+    let mut failures = Vec::new();
+    for path in texts {
+        let name = path.strip_prefix(&shipped).unwrap().with_extension("");
+        let text = fs::read_to_string(&path).unwrap();
+        let scenario = Scenario::parse(&path.to_string_lossy(), &text);
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        scenario
+            .validate()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let golden = name.to_string_lossy().replace(['/', '\\'], "-") + ".json";
+        let read = serde_json::to_string_pretty(&said(&scenario)).unwrap() + "\n";
+        failures.extend(compare(&folder("shipped").join(golden), &read).err());
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn everything_can_be_said() {
+    let scenario = Scenario::parse("full.toml", FULL).unwrap_or_else(|error| panic!("{error}"));
+    let read = serde_json::to_string_pretty(&said(&scenario)).unwrap() + "\n";
+    compare(&folder("cases/full.json"), &read).unwrap();
+}
+
+/// What [`FULL`] cannot say beside the rest of its load, key by key.
+const OTHER_LOADS: [&str; 5] = [
+    "[load]\narrival = \"constant\"\nramp = { shape = \"exponential\", from = 1.0, to = 9.5, over = \"1m\" }\n",
+    "[load]\narrival = \"poisson\"\n[[load.stages]]\nrate = 5.0\nfor = \"30s\"\n\
+     [[load.stages]]\nfrom = 1.0\nto = 20.5\nshape = \"linear\"\nfor = \"1m30s\"\n",
+    "[load]\narrival = \"trace\"\n[load.trace]\nfile = \"a.jsonl\"\ntime-scale = 2.0\n",
+    "[load]\narrival = \"dataset\"\n[load.trace]\ntime-scale = 2.0\n",
+    "[load]\narrival = \"closed\"\nconcurrency = 8\nthink-time = \"2s\"\nthink-spread = \"exponential\"\n",
+];
+
+#[test]
+fn every_load_can_be_said() {
+    for text in OTHER_LOADS {
+        let scenario = Scenario::parse("load.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        scenario
+            .validate()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let written: toml::Table = text.parse().unwrap();
+        let written = serde_json::to_value(&written["load"]).unwrap();
+        let read = serde_json::to_value(&scenario.load).unwrap();
+        assert_eq!(read, written);
+    }
+}
+
+#[test]
+fn every_value_is_known_by_its_path_and_place() {
+    let scenario = Scenario::parse("full.toml", FULL).unwrap();
+    let entries = scenario.entries();
+    for entry in &entries {
+        let span = entry.place.span().unwrap();
+        let found = &FULL[span.offset()..span.offset() + span.len()];
+        // Lists of tables, times with units, and tables without a header of their own stand there in another way.
+        let other = ["scorers", "request.extra-body.chat_template_kwargs"];
+        if other.contains(&&*entry.path) || entry.path.starts_with("goodput.") {
+            continue;
+        }
+        let read = |text: &str| -> toml::Table { format!("x = {text}").parse().unwrap() };
+        // Numbers and dates keep their value, not their type.
+        let plain = |text: &str| {
+            read(text)["x"]
+                .to_string()
+                .replace(".0", "")
+                .replace('"', "")
+        };
+        assert_eq!(plain(found), plain(&entry.value), "{}", entry.path);
+    }
+    // What the text cannot say beside its gamma-distributed load.
+    let elsewhere = ["about.", "load.", "scorers[]", "thresholds."];
+    for key in keys() {
+        let table = key.path.trim_end_matches(|c: char| c.is_ascii_uppercase());
+        let said = entries.iter().any(|entry| entry.path.starts_with(table));
+        let excused = elsewhere.iter().any(|path| key.path.starts_with(path));
+        assert!(said || excused, "`{}` is not in full.toml", key.path);
+    }
+}
+
+/// Reads, tells and shows; what comes out does not matter here.
+fn survives(text: &str) {
+    match Scenario::parse("any.toml", text) {
+        Ok(scenario) => {
+            let both = scenario.clone().overlay(scenario);
+            if let Err(error) = both.validate() {
+                rendered(error.problems().to_vec());
+            }
+            let mut out = String::new();
+            write!(out, "{}", said(&both)).unwrap();
+        }
+        Err(error) => {
+            assert!(!error.problems().is_empty());
+            rendered(error.problems().to_vec());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in any::<String>()) {
+        survives(&text);
+    }
+
+    #[test]
+    fn nothing_like_toml_makes_it_panic(
+        text in r#"([a-z\[\]="'{}.,0-9einf#\\+-]|\n|load|rate|"|\[\[scorers\]\]|config|é){0,60}"#
+    ) {
+        survives(&text);
+    }
+
+    #[test]
+    fn no_slip_of_the_keyboard_makes_it_panic(
+        at in 0..FULL.len(),
+        length in 0..20_usize,
+        typed in r#"[ -~\n]{0,4}"#,
+    ) {
+        let boundary = |at: usize| (at.min(FULL.len())..).find(|at| FULL.is_char_boundary(*at)).unwrap();
+        let (from, to) = (boundary(at), boundary(at + length));
+        survives(&format!("{}{typed}{}", &FULL[..from], &FULL[to..]));
+    }
+}

@@ -1,0 +1,67 @@
+//! A run as a library: resolve a scenario into a plan, check the target, load it, and assess the answers.
+//!
+//! Each step is a method of what the step before it gave, so that none can be left out:
+//!
+//! ```text
+//! Source -> resolve -> Resolved -> check -> Checked -> begin -> Begun -> load -> Loaded -> finish -> Measured
+//! ```
+//!
+//! A [`Resolved`] run has a [`Draft`]; its plan is complete once its targets have been [`Checked`]. What a run is made
+//! on is a parameter ([`Threads`] or [`PausedClock`]), as is what opens connections. `finish` is made of three steps
+//! that can be taken one by one: [`Kept`], [`Assessed`], [`Measured`].
+//!
+//! This crate owns the sequence of a run and everything that calls plugins on the way. It prints nothing: the
+//! command line, the tests and other programs call the same functions and watch [`live`]. It leaves the wire to
+//! `load`, the sandbox to `plugins`, what a result looks like to `report`, and exit codes to the command line.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
+#![forbid(unsafe_code)]
+
+pub mod assess;
+mod authenticate;
+pub mod check;
+pub mod decode;
+pub mod draft;
+pub mod finished;
+pub mod gate;
+pub mod judging;
+pub mod live;
+pub mod measure;
+pub mod outlook;
+pub mod parts;
+pub mod pending;
+pub mod preflight;
+pub mod prepare;
+pub mod probe;
+pub mod prompts;
+pub mod resolve;
+pub mod reuse;
+pub mod run;
+pub mod sessions;
+pub mod telemetry;
+mod text_tokenizer;
+
+pub use check::{CheckError, Checked, Note};
+pub use draft::Draft;
+pub use measure::{
+    Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,
+    Part, Record, Unjudged,
+};
+pub use resolve::inputs::{Input, Role};
+pub use resolve::{Faults, Judges, Resolved, Shipped, Source, Variables, judges, resolve};
+pub use run::{PausedClock, Threads};
+pub use text_tokenizer::TextTokenizer;
+// The command line's panic hook asks this.
+pub use tokenizer::is_guarded;
+// The program is started again to render chat templates.
+pub use tokenizer::apart as templates;
+
+/// Exchanges for tests, as those of `result` have them.
+#[cfg(test)]
+#[path = "../../../judge/result/src/summary/fixture.rs"]
+mod exchanges;
