@@ -19,6 +19,7 @@
 //!
 //! A panic ends the call it happened in, and its message reaches the user's log. Return an
 //! [`Error`] for everything that a user or a server can cause.
+#![warn(missing_docs)]
 #![deny(unsafe_code)]
 
 mod backend;

@@ -11,6 +11,7 @@
         reason = "tests write files and read clocks"
     )
 )]
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod about;

@@ -4,6 +4,7 @@
 //! This crate owns the reading of lines, for plugins and for the host. It leaves the names of figures, and whether they
 //! are counters, to those that ask for them.
 
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;

@@ -4,6 +4,7 @@
 //!
 //! For tests only; nothing here becomes part of a component.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod files;
 pub mod tokenizer;
