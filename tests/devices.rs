@@ -10,10 +10,10 @@ use std::sync::OnceLock;
 
 use devices::nvml::VARIABLE;
 use devices::{EnergyFrom, Reason, Recording};
-use report::folder::RunFolder;
-use report::telemetry;
 use result::finding::{Id, Severity};
 use result::summary::Summary;
+use runs::folder::RunFolder;
+use runs::telemetry;
 use tempfile::TempDir;
 
 use crate::support::library::compile;
@@ -363,7 +363,7 @@ fn interrupted_and_killed_runs_keep_their_samples() {
             };
             let samples = telemetry::read(&run).ok().flatten();
             let samples = samples.map_or(0, |recording| recording.samples.len());
-            let records = std::fs::metadata(run.join(report::record::FILE));
+            let records = std::fs::metadata(run.join(runs::record::FILE));
             samples > 50 && records.is_ok_and(|file| file.len() > 100)
         });
         process.signal(signal);

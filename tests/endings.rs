@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use model::exchange::{Class, Exchange, Outcome, Phase};
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 use tempfile::TempDir;
 
 use crate::support::lacking;

@@ -26,7 +26,7 @@ use std::process::{Command, Stdio};
 
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 use tempfile::TempDir;
 
 use crate::support::process::{Mock, Process, run_patiently, runner, words};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 use serde_json::Value;
 
 use crate::support::process::{Ended, Mock, run, runner, words};

@@ -453,7 +453,7 @@ fn an_interrupt_keeps_the_verdicts_and_adds_no_score() {
             let inner = std::fs::read_dir(outer).into_iter().flatten();
             let mut inner = inner.map(|entry| entry.unwrap().path());
             inner.any(|path| {
-                let records = path.join(report::record::FILE);
+                let records = path.join(runs::record::FILE);
                 std::fs::metadata(records).is_ok_and(|file| file.len() > 100)
             })
         })

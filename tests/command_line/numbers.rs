@@ -1,7 +1,7 @@
 //! Numbers that nobody means, given to the built binary: each is refused in words or served within
 //! limits.
 
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 
 use crate::endings::RUNS;
 use crate::support::process::{Mock, only_run, run, runner, words};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
 

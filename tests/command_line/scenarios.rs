@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 
 use super::transcript;
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};

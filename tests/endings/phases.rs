@@ -12,7 +12,7 @@ use super::{RUNS, count, exchanges, report_with};
 use crate::hostile_guests::fixture::{DATASET, SCORER, components};
 use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner, words};
 use crate::support::raw::{Act, Raw, wait, whole};
-use report::record;
+use runs::record;
 
 /// Longer than any test waits.
 fn silence() -> Vec<Act> {

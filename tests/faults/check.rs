@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mock::{End, Truth};
 use model::exchange::{Class, Exchange, Outcome, Phase};
-use report::folder::{RunFolder, Status};
 use result::finding::Id;
 use result::summary::Summary;
+use runs::folder::{RunFolder, Status};
 
 use crate::endings::RUNS;
 use crate::support::process::{Ended, only_run, run, runner};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use model::units::Nanos;
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 use tempfile::TempDir;
 
 use super::check::{How, at_once, check, no_faster};

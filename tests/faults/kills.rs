@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mock::{End, Truth};
 use model::random::mix;
-use report::record;
+use runs::record;
 use tempfile::TempDir;
 
 use super::check::{How, at_once, check, no_panic, tokens};

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use report::folder::RunFolder;
 use result::finding::{Id, Verdict};
+use runs::folder::RunFolder;
 
 use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
 use crate::support::lacking;

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use devices::nvml::VARIABLE;
-use report::telemetry;
+use runs::telemetry;
 
 use super::{Fleet, measured};
 use crate::devices::exporter::Exporter;

@@ -2,8 +2,8 @@
 //! that what was measured can be read.
 
 use model::exchange::{Class, Exchange};
-use report::assessment::Assessment;
-use report::folder::Status;
+use runs::assessment::Assessment;
+use runs::folder::Status;
 
 use super::fixture::{BACKEND, DATASET, SCORER};
 use super::runs::{Mock, run};

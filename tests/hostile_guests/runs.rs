@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use model::exchange::{Class, Exchange, Outcome};
-use report::assessment::Assessment;
-use report::folder::{RunFolder, Status};
+use runs::assessment::Assessment;
+use runs::folder::{RunFolder, Status};
 use tempfile::TempDir;
 
 use super::fixture::{BACKEND, DATASET, SCORER, components};

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 
 use super::exposition::Page;
 use crate::support::process::{Mock, Process, run, runner, words};

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use model::exchange::{Class, Exchange};
-use report::record;
+use runs::record;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
 

@@ -6,9 +6,9 @@ use model::exchange::{
     Class, Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Turn, Usage,
 };
 use model::units::Nanos;
-use report::environment::Environment;
-use report::folder::{RunFolder, Status};
-use report::record::Recorder;
+use runs::environment::Environment;
+use runs::folder::{RunFolder, Status};
+use runs::record::Recorder;
 
 use super::trial::Trial;
 

@@ -423,6 +423,6 @@ pub fn only_run(runs: &Path) -> Option<PathBuf> {
 
 /// True if a run has flushed some records to disk.
 pub fn has_records(runs: &Path) -> bool {
-    let records = only_run(runs).map(|run| run.join(report::record::FILE));
+    let records = only_run(runs).map(|run| run.join(runs::record::FILE));
     records.is_some_and(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 100))
 }

@@ -1,9 +1,9 @@
 //! Whole runs of scripts that are equal except for chance, or nearly so, compared with each other.
 
-use report::compare::{
+use compare::{
     Asked, Choice, Compared, Judgement, Measured, Side, Variation, blocks, compare, figures,
 };
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 
 use super::base;
 use crate::support::trial::Ran;

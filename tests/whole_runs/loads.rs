@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use model::arrival::{Arrival, Due, Trace};
 use model::exchange::{Class, Outcome};
 use model::units::Nanos;
-use report::folder::RunFolder;
 use result::finding::{Id, Verdict};
 use result::summary::Treatment;
+use runs::folder::RunFolder;
 
 use super::{assert_close, base};
 use crate::support::sharegpt;

@@ -22,9 +22,9 @@ use model::exchange::{Event, Kind, Open, Outcome, Phase, Prepared, Reply, Usage}
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::backend::Fold;
-use report::folder::RunFolder;
-use report::record::Recorder;
 use result::summary::{Run, RunFacts};
+use runs::folder::RunFolder;
+use runs::record::Recorder;
 use scenario::Scenario;
 use session::decode::inbox::Inboxes;
 use session::decode::{Decoder, FailureLimit, Shared};

@@ -5,13 +5,11 @@ use std::convert::Infallible;
 
 use crate::load::{each, facts, summary};
 use crate::measured::{Section, cell, exceeds, falls_short, percent};
-use report::Reported;
-use report::compare::{
-    Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures,
-};
+use compare::{Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures};
 use result::figure::Figure;
 use result::stats::anytime;
 use result::stats::clusters::{self, Cluster};
+use runs::Reported;
 use scenario::plan::Plan;
 use serde_json::json;
 use simulator::{Case, Load, Parameters, Random};

@@ -8,8 +8,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use crate::objective::Constraint;
-use report::compare::Condition;
-use report::until::Until;
+use compare::Condition;
+use compare::until::Until;
 use result::limit::{Difference, LimitError};
 use result::metric::Objective;
 use result::threshold::Threshold;

@@ -36,6 +36,20 @@ pub trait Ranked {
         let (below, share) = place(self.count(), percent);
         between(self.at(below), self.at(below + 1), share)
     }
+
+    /// Values that are less than a bound.
+    fn below(&self, bound: f64) -> u64 {
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.at(middle) < bound {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
 }
 
 /// Where a percentile of `count` samples lies: the rank below it, and how far it is from there to

@@ -29,6 +29,7 @@ pub mod file;
 pub mod frame;
 mod hex;
 mod nearest;
+pub mod number;
 pub mod plugin;
 #[allow(
     clippy::disallowed_methods,

@@ -16,9 +16,9 @@ mod threads;
 use judging::{Judging, judge};
 use model::exchange::{Exchange, Phase};
 use plugins::scorer::{self, Scorer};
-use report::assessment::{Assessment, Mean};
 use result::metric::count::{self, Source};
 use result::summary::Column;
+use runs::assessment::{Assessment, Mean};
 use tokenizer::Tokenizer;
 
 /// Most answers of a batch.

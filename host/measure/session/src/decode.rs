@@ -25,8 +25,8 @@ use model::frame::Frames;
 use model::target::Secrets;
 use plugins::PluginError;
 use plugins::backend::{Dialect, Fold, Head, Meaning, Refusal};
-use report::record::RecordError;
 use result::metric::count::{self, Count};
+use runs::record::RecordError;
 
 pub use failures::{FailureLimit, failed, fit};
 pub(crate) use spool::Spool;

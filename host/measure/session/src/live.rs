@@ -39,8 +39,8 @@ use model::exchange::Exchange;
 use model::timings::Timings;
 use model::units::Nanos;
 use plugins::dataset::Remark;
-use report::record::Written;
 use result::summary::{Client, Server};
+use runs::record::Written;
 use scenario::plan::Plan;
 
 /// The state of a run while it goes on.

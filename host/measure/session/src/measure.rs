@@ -10,11 +10,11 @@ use devices::Recording;
 use load::pace::Signal;
 use load::thread_group::{ThreadGroup, trip};
 use load::transport::Connect;
-use report::assessment::Assessment;
-use report::environment::Environment;
-use report::folder::{self, FolderError, RunFolder, Status};
-use report::repeat::Repeat;
 use result::summary::{Client, Dataset, Fleet, RunFacts, Server, Summary, Survey};
+use runs::assessment::Assessment;
+use runs::environment::Environment;
+use runs::folder::{self, FolderError, RunFolder, Status};
+use runs::repeat::Repeat;
 use scenario::plan::Plan;
 
 use crate::assess::assess_read;

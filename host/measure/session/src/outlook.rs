@@ -2,7 +2,7 @@
 //! nothing. Of everything that is drawn only figures are kept, so memory does not grow with the plan.
 //!
 //! Answers that only a run gives are replaced: by the one on record, else by a text of about the requested length. The
-//! figures and their forms are `report::outlook`'s.
+//! figures and their forms are `runs::outlook`'s.
 
 pub mod export;
 mod made_up;
@@ -16,7 +16,7 @@ use model::session::History;
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Part, Prompt, Sample};
-use report::outlook::{End, Outlook};
+use runs::outlook::{End, Outlook};
 use scenario::plan::{Amount, Plan};
 use tokenizer::Tokenizer;
 

@@ -11,7 +11,7 @@ use model::target::{Secrets, Target};
 use plugins::PluginError;
 use plugins::backend::Backend;
 use plugins::dataset::Dataset;
-use report::record::RecordError;
+use runs::record::RecordError;
 
 use crate::gate::Gate;
 use crate::live::Live;

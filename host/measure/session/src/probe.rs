@@ -33,8 +33,8 @@ use model::access::Access;
 use model::clock::Clock;
 use model::target::Target;
 use plugins::backend::{self, Dialect};
-use report::probe::{Control, Model, Outcome, Probe, Route};
 use request::{command, get, plugin, resolved, sample, settings};
+use runs::probe::{Control, Model, Outcome, Probe, Route};
 
 pub use verdict::ProbeError;
 
@@ -241,7 +241,7 @@ impl Prober {
         probe: &mut Probe,
         listed: &Listed,
     ) -> (Engine, bool) {
-        let found = |engine: Engine, version: Option<String>, seen: String| report::probe::Engine {
+        let found = |engine: Engine, version: Option<String>, seen: String| runs::probe::Engine {
             name: engine.name().to_owned(),
             version: version.map(|version| fit(&self.first.secrets.redact(&version))),
             seen,

@@ -21,8 +21,8 @@ use model::clock::Clock;
 use model::connection::{Timestamps, Trust, Version};
 use model::target::Target;
 use model::units::Nanos;
-use report::record::RecordError;
-use report::telemetry::Log;
+use runs::record::RecordError;
+use runs::telemetry::Log;
 use scenario::DeviceMetrics;
 use scenario::plan::Plan;
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use super::failure::{Exit, Failure};
 use super::print::{json, write_stdout};
-use report::agreed::{Agreed, Agreeing};
-use report::folder::RunFolder;
+use compare::agreed::{Agreed, Agreeing};
+use runs::folder::RunFolder;
 use session::TextTokenizer;
 
 /// Compare a run's answers with those of another run on the same samples
@@ -82,7 +82,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let Against { baseline, floor } = &args.against;
     let agreed = compared(&args.run, baseline, floor, tokenizer)?;
     write_stdout(&match args.format {
-        Format::Text => agreed.text(),
+        Format::Text => report::agreed::text(&agreed),
         Format::Json => json(&agreed)?,
     })?;
     Ok(ExitCode::SUCCESS)

@@ -10,7 +10,7 @@ use super::failure::{Exit, Failure};
 use super::limits::limits;
 use super::print::{json, tell, write_stdout};
 use super::words::one_of;
-use report::compare::{Asked, Choice, Compared, Condition, Kind, Method, Variation, compare};
+use compare::{Asked, Choice, Compared, Condition, Kind, Method, Variation, compare};
 use report::compared;
 use result::figure::Figure;
 

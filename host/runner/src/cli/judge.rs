@@ -2,7 +2,7 @@
 //!
 //! Owns the flags, the order of the steps and what is written where. The judging is a run:
 //! `run::measured` makes it. `session::judging` makes prompts of answers and joins the verdicts to
-//! them, and `report::judged` says what came of it.
+//! them, and `runs::judged` says what came of it.
 
 mod before;
 mod found;
@@ -24,8 +24,8 @@ use super::run::{Place, listen, measured};
 use super::saved::Within;
 use super::watch::Watch;
 use reader::Located;
-use report::folder::RunFolder;
-use report::judged::TokenPrice;
+use runs::folder::RunFolder;
+use runs::judged::TokenPrice;
 use scenario::Scenario;
 use session::judging::rubric::{Kind, Scale};
 use session::parts::RunError;
@@ -179,7 +179,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     write_stdout(&if args.json {
         json(&judged)?
     } else {
-        judged.text()
+        report::judged::text(&judged)
     })?;
     tell(format_args!("judgement: {}", bench.folder.path().display()));
     let Measured {

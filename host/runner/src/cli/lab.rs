@@ -28,8 +28,8 @@ use lab::findings::{LabReport, RunReport};
 use lab::walk::Kept;
 use lab::{Lab, Next, Results};
 use model::clean;
-use report::folder::slug;
 use result::finding::Verdict;
+use runs::folder::slug;
 
 /// The page, as one HTML file.
 const PAGE: &str = "lab.html";

@@ -12,11 +12,12 @@ use super::interrupt::Interrupt;
 use super::print::{json, tell, write_stdout};
 use super::run::{Args, Round, failed, measure};
 use super::sources::sources;
-use report::repeat::{Repeat, repeats};
-use report::until::{Ended, Known, Stopped, Until};
+use compare::repeats::repeats;
+use compare::until::{Ended, Known, Stopped, Until};
 use result::figure::{Figure, Statistic};
 use result::finding::Verdict;
 use result::summary::Summary;
+use runs::repeat::Repeat;
 use session::{Draft, Resolved, Source, resolve};
 
 /// A scenario and the results of its repeats.

@@ -18,8 +18,8 @@ use super::saved;
 use model::clean;
 use report::compatible::{self, Compatible, Keep, Tool};
 use report::document::Document;
-use report::folder::{self, FolderError, RunFolder, Status};
 use report::{csv, json, markdown, text};
+use runs::folder::{self, FolderError, RunFolder, Status};
 use scenario::plan::Slice;
 
 /// Render results again from the records of runs

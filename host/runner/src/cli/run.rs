@@ -28,13 +28,13 @@ use super::report::vllm_result;
 use super::saved::Within;
 use super::sources::sources;
 use super::watch::{Watch, Watching};
+use compare::until::{self, Until};
 use load::transport::Dial;
-use report::environment::Environment;
-use report::folder::RunFolder;
-use report::repeat::Repeat;
-use report::until::{self, Until};
 use report::{json, text};
 use result::summary::Summary;
+use runs::environment::Environment;
+use runs::folder::RunFolder;
+use runs::repeat::Repeat;
 use scenario::plan::Plan;
 use session::live::Snapshot;
 use session::measure::Begun;
@@ -532,7 +532,7 @@ pub(super) fn print(
         let agreed = agreed(folder.path(), baseline, &output.floor)?;
         folder.write_agreement(&agreed)?;
         if !output.json {
-            write_stdout(&agreed.text())?;
+            write_stdout(&report::agreed::text(&agreed))?;
         }
     }
     output.write_result(folder)?;

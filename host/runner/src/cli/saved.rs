@@ -18,10 +18,10 @@ use super::scenario::show;
 use super::sources::{Text, source_of, text};
 use model::{hex, private};
 use report::document::Document;
-use report::folder::RunFolder;
 use report::saved::{Saved as File, Searched};
 use report::sweep::Sweep;
 use report::workload::Workload;
+use runs::folder::RunFolder;
 use session::Source;
 
 /// Where it is kept, and how it is printed.

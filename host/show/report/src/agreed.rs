@@ -1,244 +1,116 @@
-//! Agreement of a run's answers with those of a baseline, as text and as a result (`runner schema agreement`).
-//!
-//! `result::agreement` compares the answers; this module adds the scores of the same samples, and says it in words.
+//! Agreement of a run's answers with those of a baseline, as text.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::plain;
-use crate::compare::{Answers as Scored, Flipped, flipped};
-use model::exchange::Exchange;
-use result::agreement::{Agreement, Answers, FirstToken, Floor, Judgement};
-use result::summary::RunFacts;
-use scenario::plan::Plan;
-
-/// How a run's answers agree with those of a baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Agreed {
-    /// The folder of the run.
-    pub run: String,
-    /// The folder of the baseline.
-    pub baseline: String,
-    /// The folders of the repeats of the baseline, which are the noise floor.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub floor: Vec<String>,
-    /// What to know before the figures are believed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cautions: Vec<String>,
-    /// The answers.
-    pub answers: Agreement,
-    /// Scores that both have, on the same samples, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub scores: BTreeMap<String, Flipped>,
-}
-
-/// Runs under comparison. What they answered is added in this order: the baseline, its repeats, the run.
-#[derive(Default)]
-pub struct Agreeing<'t> {
-    answers: Answers<'t>,
-    baseline: Option<(String, Scored)>,
-    floor: Vec<String>,
-    cautions: Vec<String>,
-}
-
-impl<'t> Agreeing<'t> {
-    /// Runs whose answers are compared by their tokens too.
-    pub fn tokenized(first_token: FirstToken<'t>) -> Self {
-        Agreeing {
-            answers: Answers::tokenized(first_token),
-            ..Self::default()
-        }
-    }
-
-    /// Adds the baseline.
-    ///
-    /// # Errors
-    /// The first exchange that cannot be read.
-    pub fn baseline<X>(
-        &mut self,
-        (folder, plan, facts): (&str, &Plan, &RunFacts),
-        exchanges: impl Iterator<Item = Result<Exchange, X>>,
-    ) -> Result<(), X> {
-        let mut scored = Scored::of(&facts.scores);
-        for exchange in exchanges {
-            let exchange = exchange?;
-            self.answers.add_baseline(&exchange);
-            scored.add(&exchange);
-        }
-        self.cautions.extend(sampled(folder, plan));
-        self.baseline = Some((folder.to_owned(), scored));
-        Ok(())
-    }
-
-    /// Adds a repeat of the baseline.
-    ///
-    /// # Errors
-    /// The first exchange that cannot be read.
-    pub fn repeat<X>(
-        &mut self,
-        folder: &str,
-        exchanges: impl Iterator<Item = Result<Exchange, X>>,
-    ) -> Result<(), X> {
-        self.answers.begin_repeat();
-        for exchange in exchanges {
-            self.answers.add_repeat(&exchange?);
-        }
-        self.floor.push(folder.to_owned());
-        Ok(())
-    }
-
-    /// Adds the run, and says how it agrees.
-    ///
-    /// # Errors
-    /// The first exchange that cannot be read.
-    pub fn run<X>(
-        mut self,
-        (folder, plan, facts): (&str, &Plan, &RunFacts),
-        exchanges: impl Iterator<Item = Result<Exchange, X>>,
-    ) -> Result<Agreed, X> {
-        let mut scored = Scored::of(&facts.scores);
-        for exchange in exchanges {
-            let exchange = exchange?;
-            self.answers.add_run(&exchange);
-            scored.add(&exchange);
-        }
-        self.cautions.extend(sampled(folder, plan));
-        let (baseline, before) = self.baseline.unwrap_or_default();
-        Ok(Agreed {
-            run: folder.to_owned(),
-            baseline,
-            floor: self.floor,
-            cautions: self.cautions,
-            answers: self.answers.finish(),
-            scores: flipped(&before, &scored),
-        })
-    }
-}
-
-/// That a run's answers are drawn by chance.
-fn sampled(folder: &str, plan: &Plan) -> Option<String> {
-    let how = match plan.request.temperature {
-        Some(0.0) => return None,
-        _ if plan.request.top_k == Some(1) => return None,
-        Some(temperature) => format!("at temperature {temperature}"),
-        None => "at the server's own temperature".to_owned(),
-    };
-    Some(format!(
-        "{folder} sampled its answers {how}, so they differ by chance; set request.temperature = 0"
-    ))
-}
+use compare::agreed::Agreed;
+use result::agreement::{Floor, Judgement};
 
 /// The column of the values, minus one.
 const LABELS: usize = 40;
 
-impl Agreed {
-    /// As text, with a newline at its end.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        let _ = writeln!(text, "{:=^50}", " Agreement of Answers ");
-        let mut line = |label: &str, value: String| {
-            let _ = writeln!(text, "{label:<LABELS$} {}", plain(&value));
-        };
-        let Agreed {
-            answers, scores, ..
-        } = self;
-        line("Run:", self.run.clone());
-        line("Baseline:", self.baseline.clone());
-        line("Samples that both answered:", answers.samples.to_string());
-        if answers.baseline_only + answers.run_only > 0 {
-            let alone = format!("{} / {}", answers.baseline_only, answers.run_only);
-            line("Answered by one, baseline / run:", alone);
+/// The agreement as text, with a newline at its end.
+pub fn text(agreed: &Agreed) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{:=^50}", " Agreement of Answers ");
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "{label:<LABELS$} {}", plain(&value));
+    };
+    let Agreed {
+        answers, scores, ..
+    } = agreed;
+    line("Run:", agreed.run.clone());
+    line("Baseline:", agreed.baseline.clone());
+    line("Samples that both answered:", answers.samples.to_string());
+    if answers.baseline_only + answers.run_only > 0 {
+        let alone = format!("{} / {}", answers.baseline_only, answers.run_only);
+        line("Answered by one, baseline / run:", alone);
+    }
+    line("Identical answers:", answers.identical.to_string());
+    if let Some(share) = answers.identical_share {
+        line("Identical answers (%):", percent(share));
+    }
+    if let Some(bounds) = answers.confidence {
+        line("  95% confidence:", bounds.words(" - ", percent));
+    }
+    if let Some(apart) = &answers.apart {
+        let character = format!("{:.0}", apart.first_character);
+        line("First character that differs, median:", character);
+        if let Some(token) = apart.first_token {
+            line("First token that differs, median:", format!("{token:.0}"));
         }
-        line("Identical answers:", answers.identical.to_string());
-        if let Some(share) = answers.identical_share {
-            line("Identical answers (%):", percent(share));
-        }
-        if let Some(bounds) = answers.confidence {
-            line("  95% confidence:", bounds.words(" - ", percent));
-        }
-        if let Some(apart) = &answers.apart {
-            let character = format!("{:.0}", apart.first_character);
-            line("First character that differs, median:", character);
-            if let Some(token) = apart.first_token {
-                line("First token that differs, median:", format!("{token:.0}"));
-            }
-            line("Shared prefix, mean (%):", percent(apart.shared_prefix));
-            if let Some(ratio) = apart.length_ratio {
-                line(
-                    "Length of answers to the baseline's:",
-                    format!("{ratio:.4}"),
-                );
-            }
-            if apart.not_held > 0 {
-                line("Not compared by character:", apart.not_held.to_string());
-            }
-        }
-        for (name, flipped) in scores {
-            let of = format!("{:.4} -> {:.4}", flipped.baseline, flipped.value);
-            line(&format!("{}:", plain(name)), of);
-            line("  flips:", flipped.words());
-        }
-        if let Some(floor) = &answers.floor {
-            let _ = writeln!(text, "{:-^50}", "Noise Floor");
-            self.floor_text(&mut text, floor);
-        }
-        if !answers.examples.is_empty() {
-            let _ = writeln!(text, "{:-^50}", "Answers That Differ");
-        }
-        for parting in &answers.examples {
-            let token = parting.token.map(|token| format!(" (token {token})"));
-            let _ = writeln!(
-                text,
-                "{}, request {}, at character {}{}: …{}\n  baseline: {}\n  run:      {}",
-                plain(&parting.id),
-                parting.index,
-                parting.character,
-                token.unwrap_or_default(),
-                plain(&parting.before),
-                plain(&parting.baseline),
-                plain(&parting.run)
+        line("Shared prefix, mean (%):", percent(apart.shared_prefix));
+        if let Some(ratio) = apart.length_ratio {
+            line(
+                "Length of answers to the baseline's:",
+                format!("{ratio:.4}"),
             );
         }
-        for caution in &self.cautions {
-            let _ = writeln!(text, "caution: {}", plain(caution));
+        if apart.not_held > 0 {
+            line("Not compared by character:", apart.not_held.to_string());
         }
-        let _ = writeln!(text, "{:=^50}", "");
-        text
     }
-
-    fn floor_text(&self, text: &mut String, floor: &Floor) {
-        let mut line = |label: &str, value: String| {
-            let _ = writeln!(text, "{label:<LABELS$} {}", plain(&value));
-        };
-        line("Repeats of the baseline:", self.floor.join(", "));
-        line("Samples that all answered:", floor.samples.to_string());
-        let repeats = percent(floor.differing_share);
-        line("Answers of repeats that differ (%):", repeats);
-        let run = percent(floor.run_differing_share);
-        line("Answers of the run that differ (%):", run);
-        if let Some(bounds) = floor.confidence {
-            let bounds = bounds.words(" - ", |share| format!("{:+.2}", share * 100.0));
-            line("  more than repeats, 95% confidence:", bounds);
-        }
-        let verdict = match floor.judgement {
-            Judgement::Changed => {
-                "! changed: the run's answers differ more than those of repeats, beyond chance"
-            }
-            Judgement::Cleared => {
-                "= cleared: that the run's answers differ more than those of repeats is not shown"
-            }
-            Judgement::Unknown => "? unknown: too few samples to say",
-        };
-        let chance = floor.probability.map(|p| format!(" (p = {p:.4})"));
-        line(
-            "Verdict:",
-            format!("{verdict}{}", chance.unwrap_or_default()),
+    for (name, flipped) in scores {
+        let of = format!("{:.4} -> {:.4}", flipped.baseline, flipped.value);
+        line(&format!("{}:", plain(name)), of);
+        line("  flips:", flipped.words());
+    }
+    if let Some(floor) = &answers.floor {
+        let _ = writeln!(text, "{:-^50}", "Noise Floor");
+        floor_text(&mut text, agreed, floor);
+    }
+    if !answers.examples.is_empty() {
+        let _ = writeln!(text, "{:-^50}", "Answers That Differ");
+    }
+    for parting in &answers.examples {
+        let token = parting.token.map(|token| format!(" (token {token})"));
+        let _ = writeln!(
+            text,
+            "{}, request {}, at character {}{}: …{}\n  baseline: {}\n  run:      {}",
+            plain(&parting.id),
+            parting.index,
+            parting.character,
+            token.unwrap_or_default(),
+            plain(&parting.before),
+            plain(&parting.baseline),
+            plain(&parting.run)
         );
     }
+    for caution in &agreed.cautions {
+        let _ = writeln!(text, "caution: {}", plain(caution));
+    }
+    let _ = writeln!(text, "{:=^50}", "");
+    text
+}
+
+fn floor_text(text: &mut String, agreed: &Agreed, floor: &Floor) {
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "{label:<LABELS$} {}", plain(&value));
+    };
+    line("Repeats of the baseline:", agreed.floor.join(", "));
+    line("Samples that all answered:", floor.samples.to_string());
+    let repeats = percent(floor.differing_share);
+    line("Answers of repeats that differ (%):", repeats);
+    let run = percent(floor.run_differing_share);
+    line("Answers of the run that differ (%):", run);
+    if let Some(bounds) = floor.confidence {
+        let bounds = bounds.words(" - ", |share| format!("{:+.2}", share * 100.0));
+        line("  more than repeats, 95% confidence:", bounds);
+    }
+    let verdict = match floor.judgement {
+        Judgement::Changed => {
+            "! changed: the run's answers differ more than those of repeats, beyond chance"
+        }
+        Judgement::Cleared => {
+            "= cleared: that the run's answers differ more than those of repeats is not shown"
+        }
+        Judgement::Unknown => "? unknown: too few samples to say",
+    };
+    let chance = floor.probability.map(|p| format!(" (p = {p:.4})"));
+    line(
+        "Verdict:",
+        format!("{verdict}{}", chance.unwrap_or_default()),
+    );
 }
 
 fn percent(share: f64) -> String {
@@ -251,7 +123,10 @@ mod tests {
 
     use super::*;
     use crate::exchanges::{facts, reply};
+    use compare::agreed::Agreeing;
+    use model::exchange::Exchange;
     use model::exchange::Kind::{End, Text};
+    use result::summary::RunFacts;
 
     fn run(wrong: impl Fn(u64) -> bool) -> (RunFacts, Vec<Exchange>) {
         let exchanges = (0..50).map(|index| {
@@ -279,7 +154,7 @@ mod tests {
         let Ok(()) = agreeing.repeat("b", read(run(|index| index == 7).1));
         let (after, exchanges) = run(|index| index % 5 == 0);
         let Ok(agreed) = agreeing.run(("c", &plan, &after), read(exchanges));
-        let text = agreed.text();
+        let text = text(&agreed);
         for line in [
             "Samples that both answered:              50",
             "Identical answers:                       40",

@@ -8,7 +8,6 @@
 //! and, if an axis may be logarithmic, once for each scale; a page shows one of them.
 
 mod draw;
-pub mod number;
 pub mod palette;
 pub mod png;
 pub mod scale;

@@ -15,12 +15,10 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use distribution::below;
-
-use super::Reported;
-use super::chart::number::{short, significant};
 use super::chart::{Chart, Key, Tone, scale};
 use super::view::View;
+use model::number::{short, significant};
+use runs::Reported;
 
 /// A run that is shown.
 #[derive(Clone, Debug)]

@@ -5,11 +5,9 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 
-use super::chart::number;
 use super::plain;
-use crate::compare::{
-    Compared, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts, Variation,
-};
+use compare::{Compared, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts, Variation};
+use model::number;
 
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -373,3 +371,6 @@ impl Page {
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -23,10 +23,10 @@ use figures::Gathering;
 use python::Object;
 use seen::Rules;
 
-use crate::Reported;
 use model::exchange::Exchange;
 use result::metric::Objective;
 use result::summary::RunFacts;
+use runs::Reported;
 
 /// Names of objectives that the tools know, there and here.
 const OBJECTIVES: [(&str, &str); 3] = [("ttft", "ttft"), ("tpot", "tpot"), ("e2el", "e2e")];

@@ -1,11 +1,11 @@
 //! Runs for tests of what is drawn of them.
 
-use super::Reported;
-use crate::environment::Environment;
-use crate::folder::Status;
 use model::exchange::Exchange;
 use model::timings::Reached;
 use result::summary::{RunFacts, Summary};
+use runs::Reported;
+use runs::environment::Environment;
+use runs::folder::Status;
 use scenario::plan::Plan;
 
 /// A plan: the random dataset asked of the OpenAI API's chat route, 30 a second.

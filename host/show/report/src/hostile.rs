@@ -8,13 +8,14 @@ use proptest::prelude::*;
 use crate::chart::{Look, Theme, Width, svg};
 use crate::charts::fixture::run_of;
 use crate::charts::{Charts, Shown};
-use crate::compare::{self, Asked, Choice, Measured, Side};
 use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
 use crate::markdown;
-use crate::{csv, folder, html, json, text};
+use crate::{csv, html, json, text};
+use compare::{self, Asked, Choice, Measured, Side};
 use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Turn, Usage};
 use model::units::Nanos;
+use runs::folder;
 
 fn instant() -> impl Strategy<Value = Nanos> {
     let second = 1_000_000_000u64;

@@ -1,9 +1,8 @@
-//! A run's result in the forms people and programs read: the text block, JSON, a table of exchanges
-//! as CSV, the blocks and files of other tools, a page with charts, and each chart as a picture; and
-//! the schemas of the JSON forms. Pure: a summary or exchanges in, text out.
+//! Results in the forms that people and programs read: the text block, JSON, a table of exchanges as CSV, the blocks and
+//! files of other tools, a page with charts, and each chart as a picture; and the schemas of the JSON forms. Pure: a
+//! summary, exchanges or a comparison in, text out.
 //!
-//! This crate owns these forms, the folder of a run and its records, and comparisons of runs. It leaves every figure
-//! to `result`.
+//! This crate owns these forms. It leaves every figure to `result`, comparisons to `compare`, and files to `runs`.
 
 #![cfg_attr(
     test,
@@ -14,20 +13,12 @@
 )]
 
 pub mod agreed;
-pub mod assessment;
 pub mod chart;
 pub mod charts;
-pub mod compare;
 pub mod compared;
 pub mod compatible;
 pub mod csv;
 pub mod document;
-pub mod environment;
-#[allow(
-    clippy::disallowed_methods,
-    reason = "makes the folder above all runs, which people share"
-)]
-pub mod folder;
 pub mod html;
 pub mod json;
 pub mod judged;
@@ -35,17 +26,12 @@ pub mod label;
 pub mod markdown;
 pub mod outlook;
 pub mod probe;
-#[allow(clippy::disallowed_methods, reason = "flushes by the wall")]
-pub mod record;
-pub mod repeat;
 pub mod repeats;
 pub mod saved;
 pub mod schema;
 pub mod search;
 pub mod sweep;
-pub mod telemetry;
 pub mod text;
-pub mod until;
 pub mod view;
 pub mod workload;
 
@@ -56,30 +42,14 @@ mod hostile;
 #[cfg(test)]
 mod tests;
 
+/// Runs that are compared, as the tests of `compare` have them.
+#[cfg(test)]
+#[path = "../../../judge/compare/src/fixture.rs"]
+mod comparisons;
 /// Exchanges for tests, as those of `result` have them.
 #[cfg(test)]
 #[path = "../../../judge/result/src/summary/fixture.rs"]
 mod exchanges;
-
-use crate::environment::Environment;
-use crate::folder::Status;
-use result::summary::Summary;
-use scenario::plan::Plan;
-
-/// What a report needs of a run, except its exchanges.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reported {
-    /// The name of the run's folder.
-    pub folder: String,
-    /// The plan.
-    pub plan: Plan,
-    /// Its environment; absent if it was not written.
-    pub environment: Option<Environment>,
-    /// How it ended; absent if it was killed or has not ended.
-    pub status: Option<Status>,
-    /// The summary.
-    pub summary: Summary,
-}
 
 /// Foreign text on one line, without control characters: what a server or a plugin writes
 /// must not break a row, nor reach a terminal as a command.

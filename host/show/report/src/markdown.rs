@@ -18,8 +18,8 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, Output, State, UndefinedBehavior};
 
-use super::Reported;
 use page::Page;
+use runs::Reported;
 
 const TEMPLATE: &str = include_str!("markdown/page.md");
 

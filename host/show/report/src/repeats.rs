@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use super::compared::Shown;
 use super::plain;
-use crate::repeat::{Repeated, Repeats};
-use crate::until::Stopped;
+use compare::repeats::{Repeated, Repeats};
+use compare::until::Stopped;
 
 /// The spread of a scenario's repeats as text.
 pub fn text(repeats: &Repeats) -> String {

@@ -3,16 +3,16 @@
 
 use schemars::schema_for;
 
-use crate::agreed::Agreed;
-use crate::compare::Compared;
-use crate::judged::Judged;
-use crate::outlook::Outlook;
-use crate::probe::Probe;
-use crate::repeat::Repeats;
 use crate::saved::{Saved, Searched};
 use crate::sweep::{self, Sweep};
+use compare::Compared;
+use compare::agreed::Agreed;
+use compare::repeats::Repeats;
 use model::exchange::Exchange;
 use result::summary::Summary;
+use runs::judged::Judged;
+use runs::outlook::Outlook;
+use runs::probe::Probe;
 
 /// The names of the schemas.
 pub const NAMES: [&str; 14] = [

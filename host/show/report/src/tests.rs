@@ -241,7 +241,7 @@ fn schemas_are_committed_and_hold() {
         .iter()
         .map(|exchange| serde_json::to_value(exchange).unwrap())
         .collect();
-    let repeats = serde_json::to_value(crate::repeat::repeats("chat", &[], None)).unwrap();
+    let repeats = serde_json::to_value(compare::repeats::repeats("chat", &[], None)).unwrap();
     let probe = serde_json::to_value(crate::probe::tests::answered()).unwrap();
     let swept = crate::sweep::tests::swept();
     let sweep = serde_json::to_value(swept.result()).unwrap();
@@ -255,7 +255,7 @@ fn schemas_are_committed_and_hold() {
         ("search-file", vec![saved(done), saved(begun)]),
         ("summary", vec![summary, infinite, empty]),
         ("exchange", records),
-        ("comparison", vec![crate::compare::tests::any()]),
+        ("comparison", vec![crate::compared::tests::any()]),
         ("repeats", vec![repeats]),
         ("probe", vec![probe]),
     ] {

@@ -24,8 +24,8 @@ use result::metric::{self, Measure, Metric, Reading};
 use result::stats::{Figures, Spread};
 use result::summary::{RunFacts, spread, take};
 
-use super::Reported;
 use pick::{Even, Largest};
+use runs::Reported;
 
 /// The metrics whose distributions are drawn.
 pub const DRAWN: [&str; 4] = [metric::TTFT, metric::ITL, metric::TPOT, metric::E2E];

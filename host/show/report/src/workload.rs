@@ -4,12 +4,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Reported;
-use crate::chart::number::{bytes, count, plural, short};
 use crate::document::{Document, Table};
 use crate::html::plan::load;
 use model::duration;
+use model::number::{bytes, count, plural, short};
 use result::summary::{Distribution, Summary};
+use runs::Reported;
 use scenario::plan::{Amount, Plan};
 use serde_json::Value;
 

@@ -2,8 +2,9 @@
 
 use model::exchange::Exchange;
 use model::units::Nanos;
-use report::{csv, record};
+use report::csv;
 use result::summary::{Loop, Run, RunFacts, Summary};
+use runs::record;
 
 /// Records, as lines: each is passed over, or read, and reads back as it was written. What was read
 /// is summarised and listed.

@@ -1,6 +1,6 @@
 //! Figures as a page shows them.
 
-use report::chart::number;
+use model::number;
 use report::document::{Cell, Tone};
 use report::label::label;
 

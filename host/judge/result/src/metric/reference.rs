@@ -46,7 +46,8 @@ mod tests {
 
     #[test]
     fn the_page_of_the_guide_is_the_catalogue() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guide/src/reference/metrics.md");
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guide/src/reference/metrics.md");
         let page = super::page();
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&path, &page).unwrap();

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use plugins::PluginError;
 use plugins::scorer::{Judge, Ran, RunsAnswers};
-use report::assessment::{Assessment, free_names};
 use result::summary::{Column, SilentScorer, Unjudged};
+use runs::assessment::{Assessment, free_names};
 
 use super::Answer;
 use super::threads::share;

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use model::exchange::{Exchange, Phase, SampleFacts};
-use report::folder::{FolderError, RunFolder};
 use result::agreement::{conversation_digest, sample_digest};
+use runs::folder::{FolderError, RunFolder};
 use sha2::{Digest, Sha256};
 
 /// An answer that is put before the judge.

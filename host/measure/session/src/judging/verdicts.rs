@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::exchange::{Exchange, Phase};
-use report::judged::Requests;
 use result::judged::Duel;
 use result::summary::Column;
+use runs::judged::Requests;
 
 use super::answers::Answer;
 use super::rows::{Asking, Order};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use model::clock::Clock;
-use report::folder::FolderError;
-use report::record::Written;
 use result::summary::{Client, Dataset, Fleet, Server};
+use runs::folder::FolderError;
+use runs::record::Written;
 use serde::{Deserialize, Serialize};
 
 use super::{Begun, Ending, Kept, Recorded, Status};

@@ -1,7 +1,7 @@
 //! Why a run did not begin, or has no result.
 
 use plugins::PluginError;
-use report::folder::FolderError;
+use runs::folder::FolderError;
 use scenario::plan::Plan;
 
 use crate::parts::RunError;

@@ -16,7 +16,7 @@ use super::{Drawn, Request, quotes};
 use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Role, Sample};
 use plugins::chat;
-pub use report::outlook::ExportFormat as Format;
+pub use runs::outlook::ExportFormat as Format;
 use tokenizer::Tokenizer;
 
 /// Writes sessions in a format.

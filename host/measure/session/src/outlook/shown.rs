@@ -3,7 +3,7 @@
 use super::Request;
 use plugins::backend::{Message, Part, Prompt, Sample};
 use plugins::chat;
-use report::outlook::{Said, Shown};
+use runs::outlook::{Said, Shown};
 
 /// A request's prompt, each message cut to so many characters.
 pub(super) fn shown(request: &Request, cut: Option<usize>) -> Shown {

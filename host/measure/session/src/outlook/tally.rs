@@ -10,12 +10,12 @@ use model::arrival::{Arrival, Think};
 use model::hex;
 use plugins::backend::{Prompt, Sample};
 use plugins::dataset::{self, Treatment};
-use report::outlook::{
+use result::prefix::{Pages, Reuse};
+use result::stats::Spread;
+use runs::outlook::{
     Cache, Due, End, Faulty, Input, Lengths, Outlook, Output, Remark, Sessions, Shown, StandIns,
     Users,
 };
-use result::prefix::{Pages, Reuse};
-use result::stats::Spread;
 use scenario::plan::Controls;
 use scenario::plan::Plan;
 

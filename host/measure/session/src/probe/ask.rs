@@ -16,7 +16,7 @@ use model::frame::{Framer, Frames};
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{self, Dialect, Fold, Framing, Meaning, Reason, Refusal, Request};
-use report::probe::{Outcome, Shape};
+use runs::probe::{Outcome, Shape};
 
 /// The most requests that a server is sent.
 const MOST_REQUESTS: u32 = 16;

@@ -6,7 +6,7 @@ use crate::Faults;
 use crate::resolve::{Alone, Source, alone};
 use plugins::backend::{Prompt, Request, Sample, Sampling, Settings};
 use reader::Located;
-use report::probe::{Probe, Route};
+use runs::probe::{Probe, Route};
 
 /// What the generating routes are asked.
 const PROMPT: &str = "Count from one to ten.";

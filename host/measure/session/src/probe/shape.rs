@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use model::frame::Frames;
 use plugins::backend::Meaning;
-use report::probe::Shape;
+use runs::probe::Shape;
 
 /// The shape of a reply whose frames meant this.
 pub(super) fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning)]) -> Shape {

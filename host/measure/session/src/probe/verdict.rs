@@ -5,7 +5,7 @@ use crate::Faults;
 use crate::preflight::{PreflightError, advice, list};
 use crate::resolve::Alone;
 use plugins::PluginError;
-use report::probe::{Control, Outcome, Probe, Route};
+use runs::probe::{Control, Outcome, Probe, Route};
 
 /// Why a server cannot be probed, or not be benchmarked as it is.
 #[derive(Debug, thiserror::Error)]

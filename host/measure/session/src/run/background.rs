@@ -17,7 +17,7 @@ use load::thread_group::{GroupThread, trip};
 use load::vitals::{Vitals, yield_to_others};
 use model::clock::Clock;
 use model::exchange::Exchange;
-use report::record::{RecordError, Recorder};
+use runs::record::{RecordError, Recorder};
 use scenario::plan::Plan;
 
 /// How many threads write what follows from replies, where this many decode them.

@@ -9,14 +9,12 @@ use super::super::print::tell;
 
 use audit::claim::Claim;
 use audit::published;
-use report::Reported;
-use report::compare::{
-    Choice, Condition, Measured, Side, Stated, Variation, blocks, figures, percentiles,
-};
-use report::folder::{self, RunFolder};
+use compare::{Choice, Condition, Measured, Side, Stated, Variation, blocks, figures, percentiles};
 use result::figure::{Figure, Statistic};
 use result::finding::{Severity, Verdict};
 use result::summary::{RunFacts, Summary};
+use runs::Reported;
+use runs::folder::{self, RunFolder};
 
 /// What is compared.
 pub(super) struct Read {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ::fleet::files;
 use ::fleet::link::Offered;
 use model::hex;
-use report::folder::without_secrets;
+use runs::folder::without_secrets;
 use scenario::plan::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

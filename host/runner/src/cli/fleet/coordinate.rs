@@ -11,7 +11,7 @@ use ::fleet::rendezvous::{Event, Rules};
 use ::fleet::token::Token;
 use model::clock::Clock;
 use model::units::Nanos;
-use report::environment::Environment;
+use runs::environment::Environment;
 use session::measure::Begun;
 use session::{Ending, Record, Threads, resolve};
 

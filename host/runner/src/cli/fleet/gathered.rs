@@ -4,9 +4,9 @@ use std::path::Path;
 
 use ::fleet::link::{Ending, Outcome};
 use model::units::Nanos;
-use report::record::{self, Part as Records};
 use result::summary::fleet::{Agent, Fleet, Lost, Moved};
 use result::summary::{Client, Dataset, Server};
+use runs::record::{self, Part as Records};
 use scenario::plan::{Amount, Plan, Slice};
 use session::Elsewhere;
 use session::parts::RunError;

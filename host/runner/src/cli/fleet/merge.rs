@@ -8,11 +8,11 @@ use clap::builder::FalseyValueParser;
 use model::exchange::{Exchange, Phase};
 use model::private;
 use model::units::Nanos;
-use report::folder::{RunFolder, Status};
-use report::record::{self, Part};
 use report::{json, text};
 use result::summary::Client;
 use result::summary::fleet::{Agent, Fleet};
+use runs::folder::{RunFolder, Status};
+use runs::record::{self, Part};
 use scenario::plan::{Plan, Slice};
 
 use super::super::failure::{Exit, Failure};
@@ -338,7 +338,7 @@ impl Run {
 
 /// The folder of an agent's part: this one, or the one in it.
 fn agent_folder(path: &Path) -> Result<RunFolder, Failure> {
-    let found = report::folder::runs(path)?;
+    let found = runs::folder::runs(path)?;
     match &found[..] {
         [one] => Ok(one.clone()),
         several => Err(wrong(format!(

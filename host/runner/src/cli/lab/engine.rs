@@ -7,7 +7,7 @@ use std::time::Duration;
 use launch::{Check, Class, Death, NotReady, Spec, StartError};
 use load::transport::Dial;
 use model::exchange::Phase;
-use report::environment::Environment;
+use runs::environment::Environment;
 use session::live::Snapshot;
 use session::{Ending as RunEnding, Record, Source, Threads, resolve};
 use tokio::runtime::Runtime;

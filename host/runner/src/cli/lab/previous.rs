@@ -12,8 +12,8 @@ use audit::published;
 use lab::measured::Number;
 use lab::previous::{Earlier, FIGURES, MOST, Origin, Previous, figures};
 use lab::{Lab, Measured};
-use report::folder::{self, RunFolder};
 use result::finding::Verdict;
+use runs::folder::{self, RunFolder};
 
 /// What the lab file names as `page.previous`; nothing if it names nothing.
 ///

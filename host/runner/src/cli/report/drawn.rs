@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use super::output::Output;
 use super::{Failure, unwritable};
 use crate::cli::failure::Exit;
+use compare::{self, Asked, Choice, Measured, Side};
 use report::chart::{Chart, Look, Theme, Width, png, svg};
 use report::charts::{Charts, Shown, labels};
-use report::compare::{self, Asked, Choice, Measured, Side};
-use report::folder::RunFolder;
 use report::html;
 use report::view::{View, grain};
+use runs::folder::RunFolder;
 
 /// The format of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::print::{tell, write_stdout};
 use crate::cli::sources::sources;
-use report::folder::RunFolder;
+use runs::folder::RunFolder;
 
 /// The preset's name.
 pub(in crate::cli) const NAME: &str = "mlperf-accuracy";
@@ -219,6 +219,6 @@ fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> 
     if output.json {
         Ok(())
     } else {
-        write_stdout(&agreed.text())
+        write_stdout(&report::agreed::text(&agreed))
     }
 }

@@ -1,7 +1,7 @@
 //! Maps values to pixels, and places ticks at round numbers, whatever the data.
 
-use super::number;
 use super::{Axis, Ticks};
+use model::number;
 
 /// Where the values of an axis lie.
 #[derive(Clone, Debug)]
@@ -62,25 +62,12 @@ impl Scale {
     }
 }
 
-/// The size of a step that is 1, 2, 2.5 or 5 times a power of ten, so that about a given number of steps fit
-/// the span.
-pub fn step(span: f64, about: usize) -> f64 {
-    let raw = span / about.max(1) as f64;
-    if !(raw.is_finite() && raw > 0.0) {
-        return 1.0;
-    }
-    let power = 10f64.powf(raw.log10().floor());
-    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
-    let factor = steps.into_iter().find(|step| step * power >= raw * 0.999);
-    factor.unwrap_or(10.0) * power
-}
-
 /// The end of an axis from zero that includes a value and ends at a round number.
 pub(crate) fn round_end(value: f64, about: usize) -> f64 {
     if !(value.is_finite() && value > 0.0) {
         return 1.0;
     }
-    let step = step(value, about);
+    let step = number::round_step(value, about);
     (value / step - 1e-9).ceil() * step
 }
 
@@ -92,7 +79,7 @@ pub fn ticks(axis: &Axis, log: bool, about: usize) -> Vec<Tick> {
     let values = match log {
         true => decades(axis.low, axis.high, about),
         false => {
-            let mut step = step(axis.high - axis.low, about);
+            let mut step = number::round_step(axis.high - axis.low, about);
             if axis.ticks == Ticks::Counts {
                 step = step.max(1.0);
             }

@@ -1,12 +1,12 @@
 //! The course of runs over time: throughput, requests in flight, those that wait for the cap, failures, power.
 
 use super::{Shown, keys, seconds, sentences};
-use crate::chart::number::{count, short, significant};
 use crate::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
     Ticks, Tone, scale,
 };
 use crate::view::Course;
+use model::number::{count, short, significant};
 use result::summary::SteadyState;
 
 /// Number of waiting requests, on average over a span, from which they get a panel: every request waits for the

@@ -5,8 +5,9 @@
 use super::{end, round_begin};
 use crate::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Log, Mark, Panel, Point, Rows, Rule, Shape, Side,
-    Snap, Ticks, Tone, scale,
+    Snap, Ticks, Tone,
 };
+use model::number;
 
 /// Values whose smallest is more than this share of their largest lie close together.
 const CLOSE: f64 = 0.5;
@@ -166,7 +167,7 @@ fn fitted(values: impl Iterator<Item = f64>) -> (f64, f64) {
     }
     // A single value has some room around it too.
     let room = ((high - low) * 0.15).max(high * 0.01);
-    let step = scale::step(high - low + 2.0 * room, 6);
+    let step = number::round_step(high - low + 2.0 * room, 6);
     let below = ((low - room) / step + 1e-9).floor() * step;
     let above = ((high + room) / step - 1e-9).ceil() * step;
     (below.max(0.0), above)

@@ -3,12 +3,12 @@
 use super::{
     Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, sentences, time_unit,
 };
-use crate::chart::number::{count, percent};
+use crate::chart::scale;
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
-    scale,
 };
 use crate::view::DRAWN;
+use model::number::{self, count, percent};
 use result::metric;
 use result::stats::{Figures, Ranked};
 
@@ -137,7 +137,7 @@ impl Drawn<'_> {
         let high = end(longest / divisor);
         // What lies close together far from nothing is looked at closely.
         let least = self.least(Figures::min) / divisor;
-        let step = scale::step((high - least).max(high * 1e-3), 6);
+        let step = number::round_step((high - least).max(high * 1e-3), 6);
         let (low, high) = match least > 0.5 * high {
             true => (
                 (least / step - 1.0).floor() * step,
@@ -229,7 +229,7 @@ impl Drawn<'_> {
             false => longest,
         };
         let (unit, divisor) = time_unit(high);
-        let width = scale::step((high - low).max(high * 1e-3), BARS);
+        let width = number::round_step((high - low).max(high * 1e-3), BARS);
         let first = (low / width).floor();
         let bars = ((high / width - first).ceil() as usize).clamp(1, 4 * BARS);
         let edge = |n: usize| (first + n as f64) * width;
@@ -240,7 +240,7 @@ impl Drawn<'_> {
         // A bar holds what it begins with, the last also what it ends with.
         let before = |figures: &Figures, edge: f64| {
             let edge = if edge == finish { edge.next_up() } else { edge };
-            below(figures, edge)
+            figures.below(edge)
         };
         let alone = self.figures.len() == 1;
         let mut most: f64 = 0.0;
@@ -389,18 +389,4 @@ fn curve(figures: &Figures, divisor: f64, high: f64) -> Vec<Point> {
         });
     }
     points
-}
-
-/// How many samples are less than a value.
-pub(crate) fn below(figures: &Figures, value: f64) -> u64 {
-    let (mut low, mut high) = (0, figures.count());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if figures.at(middle) < value {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
 }

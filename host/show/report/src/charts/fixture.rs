@@ -1,12 +1,12 @@
 //! Runs for tests of what is drawn: made-up exchanges with the rest of what a page says.
 
 use super::Shown;
-use crate::Reported;
 use crate::exchanges::{failed, ms, reply};
-use crate::folder::{Status, facts};
 use crate::view::{View, grain};
 use model::exchange::{Class, Exchange, Kind, Turn, Usage};
 use result::summary::{RunFacts, Summary};
+use runs::Reported;
+use runs::folder::{Status, facts};
 use scenario::plan::Plan;
 
 /// A plan with a cap, an objective and something said of the engine.

@@ -4,8 +4,9 @@
 
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
-    Tone, scale,
+    Tone,
 };
+use model::number;
 
 /// Pixels from a row to the next: its name, and below it the interval.
 const ROW: f64 = 40.0;
@@ -156,7 +157,7 @@ fn ends(rows: &[Difference]) -> (f64, f64) {
     let (low, high) = ends.fold((-LEAST, LEAST), |(low, high), end| {
         (low.min(end.max(-far)), high.max(end.min(far)))
     });
-    let step = scale::step(high - low, 8);
+    let step = number::round_step(high - low, 8);
     (
         (low / step + 1e-9).floor() * step,
         (high / step - 1e-9).ceil() * step,

@@ -1,11 +1,11 @@
 //! What the time to first token depends on: the prompt's length, and the time in the run.
 
 use super::{Shown, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
-use crate::chart::number::{count, short};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Shape, Side, Snap, Ticks,
 };
 use crate::view::Dot;
+use model::number::{count, short};
 use result::stats::{Ranked, Sorted};
 
 /// Parts of the horizontal axis, each with its own median.

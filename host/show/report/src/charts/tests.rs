@@ -2,11 +2,11 @@ use super::*;
 use crate::chart::{Look, Shape, Width, svg};
 use crate::charts::fixture::{exchanges, plan, run_of, run_with};
 use crate::exchanges::any_run;
-use crate::folder::facts;
 use devices::{Device, Facts, Reading, Recording, Sample};
 use model::exchange::Exchange;
 use model::units::Nanos;
 use proptest::prelude::*;
+use runs::folder::facts;
 
 fn names(charts: &Charts) -> Vec<&str> {
     charts.iter().map(|chart| chart.name.as_str()).collect()

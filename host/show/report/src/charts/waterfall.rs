@@ -1,12 +1,12 @@
 //! Waterfalls: requests one below the other, each with the phases it went through.
 
 use super::{Shown, milliseconds, seconds, time_unit};
-use crate::chart::number::count;
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Shape, Snap, Ticks, Tone,
     phase_height,
 };
 use crate::view::Request;
+use model::number::count;
 
 /// Pixels of a row.
 const ROW: f64 = 9.0;

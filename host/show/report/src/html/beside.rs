@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::figures::{self, HEADLINE};
-use crate::chart::number::{change, percent, significant};
 use crate::charts::Shown;
-use crate::compare::{Compared, Judgement, Obstacle, letter};
 use crate::compared::obstacle_words;
+use compare::{Compared, Judgement, Obstacle, letter};
+use model::number::{change, percent, significant};
 use result::figure::{Better, Figure, Statistic, WHOLE};
 
 /// A figure of every run.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::chart::number::{count, fixed, percent, significant};
 use crate::charts::Shown;
+use model::number::{count, fixed, percent, significant};
 use result::figure::{Statistic, mirrored};
 use result::metric::{self, Unit};
 use result::summary::{Basis, Bounds, Distribution, Group, Loop, Score, ScoredGroup, Summary};

@@ -6,7 +6,7 @@ mod devices;
 use serde::Serialize;
 
 use super::{Pair, pairs};
-use crate::chart::number::{count, fixed, percent, significant};
+use model::number::{count, fixed, percent, significant};
 use result::metric;
 use result::summary::server::Figure as Counted;
 use result::summary::{Reported, Score, SteadyState, Summary};

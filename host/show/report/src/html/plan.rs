@@ -6,12 +6,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Pair, pair, pairs};
-use crate::Reported;
-use crate::chart::number::{bytes, count, percent, plural, significant};
 use crate::charts::Shown;
 use model::client::Thread;
 use model::duration;
+use model::number::{bytes, count, percent, plural, significant};
 use result::summary::Summary;
+use runs::Reported;
 use scenario::plan::{Amount, Plan};
 
 /// Replaces a value that a page does not show.

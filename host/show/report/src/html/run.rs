@@ -6,12 +6,13 @@ use serde::Serialize;
 use super::figures::{self, Metrics, Tile};
 use super::parts::{self, Part};
 use super::{Pair, pair, pairs, plan};
-use crate::chart::number::{count, fixed, significant};
 use crate::chart::{Tone, swatch};
 use crate::charts::Shown;
-use crate::{Reported, plain};
+use crate::plain;
+use model::number::{count, fixed, significant};
 use result::finding::Verdict as Worth;
 use result::summary::Summary;
+use runs::Reported;
 
 #[derive(Serialize)]
 pub(super) struct Run {

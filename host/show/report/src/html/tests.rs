@@ -3,10 +3,10 @@ use std::convert::Infallible;
 use super::frame::source;
 use super::*;
 use crate::charts::fixture::{exchanges, run_of};
-use crate::compare::{self, Asked, Choice, Measured, Side};
 use crate::exchanges::failed;
-use crate::folder;
+use compare::{self, Asked, Choice, Measured, Side};
 use model::exchange::{Class, Exchange};
+use runs::folder;
 
 fn page_of(runs: &[Shown]) -> String {
     let without = vec![Vec::new(); runs.len()];

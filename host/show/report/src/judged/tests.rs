@@ -1,8 +1,10 @@
 use super::*;
 use crate::exchanges::{facts, reply};
 use model::exchange::Kind::{End, Text};
-use model::exchange::{Exchange, Usage};
-use result::judged::Duel;
+use model::exchange::{Class, Exchange, Usage};
+use result::judged::{Against, Duel};
+use result::summary::Summary;
+use runs::judged::{Answers, Requests};
 
 /// Twenty answers of two classes, graded 1 to 10 over and over.
 fn run() -> (Summary, Vec<Exchange>) {
@@ -94,7 +96,7 @@ fn grades_are_told_with_what_they_are_worth() {
         .into(),
     };
     let judged = judged(Some(grades), None);
-    let text = judged.text();
+    let text = text(&judged);
     has(
         &text,
         &[
@@ -135,7 +137,7 @@ fn a_preference_is_told_with_its_doubts() {
         choices: vec![[Some(1.0), Some(1.0)]],
     };
     let preference = Preference::of(&[won.clone(), won, torn, Duel::default()]);
-    let text = judged(None, Some(preference)).text();
+    let text = text(&judged(None, Some(preference)));
     has(
         &text,
         &[

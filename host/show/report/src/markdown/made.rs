@@ -3,8 +3,8 @@
 use minijinja::value::Value;
 use serde::Serialize;
 
-use crate::Reported;
-use crate::environment::Environment;
+use runs::Reported;
+use runs::environment::Environment;
 use scenario::plan::{Amount, Plan};
 
 /// How runs were made. Shared facts appear once.

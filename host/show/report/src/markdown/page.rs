@@ -8,11 +8,11 @@ use super::Shown;
 use super::escape::{fence, shell};
 use super::made::Made;
 use super::slug::Slugs;
-use crate::Reported;
 use crate::workload::Workload;
 use result::finding::{Finding, Severity, Verdict};
 use result::metric;
 use result::summary::Summary;
+use runs::Reported;
 use scenario::plan::Plan;
 
 /// Shown for a figure that was not measured.

@@ -1,11 +1,11 @@
 //! The charts of an outlook: a histogram of each distribution.
 
-use super::{Bar, Lengths, Outlook};
-use crate::chart::number::{count, percent, short};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
     Tone, scale,
 };
+use model::number::{count, percent, short};
+use runs::outlook::{Bar, Lengths, Outlook};
 
 /// The histograms of an outlook: of what it has.
 pub fn charts(outlook: &Outlook) -> Vec<Chart> {

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::charts::range;
-use super::{End, Lengths, Outlook, Shown};
-use crate::chart::number::{bytes, count, percent, plural, short};
 use crate::plain;
+use model::number::{bytes, count, percent, plural, short};
 use result::summary::Tokenizer;
+use runs::outlook::{End, Lengths, Outlook, Shown};
 
 /// The column of the values.
 const LABELS: usize = 18;

@@ -2,77 +2,73 @@
 
 use std::fmt::Write;
 
-use super::{Control, Model, Outcome, Probe, Route, Shape};
 use model::exchange::Usage;
+use runs::probe::{Control, Model, Outcome, Probe, Route, Shape};
 
-impl Outcome {
-    /// What it is, for people.
-    fn words(self) -> &'static str {
-        match self {
-            Outcome::Answers => "answers",
-            Outcome::NeedsKey => "needs a key",
-            Outcome::NoRoute => "no such route",
-            Outcome::UnknownModel => "unknown model",
-            Outcome::Refuses => "refuses the request",
-            Outcome::Fails => "fails",
-            Outcome::Broken => "cannot be read",
-        }
+/// An outcome in words.
+fn outcome_words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Answers => "answers",
+        Outcome::NeedsKey => "needs a key",
+        Outcome::NoRoute => "no such route",
+        Outcome::UnknownModel => "unknown model",
+        Outcome::Refuses => "refuses the request",
+        Outcome::Fails => "fails",
+        Outcome::Broken => "cannot be read",
     }
 }
 
-impl Shape {
-    /// What came, for people.
-    fn kind(&self) -> &'static str {
-        match self.streamed {
-            true => "streams",
-            false => "gives one document, although a stream was asked for",
-        }
-    }
-
-    /// What it was made of, for people, a clause each.
-    fn words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        let chunks = some(self.chunks, "chunk");
-        words.push(match (self.tokens, self.tokens_per_chunk) {
-            (Some(tokens), Some(each)) => {
-                format!(
-                    "{} in {chunks} ({each:.2} per chunk)",
-                    some(tokens, "token")
-                )
-            }
-            _ => format!("{chunks}, tokens unknown"),
-        });
-        if self.opens_empty {
-            words.push("the first chunk holds no text".to_owned());
-        }
-        if self.reasoning_chunks > 0 {
-            words.push(format!(
-                "reasoning in {}",
-                some(self.reasoning_chunks, "chunk")
-            ));
-        }
-        if self.states_chunk_tokens {
-            words.push("states the tokens of each chunk".to_owned());
-        }
-        if self.cumulative {
-            words.push("each chunk repeats the text before it".to_owned());
-        }
-        words.push(self.usage.map_or_else(|| "no usage".to_owned(), usage));
-        if let Some(finish) = &self.finish {
-            words.push(format!("finish reason {finish}"));
-        }
-        if self.streamed {
-            let marker = if self.end_marker {
-                "end marker"
-            } else {
-                "no end marker"
-            };
-            words.push(marker.to_owned());
-        }
-        words
+/// A reply's form in words.
+fn form(shape: &Shape) -> &'static str {
+    if shape.streamed {
+        "streams"
+    } else {
+        "gives one document, although a stream was asked for"
     }
 }
 
+/// The parts of a reply in words, a clause each.
+fn parts(shape: &Shape) -> Vec<String> {
+    let mut words = Vec::new();
+    let chunks = some(shape.chunks, "chunk");
+    words.push(match (shape.tokens, shape.tokens_per_chunk) {
+        (Some(tokens), Some(each)) => {
+            format!(
+                "{} in {chunks} ({each:.2} per chunk)",
+                some(tokens, "token")
+            )
+        }
+        _ => format!("{chunks}, tokens unknown"),
+    });
+    if shape.opens_empty {
+        words.push("the first chunk holds no text".to_owned());
+    }
+    if shape.reasoning_chunks > 0 {
+        words.push(format!(
+            "reasoning in {}",
+            some(shape.reasoning_chunks, "chunk")
+        ));
+    }
+    if shape.states_chunk_tokens {
+        words.push("states the tokens of each chunk".to_owned());
+    }
+    if shape.cumulative {
+        words.push("each chunk repeats the text before it".to_owned());
+    }
+    words.push(shape.usage.map_or_else(|| "no usage".to_owned(), usage));
+    if let Some(finish) = &shape.finish {
+        words.push(format!("finish reason {finish}"));
+    }
+    if shape.streamed {
+        let marker = if shape.end_marker {
+            "end marker"
+        } else {
+            "no end marker"
+        };
+        words.push(marker.to_owned());
+    }
+    words
+}
 /// Which counts a usage has.
 fn usage(usage: Usage) -> String {
     let counts = [
@@ -155,8 +151,8 @@ pub fn text(probe: &Probe) -> String {
         } = route;
         let seen = match shape {
             Some(shape) => {
-                let made_of = shape.words().join("; ");
-                format!("{}\n       {made_of}", shape.kind())
+                let made_of = parts(shape).join("; ");
+                format!("{}\n       {made_of}", form(shape))
             }
             None => seen(*outcome, said.as_deref()),
         };
@@ -187,8 +183,8 @@ fn described(model: &Model) -> String {
 
 fn seen(outcome: Outcome, said: Option<&str>) -> String {
     match said {
-        None => outcome.words().to_owned(),
-        Some(said) => format!("{}: {said}", outcome.words()),
+        None => outcome_words(outcome).to_owned(),
+        Some(said) => format!("{}: {said}", outcome_words(outcome)),
     }
 }
 

@@ -1,12 +1,12 @@
 //! A search as a page: the answer of each tier, the share of bad requests at every load that was tried, and every run.
 
 use super::{amount, conclusion, short, unit};
-use crate::chart::number::percent;
 use crate::chart::{Band, Chart, Rule, Side};
 use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart};
 use crate::document::{Cell, Document, Table, Text, Tone};
 use crate::saved::Searched;
 use crate::workload::{self, Workload};
+use model::number::percent;
 use search::decision::{Decided, Decision};
 use search::level::Level;
 use search::slo::{Tier, UNNAMED};

@@ -2,8 +2,8 @@
 
 use super::super::{Pair, pairs};
 use super::Part;
-use crate::chart::number::{count, percent, significant};
 use crate::plain;
+use model::number::{count, percent, significant};
 use result::summary::Summary;
 
 const GIB: f64 = (1u64 << 30) as f64;

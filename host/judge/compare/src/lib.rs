@@ -13,6 +13,7 @@
 //! all figures finds it and its interval excludes zero, so equal sides are told apart in at most 5
 //! of 100 comparisons, however many figures the table has. *Same* takes two one-sided tests.
 
+pub mod agreed;
 mod blocks;
 mod cells;
 mod choice;
@@ -20,12 +21,21 @@ pub mod comparable;
 pub mod condition;
 pub mod estimate;
 mod prompts;
+pub mod repeats;
 mod row;
 mod scores;
 mod sensitivity;
 mod side;
+pub mod until;
 pub mod variation;
 
+/// Exchanges for tests, as those of `result` have them.
+#[cfg(test)]
+#[path = "../../result/src/summary/fixture.rs"]
+mod exchanges;
+// Its fixture is of the tests of `report`, too.
+#[cfg(test)]
+extern crate self as compare;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
@@ -33,7 +43,7 @@ mod judged;
 #[cfg(test)]
 mod laboratory;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 #[cfg(test)]
 mod trials;
 

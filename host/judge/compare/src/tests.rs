@@ -1,37 +1,13 @@
 use serde_json::json;
 
-use super::fixture::{Engine, USUAL, exchanges, measured, named, plan, side};
+use super::fixture::{
+    Engine, FIGURES, USUAL, asked, claim, exchanges, measured, named, pair, plan, side,
+};
 use super::*;
-use crate::compared;
 use audit::claim::{Claim, Source, Tool};
-use model::exchange::Exchange;
-
-fn asked(figures: Vec<Figure>, requests: u64) -> Asked {
-    Asked::of(figures, blocks(requests))
-}
 
 fn judgement(compared: &Compared, figure: &str) -> Option<Judgement> {
     compared.row("B", figure).unwrap().judgement
-}
-
-const FIGURES: [&str; 6] = [
-    "ttft.mean",
-    "ttft.p99",
-    "itl.mean",
-    "ttft.max",
-    "throughput.output-tokens-per-s",
-    "concurrency.peak",
-];
-
-/// Two engines, of which the second takes half as long again to begin, and writes faster.
-fn pair() -> [Vec<Exchange>; 2] {
-    let other = Engine {
-        ttft: 1.5,
-        gap: 0.8,
-        seed: 2,
-        ..USUAL
-    };
-    [USUAL, other].map(|engine| exchanges(engine, 600, 10.0))
 }
 
 #[test]
@@ -143,17 +119,10 @@ fn what_is_not_comparable_is_refused_unless_allowed() {
     ];
     let mut asked = asked(named(&FIGURES), 600);
     let refused = compare(&sides, &asked).unwrap_err();
-    assert_eq!(
-        compared::refusal(&refused),
-        [
-            "not comparable: load.seed (prompts): 1 in A, 2 in B",
-            "these must agree, otherwise the comparison only shows their effect; to compare anyway, add --allow prompts"
-        ]
-    );
+    assert_eq!((refused.len(), refused[0].kind), (1, Kind::Prompts));
     asked.allowed = vec![Kind::Prompts];
     let found = compare(&sides, &asked).unwrap();
     assert_eq!(found.allowed, refused);
-    assert!(compared::text(&found).contains("COMPARED ALTHOUGH THESE DIFFER"));
 }
 
 #[test]
@@ -192,26 +161,6 @@ fn conditions_fail_on_what_is_shown() {
     assert!(!compare(&sides, &asked).unwrap().is_failed());
 }
 
-/// What LMDeploy's benchmark states, of the same requests.
-fn claim() -> Claim {
-    let source = Source {
-        file: "page.md".into(),
-        line: Some(12),
-        ..Source::default()
-    };
-    let mut claim = Claim::of(Tool::Lmdeploy, source);
-    claim.model = Some("qwen".into());
-    claim.about.engine = Some("lmdeploy".into());
-    for (figure, value) in [
-        ("ttft.mean", 80.0),
-        ("itl.mean", 18.0),
-        ("requests.successful", 600.0),
-    ] {
-        claim.state(figure, value, 0.005);
-    }
-    claim
-}
-
 #[test]
 fn claims_have_no_interval_unless_they_have_samples() {
     let [a, _] = pair();
@@ -226,11 +175,6 @@ fn claims_have_no_interval_unless_they_have_samples() {
     );
     assert_eq!(row.judgement, Some(Judgement::NotJudged));
     assert_eq!(found.row("B", "tpot.mean").unwrap().value, None);
-    let text = compared::text(&found);
-    assert!(
-        text.contains("Reasons to doubt B") && text.contains("published without samples"),
-        "{text}"
-    );
 
     let mut sampled = claim();
     sampled.samples = (0..600)
@@ -258,61 +202,4 @@ fn the_metric_is_the_one_that_the_tool_means() {
         "{figures:?}"
     );
     assert!(!figures.contains(&"ttft.mean".to_owned()), "{figures:?}");
-}
-
-/// Texts as they are printed; `BLESS=1` writes them anew.
-#[test]
-fn the_forms_are_as_they_are() {
-    let [a, b] = pair();
-    let engine = |name: &str| plan(&[("about", json!({"engine": name, "hardware": "8x H800"}))]);
-    let sides = [
-        Side::Runs(vec![measured(
-            "20260102-030405-chat",
-            engine("lmdeploy"),
-            &a,
-        )]),
-        Side::Runs(vec![measured("20260102-031405-chat", engine("sglang"), &b)]),
-        Side::Claim(Box::new(Stated::new(
-            claim(),
-            vec!["suspect: <made|up>".into()],
-            None,
-        ))),
-    ];
-    let summary = &sides[0].measured()[0].reported.summary;
-    let mut asked = asked(figures(&Choice::Headline, &[summary], &[]), 600);
-    asked.allowed = vec![Kind::Load, Kind::Lengths];
-    asked.conditions = vec!["ttft.mean +5%".parse().unwrap()];
-    let found = compare(&sides, &asked).unwrap();
-    golden("compared.txt", &compared::text(&found));
-    golden("compared.md", &compared::markdown(&found));
-}
-
-/// A comparison with all that one can hold, as JSON.
-pub(crate) fn any() -> serde_json::Value {
-    let [a, b] = pair();
-    let over = [
-        ("load.seed", json!(2)),
-        ("about", json!({"engine": "sglang"})),
-    ];
-    let sides = [
-        side(&a),
-        Side::Runs(vec![measured("other", plan(&over), &b)]),
-        Side::Claim(Box::new(Stated::new(claim(), vec!["doubt".into()], None))),
-    ];
-    let mut asked = asked(named(&FIGURES), 600);
-    asked.allowed = Kind::ALL.to_vec();
-    asked.conditions = vec![
-        "ttft.mean +5%".parse().unwrap(),
-        "queue.mean +1%".parse().unwrap(),
-    ];
-    serde_json::to_value(compare(&sides, &asked).unwrap()).unwrap()
-}
-
-#[track_caller]
-fn golden(name: &str, text: &str) {
-    let path = format!("{}/src/compare/goldens/{name}", env!("CARGO_MANIFEST_DIR"));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}");
 }

@@ -1,8 +1,8 @@
-//! Formats figures: few digits, with thousands separators.
+//! Figures as text, with few digits and thousands separators, and steps of round size.
 
 /// A measured figure with a number of significant digits, and always with all digits before the point: `1,234`,
 /// `9.000`. A whole number has no decimals.
-pub(crate) fn significant(value: f64, digits: i32) -> String {
+pub fn significant(value: f64, digits: i32) -> String {
     if value.fract() == 0.0 || !value.is_finite() {
         return fixed(value, 0);
     }
@@ -53,7 +53,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A number of things: `1 request`, `2 requests`.
-pub(crate) fn plural(number: u64, one: &str) -> String {
+pub fn plural(number: u64, one: &str) -> String {
     format!(
         "{} {one}{}",
         count(number),
@@ -109,6 +109,19 @@ fn trimmed(text: &str) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text.to_owned(),
     }
+}
+
+/// The size of a step that is 1, 2, 2.5 or 5 times a power of ten, so that about a given number of steps fit
+/// the span.
+pub fn round_step(span: f64, about: usize) -> f64 {
+    let raw = span / about.max(1) as f64;
+    if !(raw.is_finite() && raw > 0.0) {
+        return 1.0;
+    }
+    let power = 10f64.powf(raw.log10().floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let factor = steps.into_iter().find(|step| step * power >= raw * 0.999);
+    factor.unwrap_or(10.0) * power
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Found, Kind};
-use crate::compare::side::Measured;
+use crate::side::Measured;
 use model::duration;
 use scenario::comparability::Fate::{self, May, Must, Silent};
 use scenario::plan::Plan;

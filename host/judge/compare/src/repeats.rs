@@ -1,28 +1,16 @@
-//! Repeats: runs of the same plan that were made to be held against each other, and how far apart
-//! their figures are. How one run's figures are spread is its summary's.
+//! Repeats: runs of the same plan that are held against each other, and how far apart their figures are. How one run's
+//! figures are spread is its summary's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::compare::estimate::{mean, of_runs, variance};
-use crate::compare::{Choice, Ends, figures};
+use crate::estimate::{mean, of_runs, variance};
 use crate::until::Stopped;
+use crate::{Choice, Ends, figures};
 use result::figure::Figure;
 use result::stats::interval::LEVEL;
 use result::stats::{Interval, anytime};
 use result::summary::Summary;
-
-/// That a run is one of several repeats.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Repeat {
-    /// What the repeats of one scenario have in common, and nothing else has.
-    pub group: String,
-    /// Which of them this is, from 1.
-    pub number: u32,
-    /// How many there were to be, or could be at most if they stop themselves.
-    pub of: u32,
-}
 
 /// The spread between repeats of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

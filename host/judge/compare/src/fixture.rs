@@ -6,18 +6,19 @@ use std::convert::Infallible;
 use rand_mt::Mt64;
 use serde_json::{Value, json};
 
-use super::{Choice, Measured, Side, blocks, figures, percentiles};
-use crate::Reported;
 use crate::exchanges::{output_usage, reply};
-use crate::folder;
+use audit::claim::{Claim, Source, Tool};
+use compare::{Asked, Choice, Measured, Side, blocks, figures, percentiles};
 use model::exchange::{Exchange, Kind};
 use model::units::Nanos;
 use result::figure::Figure;
 use result::summary::{Column, RunFacts, Summary};
+use runs::Reported;
+use runs::folder;
 use scenario::plan::Plan;
 
 /// A plan of 300 random prompts, with some of its keys replaced: `load.seed` and a value.
-pub(super) fn plan(over: &[(&str, Value)]) -> Plan {
+pub(crate) fn plan(over: &[(&str, Value)]) -> Plan {
     let plugin = |name: &str, digest: &str| json!({"plugin": format!("{name}.wasm"), "name": name, "version": "1.0.0", "digest": digest, "config": {}});
     let mut dataset = plugin("random", "d0");
     dataset["config"] = json!({"input-len": 40, "output-len": 11});
@@ -49,7 +50,7 @@ pub(super) fn plan(over: &[(&str, Value)]) -> Plan {
 
 /// How an engine of the trials behaves.
 #[derive(Clone, Copy)]
-pub(super) struct Engine {
+pub(crate) struct Engine {
     /// Times the usual time to the first token.
     pub ttft: f64,
     /// Times the usual gap.
@@ -62,7 +63,7 @@ pub(super) struct Engine {
     pub seed: u64,
 }
 
-pub(super) const USUAL: Engine = Engine {
+pub(crate) const USUAL: Engine = Engine {
     ttft: 1.0,
     gap: 1.0,
     spread: 0.3,
@@ -72,7 +73,7 @@ pub(super) const USUAL: Engine = Engine {
 
 /// So many requests a second that come by chance to such an engine. What is asked depends on the
 /// number of the request alone, so that it is the same for every engine.
-pub(super) fn exchanges(engine: Engine, requests: u64, rate: f64) -> Vec<Exchange> {
+pub(crate) fn exchanges(engine: Engine, requests: u64, rate: f64) -> Vec<Exchange> {
     let (mut asked, mut own) = (Mt64::new(7), Mt64::new(1000 + engine.seed));
     let mut free = vec![0.0_f64; engine.places];
     let mut due = 1.0;
@@ -120,12 +121,12 @@ fn exchange(index: u64, due: f64, events: &[(f64, Kind)], tokens: u32) -> Exchan
 }
 
 /// A run of a plan with those exchanges.
-pub(super) fn measured(folder: &str, plan: Plan, exchanges: &[Exchange]) -> Measured {
+pub(crate) fn measured(folder: &str, plan: Plan, exchanges: &[Exchange]) -> Measured {
     scored(folder, plan, exchanges, BTreeMap::new())
 }
 
 /// The same, whose answers have scores.
-pub(super) fn scored(
+pub(crate) fn scored(
     folder: &str,
     plan: Plan,
     exchanges: &[Exchange],
@@ -156,20 +157,65 @@ pub(super) fn scored(
 }
 
 /// A side of one run of the usual plan.
-pub(super) fn side(exchanges: &[Exchange]) -> Side {
+pub(crate) fn side(exchanges: &[Exchange]) -> Side {
     Side::Runs(vec![measured("run", plan(&[]), exchanges)])
 }
 
 /// The figures of that name.
-pub(super) fn named(names: &[&str]) -> Vec<Figure> {
+pub(crate) fn named(names: &[&str]) -> Vec<Figure> {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
 
-pub(super) fn uniform(random: &mut Mt64) -> f64 {
+pub(crate) fn uniform(random: &mut Mt64) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-pub(super) fn normal(random: &mut Mt64) -> f64 {
+pub(crate) fn normal(random: &mut Mt64) -> f64 {
     let radius = (-2.0 * (1.0 - uniform(random)).ln()).sqrt();
     radius * (std::f64::consts::TAU * uniform(random)).cos()
+}
+
+/// Figures of runs with so many requests.
+pub(crate) fn asked(figures: Vec<Figure>, requests: u64) -> Asked {
+    Asked::of(figures, blocks(requests))
+}
+
+pub(crate) const FIGURES: [&str; 6] = [
+    "ttft.mean",
+    "ttft.p99",
+    "itl.mean",
+    "ttft.max",
+    "throughput.output-tokens-per-s",
+    "concurrency.peak",
+];
+
+/// Two engines, of which the second takes half as long again to begin, and writes faster.
+pub(crate) fn pair() -> [Vec<Exchange>; 2] {
+    let other = Engine {
+        ttft: 1.5,
+        gap: 0.8,
+        seed: 2,
+        ..USUAL
+    };
+    [USUAL, other].map(|engine| exchanges(engine, 600, 10.0))
+}
+
+/// What LMDeploy's benchmark states, of the same requests.
+pub(crate) fn claim() -> Claim {
+    let source = Source {
+        file: "page.md".into(),
+        line: Some(12),
+        ..Source::default()
+    };
+    let mut claim = Claim::of(Tool::Lmdeploy, source);
+    claim.model = Some("qwen".into());
+    claim.about.engine = Some("lmdeploy".into());
+    for (figure, value) in [
+        ("ttft.mean", 80.0),
+        ("itl.mean", 18.0),
+        ("requests.successful", 600.0),
+    ] {
+        claim.state(figure, value, 0.005);
+    }
+    claim
 }

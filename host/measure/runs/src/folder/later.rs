@@ -2,9 +2,9 @@
 
 use super::kept::without_secret_configs;
 use super::{ASSESSMENT, FolderError, RunFolder};
-use crate::agreed::Agreed;
 use crate::assessment::{Assessment, Later};
 use crate::judged::Judged;
+use serde::Serialize;
 
 /// The scores that were given later.
 const SCORES: &str = "scores.json";
@@ -28,7 +28,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write_agreement(&self, agreed: &Agreed) -> Result<(), FolderError> {
+    pub fn write_agreement(&self, agreed: &impl Serialize) -> Result<(), FolderError> {
         self.write_json(AGREEMENT, agreed)
     }
 

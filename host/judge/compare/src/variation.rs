@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::estimate::{mean, variance};
 use super::row::NoInterval;
-use crate::chart::number;
+use model::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
 

@@ -4,12 +4,12 @@ use super::blocks::{Blocked, Cutting, Taken};
 use super::estimate::mean;
 use super::prompts::{Places, Prompts};
 use super::scores::Answers;
-use crate::Reported;
 use audit::claim::Claim;
 use model::exchange::Exchange;
 use result::figure::{Figure, Statistic};
 use result::metric;
 use result::summary::RunFacts;
+use runs::Reported;
 
 /// One side of a comparison.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use super::blocks::Taken;
 use super::fixture::{USUAL, exchanges, named, plan, side};
 use super::*;
 use crate::exchanges::failed;
-use crate::folder;
 use model::exchange::{Class, Exchange};
+use runs::folder;
 
 const REQUESTS: u64 = 200;
 

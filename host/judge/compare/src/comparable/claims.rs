@@ -2,7 +2,7 @@
 //! states less than a plan: what it does not state cannot be checked, and is listed as such.
 
 use super::{Found, Kind};
-use crate::compare::side::{LATENCIES, Measured, metric_of};
+use crate::side::{LATENCIES, Measured, metric_of};
 use audit::claim::Claim;
 
 /// Totals that differ by more than this share come from different lengths.

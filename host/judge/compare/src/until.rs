@@ -1,7 +1,7 @@
 //! Repeats that stop themselves: runs are made until the mean of a figure over them is known to within a bound.
 //!
 //! Owns the notation (`ttft.p99 ±5%`), the estimate of how many runs that takes, and the words. The interval, which holds
-//! whenever one looks, is `result::stats::anytime`'s; the command line makes the runs, and `repeat` says how far they are
+//! whenever one looks, is `result::stats::anytime`'s; the command line makes the runs, and `repeats` says how far they are
 //! apart.
 
 use std::fmt::Write as _;
@@ -10,8 +10,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::chart::number;
-use crate::compare::estimate::{mean, variance};
+use crate::estimate::{mean, variance};
+use model::number;
 use result::figure::Figure;
 use result::finding::Verdict;
 use result::limit::{Difference, EITHER_SIDE, Grammar, LimitError, Numbers};
@@ -359,14 +359,16 @@ mod tests {
             known: vec![until.known(&runs)],
         };
         let figures = [until.figure];
-        let found = crate::repeat::repeats("chat", &runs, Some((stopped, &figures)));
+        let found = crate::repeats::repeats("chat", &runs, Some((stopped, &figures)));
         // The table's intervals hold whenever one looks, too.
         let ends = found.figures[0].interval.unwrap();
         assert!((ends.high - 107.633_67).abs() < 1e-4, "{ends:?}");
-        let text = crate::repeats::text(&found);
-        assert!(
-            text.contains("Stopped at 3 runs, the most that there may be (--repeat): ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not as sure as asked for (ttft.mean \u{b1}5 %), which takes about 1 more run."),
-            "{text}"
+        let words: Vec<String> = found.stopped.iter().flat_map(Stopped::words).collect();
+        assert_eq!(
+            words,
+            [
+                "Stopped at 3 runs, the most that there may be (--repeat): ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not as sure as asked for (ttft.mean \u{b1}5 %), which takes about 1 more run."
+            ]
         );
     }
 }

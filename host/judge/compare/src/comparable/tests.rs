@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::super::fixture::{USUAL, exchanges, measured, plan};
 use super::*;
-use crate::compare::Stated;
+use crate::Stated;
 use crate::exchanges::failed;
 use audit::claim::{Claim, Source, Tool};
 use model::exchange::{Class, Exchange};

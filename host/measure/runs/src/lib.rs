@@ -1,0 +1,53 @@
+//! Run folders: what a run leaves on disk, and the forms of these files. Records stream in and out, so a run of any size
+//! fits in memory.
+//!
+//! This crate owns the folder, the records, and what probes and outlooks write as JSON. It leaves figures to `result`, and
+//! what people look at to `report`.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests write files and read clocks"
+    )
+)]
+
+pub mod assessment;
+pub mod environment;
+#[allow(
+    clippy::disallowed_methods,
+    reason = "makes the folder above all runs, which people share"
+)]
+pub mod folder;
+pub mod judged;
+pub mod outlook;
+pub mod probe;
+#[allow(clippy::disallowed_methods, reason = "flushes by the wall")]
+pub mod record;
+pub mod repeat;
+pub mod telemetry;
+
+/// Exchanges for tests, as those of `result` have them.
+#[cfg(test)]
+#[path = "../../../judge/result/src/summary/fixture.rs"]
+mod exchanges;
+
+use crate::environment::Environment;
+use crate::folder::Status;
+use result::summary::Summary;
+use scenario::plan::Plan;
+
+/// A run as its folder holds it, without its exchanges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    /// The name of the run's folder.
+    pub folder: String,
+    /// The plan.
+    pub plan: Plan,
+    /// Its environment; absent if it was not written.
+    pub environment: Option<Environment>,
+    /// How it ended; absent if it was killed or has not ended.
+    pub status: Option<Status>,
+    /// The summary.
+    pub summary: Summary,
+}

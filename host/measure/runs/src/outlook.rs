@@ -1,0 +1,348 @@
+//! The outlook on a run: how many requests it would send, how long, when, and what of their prompts repeats. This module
+//! owns the figures; `session` draws the samples, and `report` lays the figures out.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use model::number;
+use result::stats::{Figures, Ranked};
+use result::summary::Tokenizer;
+
+/// Bars of a histogram, about.
+const BARS: usize = 24;
+
+/// What a run would send.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Outlook {
+    /// The name of the scenario.
+    pub name: String,
+    /// The model's name in the requests.
+    pub model: String,
+    /// Whether that is a placeholder, because the scenario names none and no server was asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub model_is_placeholder: bool,
+    /// The backend plugin, with its version.
+    pub backend: String,
+    /// The dataset plugin, with its version.
+    pub dataset: String,
+    /// What counts tokens on this side.
+    pub tokenizer: Tokenizer,
+    /// How requests arrive, in words.
+    pub arrival: String,
+    /// Where the samples end.
+    pub end: End,
+    /// Requests that would be measured.
+    pub requests: u64,
+    /// Requests of the warm-up, which come before and are in no other figure but the cache's.
+    pub warmup: u64,
+    /// Requests that cannot be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faulty: Option<Faulty>,
+    /// Bytes of all bodies.
+    pub request_bytes: u64,
+    /// How requests depend on each other.
+    pub sessions: Sessions,
+    /// Tokens of prompts.
+    pub input: Input,
+    /// Tokens that are asked for.
+    pub output: Output,
+    /// When requests are due that depend on no other; absent if that depends on the answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+    /// Users of a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<Users>,
+    /// Requests by the dataset's own classes; those without a class are not listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, u64>,
+    /// What a prefix cache without limits would find; absent if no prompt could be tokenized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// What the dataset did to its input.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
+    /// SHA-256 of a line for each request in order, with its digest as records have it: over method, path and body as
+    /// the backend writes them.
+    pub digest: String,
+    /// The first prompts, if they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<Shown>,
+}
+
+model::words! {
+    /// Why samples end where they end.
+    pub enum End {
+        /// Everything that the plan measures was drawn.
+        Whole = "whole",
+        /// The dataset has no more, although the plan has requests left.
+        Dataset = "dataset",
+        /// The limit on what is drawn was reached. A run would go on.
+        Limit = "limit",
+        /// The user stopped it.
+        Interrupted = "interrupted",
+    }
+}
+
+model::words! {
+    /// Whose input is written.
+    pub enum ExportFormat {
+        /// That of the datasets `custom` and `conversation`.
+        Runner = "runner",
+        /// That of `vllm bench serve --dataset-name custom`: one text a line; conversations become text by the chat
+        /// template.
+        Vllm = "vllm",
+        /// AIPerf's, one request or one conversation of several turns a line.
+        Aiperf = "aiperf",
+    }
+    default Runner
+}
+
+/// Requests that cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Faulty {
+    /// How many.
+    pub count: u64,
+    /// Why the first cannot.
+    pub first: String,
+}
+
+/// How requests depend on each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Sessions {
+    /// Requests that depend on no other, each with all that depend on it.
+    pub count: u64,
+    /// Requests per session; absent if every session is one request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Lengths>,
+    /// Requests that several others depend on.
+    pub forks: u64,
+    /// The most that depend on one.
+    pub widest: u64,
+    /// Requests that depend on several others.
+    pub joins: u64,
+    /// Delays of requests after those they depend on, in seconds; absent if none depends on any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delays: Option<Lengths>,
+    /// Requests with answers before them that are not known before a run; what stands in for these is in the figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_ins: Option<StandIns>,
+}
+
+/// What stands in for answers that are not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StandIns {
+    /// Requests whose prompts depend on them.
+    pub requests: u64,
+    /// Answers on record.
+    pub recorded: u64,
+    /// Texts of about the requested length.
+    pub made_up: u64,
+    /// Empty texts, because no length is requested.
+    pub empty: u64,
+}
+
+/// Tokens of prompts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Input {
+    /// Their distribution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Lengths>,
+    /// Prompts that the dataset counted.
+    pub by_dataset: u64,
+    /// Prompts that our tokenizer counted.
+    pub by_tokenizer: u64,
+    /// Of these, conversations without the model's chat template, because it is not known.
+    pub without_template: u64,
+    /// Prompts that nobody counted, such as those with pictures.
+    pub unknown: u64,
+}
+
+/// Tokens that are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Output {
+    /// Their distribution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Lengths>,
+    /// Requests that leave the length to the server.
+    pub unlimited: u64,
+}
+
+/// When requests are due that depend on no other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Due {
+    /// Seconds after the beginning.
+    pub seconds: Lengths,
+    /// Requests per second from the first to the last; absent if all are due at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<f64>,
+}
+
+/// Users of a closed loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Users {
+    /// How many.
+    pub count: u32,
+    /// How long they think, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think: Option<String>,
+}
+
+/// What a prefix cache without limits would find, in the order of the requests' numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cache {
+    /// Tokens per page.
+    pub page: u32,
+    /// Requests whose prompts were tokenized.
+    pub requests: u64,
+    /// Tokens of their prompts.
+    pub tokens: u64,
+    /// Of these, tokens of pages that an earlier request would have left.
+    pub cached: u64,
+    /// `cached / tokens`.
+    pub share: f64,
+    /// Whether there were more pages than are remembered, so that the share may be too low.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_bounded: bool,
+}
+
+/// What a dataset did to its input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Remark {
+    /// What it did.
+    pub what: String,
+    /// To what, and why.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+}
+
+/// A prompt to look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Shown {
+    /// The request's number.
+    pub index: u64,
+    /// The sample's id.
+    pub id: String,
+    /// Tokens of the prompt, if they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens that are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u32>,
+    /// The prompt, message by message.
+    pub prompt: Vec<Said>,
+}
+
+/// A part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Said {
+    /// Who says it; absent in a prompt that is no conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// What, or the beginning of it.
+    pub text: String,
+    /// How many characters of it are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A distribution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Lengths {
+    /// How many values.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The standard deviation of the population.
+    pub std: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The 10th percentile.
+    pub p10: f64,
+    /// The median.
+    pub p50: f64,
+    /// The 90th percentile.
+    pub p90: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+    /// How many values lie where: from the smallest to the largest without a gap.
+    pub bars: Vec<Bar>,
+}
+
+/// A bar of a histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Bar {
+    /// The smallest value in it.
+    pub from: f64,
+    /// Where the next one begins; the last bar includes it.
+    pub to: f64,
+    /// How many values.
+    pub count: u64,
+}
+
+impl Lengths {
+    /// Of samples, of which only whole numbers are meaningful if `whole`.
+    pub fn of(figures: &Figures, whole: bool) -> Self {
+        let (min, max) = (figures.min(), figures.max());
+        let step = number::round_step((max - min).max(f64::MIN_POSITIVE), BARS);
+        let step = match max > min {
+            true if whole => step.max(1.0).ceil(),
+            true => step,
+            false => 1.0,
+        };
+        let first = (min / step).floor();
+        let edge = |number: usize| (first + number as f64) * step;
+        let mut bars = Vec::new();
+        let mut before = 0;
+        while before < figures.count() && bars.len() < 4 * BARS {
+            let (from, to) = (edge(bars.len()), edge(bars.len() + 1));
+            let until = match to > max {
+                true => figures.count(),
+                false => figures.below(to),
+            };
+            bars.push(Bar {
+                from,
+                to,
+                count: until - before,
+            });
+            before = until;
+        }
+        Lengths {
+            count: figures.count(),
+            mean: figures.mean(),
+            std: figures.std(),
+            min,
+            p10: figures.percentile(10.0),
+            p50: figures.percentile(50.0),
+            p90: figures.percentile(90.0),
+            p99: figures.percentile(99.0),
+            max,
+            bars,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a server answers to a handful of questions: which engine it is, what it serves, and what its replies look
+//! like. This module owns the document and its text; `session` asks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use model::exchange::Usage;
+
+/// What a server answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Probe {
+    /// The server's base URL.
+    pub url: String,
+    /// Which engine it is; absent if it shows none that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// The header `server` of its replies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The models that it lists.
+    pub models: Vec<Model>,
+    /// The model that the generating routes were asked for; absent if none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Routes that generate nothing.
+    pub controls: Vec<Control>,
+    /// Routes that generate, the one to benchmark first.
+    pub routes: Vec<Route>,
+    /// How many requests were sent.
+    pub requests: u32,
+    /// The words of the command that benchmarks the server; absent if no generating route answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+}
+
+/// An engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Engine {
+    /// Its name.
+    pub name: String,
+    /// Its version, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What shows it, such as `GET /version`.
+    pub seen: String,
+}
+
+/// A model that the server lists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Model {
+    /// The name to send in requests.
+    pub name: String,
+    /// What it was made from, as a folder or a name on a hub, if the server says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// The most tokens of a prompt and its answer together, if the server says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u32>,
+}
+
+model::words! {
+    /// What came of a request.
+    pub enum Outcome {
+        /// An answer.
+        Answers = "answers",
+        /// The status 401 or 403.
+        NeedsKey = "needs-key",
+        /// The status 404 or 405, and not because of the model.
+        NoRoute = "no-route",
+        /// The server does not serve the model.
+        UnknownModel = "unknown-model",
+        /// Another status from 400 to 499.
+        Refuses = "refuses",
+        /// Any other status, such as 500 or a redirection, or an error inside a reply.
+        Fails = "fails",
+        /// No reply, or one that the backend cannot read.
+        Broken = "broken",
+    }
+}
+
+/// A route that generates nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Control {
+    /// The method.
+    pub method: String,
+    /// The path below the URL.
+    pub path: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The status, if there was a reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What the server said, or what happened, if it is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+}
+
+/// A route that generates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Route {
+    /// The backend that wrote the request, as `--backend` takes it.
+    pub backend: String,
+    /// Its key `route`; absent where its default was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+    /// The method.
+    pub method: String,
+    /// The path below the URL.
+    pub path: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The status, if there was a reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What the server said, or what happened, if it is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+    /// What the reply was made of, if it is an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Shape>,
+}
+
+/// What a reply was made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Shape {
+    /// Whether it was a stream, as asked for, and not one document.
+    pub streamed: bool,
+    /// Its frames: events, lines or messages.
+    pub frames: u64,
+    /// Whether a frame came before the first piece of the answer, such as a chunk that holds only the role.
+    pub opens_empty: bool,
+    /// Frames that hold a piece of the answer or of its reasoning.
+    pub chunks: u64,
+    /// Of these, pieces of reasoning.
+    pub reasoning_chunks: u64,
+    /// Tokens of the answer, by the server's usage, else by what it states for each piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Tokens per chunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_chunk: Option<f64>,
+    /// Whether the server states the tokens of each chunk.
+    pub states_chunk_tokens: bool,
+    /// The server's token counts, if it reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Whether each chunk repeats the text before it. The backend takes that apart.
+    pub cumulative: bool,
+    /// The finish reason, in the server's own word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<String>,
+    /// Whether the end marker came.
+    pub end_marker: bool,
+}
+
+impl Route {
+    /// Whether it gave an answer.
+    pub fn answers(&self) -> bool {
+        self.outcome == Outcome::Answers
+    }
+}

@@ -1,0 +1,114 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::comparisons::{
+    FIGURES, USUAL, asked, claim, exchanges, measured, named, pair, plan, scored, side,
+};
+use compare::{Choice, Kind, Side, Stated, compare, figures};
+
+#[test]
+fn a_refusal_says_how_to_compare_anyway() {
+    let [a, b] = pair();
+    let other = measured("other", plan(&[("load.seed", json!(2))]), &b);
+    let sides = [side(&a), Side::Runs(vec![other])];
+    let mut asked = asked(named(&FIGURES), 600);
+    assert_eq!(
+        refusal(&compare(&sides, &asked).unwrap_err()),
+        [
+            "not comparable: load.seed (prompts): 1 in A, 2 in B",
+            "these must agree, otherwise the comparison only shows their effect; to compare anyway, add --allow prompts"
+        ]
+    );
+    asked.allowed = vec![Kind::Prompts];
+    let found = compare(&sides, &asked).unwrap();
+    assert!(text(&found).contains("COMPARED ALTHOUGH THESE DIFFER"));
+}
+
+#[test]
+fn why_there_is_no_interval_is_told_in_words() {
+    let [a, _] = pair();
+    let doubts = vec!["suspect: TPOT is not what it is called".to_owned()];
+    let stated = Side::Claim(Box::new(Stated::new(claim(), doubts, None)));
+    let found = compare(
+        &[side(&a), stated],
+        &asked(named(&["ttft.mean", "tpot.mean"]), 600),
+    );
+    let page = text(&found.unwrap());
+    assert!(
+        page.contains("Reasons to doubt B") && page.contains("published without samples"),
+        "{page}"
+    );
+
+    let run = exchanges(USUAL, 200, 10.0);
+    let mut other = run.clone();
+    for exchange in &mut other {
+        exchange.sample.reference = Some("another".into());
+    }
+    let side = |run| {
+        let scores = (0..200).map(|index| (index, 1.0)).collect();
+        let scores = BTreeMap::from([("exact-match".to_owned(), scores)]);
+        Side::Runs(vec![scored("run", plan(&[]), run, scores)])
+    };
+    let asked = asked(named(&["score.exact-match"]), 200);
+    let page = text(&compare(&[side(&run), side(&other)], &asked).unwrap());
+    assert!(page.contains("no sample was judged in both runs"), "{page}");
+}
+
+/// Texts as they are printed; `BLESS=1` writes them anew.
+#[test]
+fn the_forms_are_as_they_are() {
+    let [a, b] = pair();
+    let engine = |name: &str| plan(&[("about", json!({"engine": name, "hardware": "8x H800"}))]);
+    let sides = [
+        Side::Runs(vec![measured(
+            "20260102-030405-chat",
+            engine("lmdeploy"),
+            &a,
+        )]),
+        Side::Runs(vec![measured("20260102-031405-chat", engine("sglang"), &b)]),
+        Side::Claim(Box::new(Stated::new(
+            claim(),
+            vec!["suspect: <made|up>".into()],
+            None,
+        ))),
+    ];
+    let summary = &sides[0].measured()[0].reported.summary;
+    let mut asked = asked(figures(&Choice::Headline, &[summary], &[]), 600);
+    asked.allowed = vec![Kind::Load, Kind::Lengths];
+    asked.conditions = vec!["ttft.mean +5%".parse().unwrap()];
+    let found = compare(&sides, &asked).unwrap();
+    golden("compared.txt", &text(&found));
+    golden("compared.md", &markdown(&found));
+}
+
+#[track_caller]
+fn golden(name: &str, text: &str) {
+    let path = format!("{}/src/compared/goldens/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}");
+}
+
+/// A comparison with all that one can hold, as JSON.
+pub(crate) fn any() -> serde_json::Value {
+    let [a, b] = pair();
+    let over = [
+        ("load.seed", json!(2)),
+        ("about", json!({"engine": "sglang"})),
+    ];
+    let sides = [
+        side(&a),
+        Side::Runs(vec![measured("other", plan(&over), &b)]),
+        Side::Claim(Box::new(Stated::new(claim(), vec!["doubt".into()], None))),
+    ];
+    let mut asked = asked(named(&FIGURES), 600);
+    asked.allowed = Kind::ALL.to_vec();
+    asked.conditions = vec![
+        "ttft.mean +5%".parse().unwrap(),
+        "queue.mean +1%".parse().unwrap(),
+    ];
+    serde_json::to_value(compare(&sides, &asked).unwrap()).unwrap()
+}
