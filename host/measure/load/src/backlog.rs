@@ -28,7 +28,7 @@ pub const BOUND: usize = 32 << 20;
 const THROTTLED_BYTES: usize = 32 << 10;
 /// The same of a reply that shares a connection: about as much of the connection's window is its own.
 const THROTTLED_SHARED_BYTES: usize = 10 << 10;
-/// What came during a shorter wait is stamped well enough.
+/// The wait from which bytes may be stamped late; after a shorter one their stamps are good enough.
 const LATE: Nanos = Nanos(10_000_000);
 /// The most periods of waiting that are kept one by one.
 const PERIODS: usize = 64;
@@ -54,17 +54,17 @@ pub struct Backlog {
     round: AtomicU64,
 }
 
-/// Who waits for room, and what was seen of it.
+/// The streams that wait for room, and the facts gathered about waits.
 #[derive(Default)]
 struct Waiting {
     wakers: Vec<Waker>,
-    /// When the first of them came to wait.
+    /// The instant since which at least one stream has waited.
     since: Option<Nanos>,
-    /// What held the bytes then.
+    /// Facts about the waits.
     seen: Seen,
 }
 
-/// What was seen of the backlog since its figures were last taken.
+/// Facts about the backlog since its figures were last taken.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     periods: Vec<(Nanos, Nanos)>,
@@ -107,7 +107,8 @@ impl Backlog {
         self.all.load(Ordering::Relaxed)
     }
 
-    /// Whether half of the bound are pieces that more bytes must complete: then no stream should hold more than it must.
+    /// True if half of the bound are pieces that more bytes must complete: then no stream should
+    /// hold more than it must.
     pub fn is_tight(&self) -> bool {
         let queued = self.queued.load(Ordering::Relaxed);
         self.bytes().saturating_sub(queued) >= self.bound / 2
@@ -179,7 +180,6 @@ impl Backlog {
         }
     }
 
-    /// Whether a stream may read now.
     fn admits(&self, stream: u64) -> bool {
         if self.all.load(Ordering::SeqCst) < self.bound || self.is_exempt(stream) {
             return true;
@@ -218,7 +218,7 @@ impl Backlog {
         self.peak.store(self.bytes(), Ordering::Relaxed);
     }
 
-    /// What was seen since the restart; times count from `origin`.
+    /// Returns the figures since the restart; times count from `origin`.
     pub fn figures(&self, origin: Nanos) -> Figures {
         let waiting = self.lock();
         let mut seen = waiting.seen.clone();
@@ -259,7 +259,6 @@ impl Seen {
 }
 
 impl Held {
-    /// How many bytes it counts.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -286,17 +285,17 @@ impl Drop for Held {
     }
 }
 
-/// Where one stream waits while the backlog is full.
+/// The place where one stream waits while the backlog is full.
 pub struct Gate {
     backlog: Arc<Backlog>,
     stream: u64,
-    /// Whether others have the same number, because they share a connection.
+    /// True if other streams have the same number, because they share a connection.
     is_shared: bool,
-    /// Whether bytes were read since that was last asked.
+    /// True if bytes were read since [`Gate::has_read`] was last called.
     has_read: bool,
     /// The round in which it last left its waker.
     asked: Option<u64>,
-    /// When it came to wait.
+    /// The instant at which it began to wait.
     since: Option<Nanos>,
     /// The last wait, from and to, and the bytes that came right after it.
     after: Option<(Nanos, Nanos, usize)>,
@@ -323,17 +322,16 @@ impl Gate {
         self.is_shared = true;
     }
 
-    /// Whether the stream reads although the bound is reached.
+    /// True if the stream reads although the bound is reached.
     pub fn is_exempt(&self) -> bool {
         self.backlog.is_exempt(self.stream)
     }
 
-    /// Whether bytes were read since this was last asked.
+    /// True if bytes were read since the last call.
     pub fn has_read(&mut self) -> bool {
         std::mem::take(&mut self.has_read)
     }
 
-    /// Whether the stream waits.
     pub fn is_closed(&self) -> bool {
         self.since.is_some()
     }
@@ -378,8 +376,8 @@ impl Gate {
         }
     }
 
-    /// What was read right after a wait says whether the engine had to wait too, and how late it may be stamped: what
-    /// is read at once has the time of its last packet.
+    /// Decides, by the bytes read right after a wait, if the engine had to wait too and how late
+    /// their stamps may be: all that is read at once has the time of its last packet.
     fn settle(&mut self) {
         let Some((since, until, bytes)) = self.after.take() else {
             return;

@@ -63,25 +63,25 @@ pub enum Order {
 pub struct Job {
     /// The run's own number for it.
     pub key: u64,
-    /// What it asks, and when it was due.
+    /// The request, and when it was due.
     pub exchange: Due,
     /// The request.
     pub request: Request,
-    /// How to cut the reply.
     pub framing: Framing,
     /// The conversation it belongs to, if connections are reserved for conversations.
     pub session: Option<Arc<str>>,
-    /// How long after it was sent the client hangs up on purpose, if the reply has not ended by then.
+    /// The time after sending at which the client hangs up on purpose, if the reply has not ended
+    /// by then.
     pub cancelled_after: Option<Nanos>,
 }
 
-/// Where the replies of a run go.
+/// The receiver of a run's replies.
 pub trait Replies: Send + Sync {
     /// The request of this number is about to be sent.
     fn open(&self, key: u64) -> Rc<dyn Reply>;
 }
 
-/// Where one reply goes.
+/// The receiver of one reply.
 pub trait Reply {
     /// Takes the head of a successful reply, before its frames.
     fn head(&self, status: u16, headers: &HeaderMap);
@@ -92,27 +92,26 @@ pub trait Reply {
     /// The request ended: what the transport saw of it, and how. Said once, and last.
     fn closed(&self, exchange: Box<Open>, end: End);
 
-    /// How far the frames are decoded.
     fn progress(&self) -> &DecodeProgress;
 }
 
-/// How far the decoding of a reply is, for the reader that applies token timeouts. Times in nanoseconds; 0
-/// if there is none.
+/// The progress of a reply's decoding, for the reader that applies token timeouts. Times in
+/// nanoseconds; 0 if there is none.
 #[derive(Debug, Default)]
 pub struct DecodeProgress {
-    /// When the last decoded frame arrived.
+    /// Arrival of the last decoded frame.
     pub decoded: AtomicU64,
-    /// When the last decoded output arrived.
+    /// Arrival of the last decoded output.
     pub output: AtomicU64,
 }
 
-/// How a request ended, as the transport saw it.
+/// The end of a request, as the transport saw it.
 #[derive(Debug)]
 pub enum End {
     /// A successful status, and the body came to its proper end.
     Whole {
-        /// Whether that is also the end of the answer, as in a reply that is not streamed; otherwise the
-        /// backend says where the answer ends.
+        /// True if that is also the end of the answer, as in a reply that is not streamed;
+        /// otherwise the backend says where the answer ends.
         ends_answer: bool,
     },
     /// Another status.
@@ -126,24 +125,22 @@ pub enum End {
     Broke(Class, String),
 }
 
-/// What a worker needs.
+/// Everything that a worker needs.
 #[derive(Clone)]
 pub struct Worker<C> {
     /// Opens connections.
     pub connect: C,
-    /// How many targets there are to connect to.
+    /// Number of targets to connect to.
     pub targets: u32,
-    /// Which connection a request takes.
+    /// The rule by which requests use connections again.
     pub reuse: Reuse,
     /// The run's clock.
     pub clock: Clock,
     /// Told when a reply has ended.
     pub signal: Signal,
-    /// Where replies go.
     pub replies: Arc<dyn Replies>,
     /// Bounds what is read and not yet worked on.
     pub backlog: Arc<Backlog>,
-    /// How long to wait for what.
     pub timeouts: Timeouts,
     /// The number of idle connections to keep ready in addition to those opened by order, so that a request that is due
     /// finds one; replaced in the background.
@@ -155,9 +152,9 @@ pub struct Worker<C> {
 /// Connections opened ahead of need.
 #[derive(Debug, Default)]
 pub struct Opened {
-    /// How many attempts have come to an end.
+    /// Number of attempts that have ended.
     pub settled: AtomicUsize,
-    /// How many of those failed.
+    /// Number of attempts that failed.
     pub failed: AtomicUsize,
 }
 
@@ -396,7 +393,7 @@ impl Abort {
     }
 }
 
-/// What a reply is that is clearly not what was asked for.
+/// Says what is wrong with a reply that clearly is not of the kind that was asked for.
 fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
     let says = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(coding) = says(CONTENT_ENCODING).filter(|coding| *coding != "identity") {

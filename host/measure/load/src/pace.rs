@@ -20,24 +20,24 @@ pub use signal::Signal;
 use queue::Queue;
 use users::Users;
 
-/// What the pacer needs to know of a phase.
+/// The facts about a phase that the pacer needs.
 pub struct Pacing {
-    /// When the phase began.
+    /// Begin of the phase.
     pub origin: Nanos,
     /// Nothing is sent once the phase is this old; absent where requests are counted.
     pub duration: Option<Nanos>,
     /// The cap on requests in flight; in a closed loop the number of users.
     pub slots: Option<usize>,
-    /// Whether a user of a closed loop has its session to the end before the next one, and otherwise does whatever is
-    /// due next.
+    /// True if a user of a closed loop completes its session before it begins the next one;
+    /// otherwise a user sends whatever is due next.
     pub by_session: bool,
-    /// Whether `slots` is a cap, so that waiting for one is queueing worth recording.
+    /// True if `slots` is a cap, so that waiting for one is queueing worth recording.
     pub capped: bool,
-    /// How the users of a closed loop think; absent where they do not.
+    /// The think time of users in a closed loop; absent if they do not think.
     pub thinking: Option<Thinking>,
 }
 
-/// How users think, and which of the plan's users they are.
+/// The think time of users, and which of the plan's users they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thinking {
     /// For how long.
@@ -46,32 +46,32 @@ pub struct Thinking {
     pub seed: u64,
     /// The number of the first user.
     pub first: u32,
-    /// How far the next user's number is from it.
+    /// Difference between one user's number and the next.
     pub step: u32,
 }
 
-/// When a request was due and let go.
+/// The instants at which a request was due and released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// When it should have been sent.
+    /// Instant at which it should have been sent.
     pub due: Nanos,
-    /// When the cap let it go; absent without a cap.
+    /// Instant at which the cap released it; absent without a cap.
     pub granted: Option<Nanos>,
 }
 
-/// What happens to a request.
+/// The pacer's decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it now.
     Send(Release),
     /// It was due, but no slot came free before the phase ended.
     NotSent {
-        /// When it should have been sent.
+        /// Instant at which it should have been sent.
         due: Nanos,
     },
 }
 
-/// What the pacer gets when it asks for the next request of the sequence.
+/// The answer when the pacer asks for the next request of the sequence.
 pub enum Next<Item> {
     /// It is ready.
     Ready(Item),
@@ -86,7 +86,8 @@ pub enum Next<Item> {
 pub struct Handed {
     /// The number by which [`Signal::release`] will know it.
     pub key: u64,
-    /// Whether others depend on it: then [`News::Over`] comes with this number when all of them are over.
+    /// True if others depend on it: then [`News::Over`] comes with this number when all of them are
+    /// over.
     pub opens: bool,
 }
 
@@ -96,7 +97,8 @@ impl From<u64> for Handed {
     }
 }
 
-/// How long the pacer waits for a request that is not ready, where other requests may become due meanwhile.
+/// Time for which the pacer waits for a request that is not ready, where other requests may become
+/// due meanwhile.
 const GLANCE: Nanos = Nanos(1_000_000);
 
 /// Paces one phase: draws an item for each due time, takes those that follow from the newsfeed, and hands each on with
@@ -159,13 +161,14 @@ struct Phase<'p, Item, Times, Draw, HandOn> {
     next: Draw,
     hand_on: HandOn,
     root: Root<Item>,
-    /// What follows, by due time.
+    /// The requests that follow, by due time.
     queue: Queue<Item>,
     /// The users of a closed loop.
     users: Option<Users>,
-    /// How many sessions are open.
+    /// Number of open sessions.
     sessions: usize,
-    /// Whether the phase has ended and the next request cannot be had, so that the rest counts as unsent.
+    /// True if the phase has ended and the next request cannot be had, so that the rest counts as
+    /// unsent.
     is_starved: bool,
 }
 
@@ -219,12 +222,12 @@ where
         self.signal.wait(self.clock, until).await;
     }
 
-    /// Whether something is due too late for this phase.
+    /// True if the due time is too late for this phase.
     fn is_late(&self, due: Nanos) -> bool {
         self.end.is_some_and(|end| due >= end)
     }
 
-    /// Whether nothing more can become due, seen at a time at which nothing is.
+    /// True if nothing more can become due. Call it only when nothing is due.
     fn is_over(&self, now: Nanos) -> bool {
         let is_owed = matches!(self.root, Root::Drawn(Due::At(_))) && !self.is_starved;
         let has_ended = self.is_late(now) && self.newsfeed.is_settled() && !is_owed;
@@ -291,7 +294,8 @@ where
         }
     }
 
-    /// When the next request of the sequence is due, if that is known and it is ready.
+    /// Returns the due time of the sequence's next request, if that is known and the request is
+    /// ready.
     fn root_due(&self, now: Nanos) -> Option<Nanos> {
         match &self.root {
             Root::Ready(Due::At(at), _) => Some(self.pacing.origin + *at),
@@ -303,7 +307,8 @@ where
         }
     }
 
-    /// When the next follower is due. Where users do whatever is due next, that is not before one is free and has thought.
+    /// Returns the due time of the next follower. If users send whatever is due next, that is not
+    /// before one is free and has thought.
     fn follower_due(&self) -> Option<Nanos> {
         let due = self.queue.due()?;
         let due = match &self.users {
@@ -419,7 +424,7 @@ where
 
 /// Waits until every reply has ended, or until `impatient` returns true.
 pub async fn drain(clock: &Clock, signal: &Signal, impatient: impl Fn() -> bool) {
-    /// How often `impatient` is asked.
+    /// Interval between calls of `impatient`.
     const GLANCE: Nanos = Nanos(100_000_000);
     while signal.in_flight() > 0 && !impatient() && !signal.is_broken() {
         signal.wait(clock, Some(clock.now() + GLANCE)).await;

@@ -18,11 +18,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A question, and where its answer goes: the head and the beginning of the body, or why there is none.
 pub struct Question {
-    /// Which of the run's targets is asked.
+    /// Index of the target among the run's targets.
     pub target: u32,
-    /// What is asked.
     pub request: Request,
-    /// Where the answer goes.
     pub answer: oneshot::Sender<Result<(Head, Vec<u8>), String>>,
 }
 

@@ -14,7 +14,7 @@ use crossbeam_channel::RecvTimeoutError;
 use crate::pace::Signal;
 use crate::vitals::Vitals;
 
-/// How often a waiting caller looks whether it should wait no longer.
+/// Interval at which a waiting caller checks if it should stop waiting.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Starts the threads of one run.
@@ -48,7 +48,7 @@ impl ThreadGroup {
         }
     }
 
-    /// What stops the run.
+    /// Returns the signal that stops the run.
     pub fn signal(&self) -> &Signal {
         &self.signal
     }

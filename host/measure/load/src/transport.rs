@@ -38,11 +38,11 @@ pub use stamp::{Marks, Stamped, Wire};
 pub struct Opened<Io> {
     /// Its byte stream.
     pub io: Io,
-    /// Where the stream says when it was read and written.
+    /// The record of when the stream was read and written.
     pub wire: Rc<Wire>,
-    /// How it came about.
+    /// Facts about how it was opened.
     pub facts: exchange::Connection,
-    /// Where its readiness can be watched; absent where a task must wait for it.
+    /// The readiness of its socket; absent if a task must wait for it.
     pub readiness: Option<Rc<Readiness>>,
 }
 
@@ -51,7 +51,7 @@ pub trait Connect {
     /// A byte stream.
     type Io: AsyncRead + AsyncWrite + Unpin + 'static;
 
-    /// What is spoken on its connections.
+    /// Returns the version of HTTP on its connections.
     fn version(&self) -> Version;
 
     /// Opens one to the target of that number, and registers it with the thread's poller if it can be. The error says
@@ -90,16 +90,16 @@ pub trait Sink {
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
 }
 
-/// Why there is no head of a reply.
+/// The reason why a reply has no head.
 #[derive(Debug)]
 pub enum Unanswered {
-    /// What broke the connection, for people.
+    /// The connection broke; the text says why.
     Broke(String),
     /// The connection takes no more requests. Of this one nothing was sent.
     Unsent(Request),
 }
 
-/// Why the reading of a body ended before its end.
+/// The reason why the reading of a body ended before its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Broke {
     /// The connection failed or closed, or what it gave is no HTTP.
@@ -126,7 +126,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         })
     }
 
-    /// Whether a request may be sent on it.
+    /// True if a request may be sent on it.
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
             Connection::Http1(connection) => connection.is_usable(cx),
@@ -134,7 +134,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Whether the other side takes more requests on it, now or when a place is free.
+    /// True if the other side accepts more requests on it, now or when a place is free.
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Connection::Http1(_) => true,
@@ -142,7 +142,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// When its last reply ended; absent if it was never used.
+    /// Returns when its last reply ended; absent if it was never used.
     pub(crate) fn idle_since(&self) -> Option<Nanos> {
         match self {
             Connection::Http1(connection) => connection.idle_since,
@@ -150,7 +150,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Where the readiness of its socket can be watched; absent where a task must wait for it.
+    /// Returns the readiness of its socket; absent if a task must wait for it.
     pub fn readiness(&self) -> Option<&Rc<Readiness>> {
         match self {
             Connection::Http1(connection) => connection.readiness(),
@@ -166,7 +166,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// What the replies that share this connection know it by, where it can be shared.
+    /// Returns the number by which the replies that share this connection know it; absent if it
+    /// cannot be shared.
     pub fn shared(&self) -> Option<u64> {
         match self {
             Connection::Http1(_) => None,
@@ -182,7 +183,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// How it came about.
+    /// Returns the facts about how it was opened.
     pub fn facts(&self) -> exchange::Connection {
         match self {
             Connection::Http1(connection) => connection.facts,
@@ -226,7 +227,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// When bytes of the reply last came.
+    /// Returns when bytes of the reply last came.
     pub(crate) fn last_read(&self) -> Nanos {
         match self {
             Connection::Http1(connection) => connection.last_read(),
@@ -241,7 +242,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Whether it can carry another request after the reply that has just come to its end.
+    /// Returns true if it can carry another request after the reply that has just ended.
     pub fn rest(&mut self, now: Nanos) -> bool {
         match self {
             Connection::Http1(connection) => connection.rest(now),

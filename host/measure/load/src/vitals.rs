@@ -25,19 +25,20 @@ use tally::{Sample, Tally, Whole};
 
 pub use tally::Busy;
 
-/// How often the watch wakes: often enough to see a pause of 50 ms, rarely enough to cost nothing.
+/// Interval at which the watch wakes: often enough to see a pause of 50 ms, rarely enough to cost
+/// nothing.
 const TICK: Nanos = Nanos(10_000_000);
 
-/// What is watched of a run.
+/// The watch over a run.
 pub struct Vitals {
     clock: Clock,
     threads: Mutex<Vec<Watched>>,
     queues: Mutex<Vec<Length>>,
-    /// What replies hold in memory.
+    /// The bytes that replies hold in memory.
     backlog: OnceLock<Arc<Backlog>>,
     /// The longest from handing on to decoding so far, in nanoseconds.
     behind: AtomicU64,
-    /// What was seen last.
+    /// The load of the last second.
     load: Mutex<Option<Load>>,
 }
 
@@ -56,7 +57,7 @@ impl Watched {
     }
 }
 
-/// What was seen of a run in a second.
+/// The load seen in one second of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
     /// Each thread, in the order in which they enlisted. A thread about which the system says nothing is not listed.
@@ -94,7 +95,7 @@ impl Vitals {
         threads.push(thread);
     }
 
-    /// What was seen in the last second of the watch; absent in the first.
+    /// Returns the load in the last second of the watch; absent in the first.
     pub fn load(&self) -> Option<Load> {
         let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
         load.clone()

@@ -1,4 +1,4 @@
-//! What a result is of, in the words of whoever made it: engine, hardware, how the server was
+//! The subject of a result, in the words of whoever made it: engine, hardware, how the server was
 //! started. The runner cannot see any of it, so it is passed on as said and never read as a figure.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a result is of. What was not said is absent.
+/// The subject of a result. Anything that was not said is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct About {
@@ -16,7 +16,7 @@ pub struct About {
     /// Its version: `0.10.1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_version: Option<String>,
-    /// What it ran on: `8x H800`.
+    /// Hardware that it ran on: `8x H800`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
     /// The command that started it.
@@ -28,7 +28,7 @@ pub struct About {
 }
 
 impl About {
-    /// Whether nothing was said.
+    /// True if nothing was said.
     pub fn is_empty(&self) -> bool {
         *self == About::default()
     }

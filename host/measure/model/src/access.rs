@@ -1,10 +1,10 @@
-//! How requests show who sends them: the key, and the way in which it is used. Which way that is, the backend says;
-//! where the key is read and how requests are written is the session's.
+//! Proof of who sends a request: the key, and the way in which it is used. The backend says which
+//! way that is; the session reads the key and writes the requests.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What shows a server who asks. It holds the key, so it has no place in files and messages.
+/// The proof to a server of who asks. It holds the key, so it has no place in files and messages.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Access {
     /// Nothing: there is no key, or none is wanted.
@@ -23,7 +23,7 @@ pub enum Access {
     Sigv4(Arc<Sigv4>),
 }
 
-/// What AWS Signature Version 4 needs beside the request and the time.
+/// The needs of AWS Signature Version 4 beside the request and the time.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sigv4 {
     /// The service that is asked, such as `bedrock`.
@@ -34,11 +34,11 @@ pub struct Sigv4 {
     pub id: String,
     /// The access key: it signs, and is never sent.
     pub secret: String,
-    /// What temporary keys are sent with.
+    /// Token that temporary keys are sent with.
     pub session_token: Option<String>,
 }
 
-/// Why a text is no key of AWS. It does not repeat the text.
+/// An error: a text is no key of AWS. It does not repeat the text.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected `ID:SECRET` or `ID:SECRET:SESSION-TOKEN`, the access key's identifier, the access key, and the token of a temporary one"
@@ -110,7 +110,7 @@ pub fn region_of(host: &str) -> Option<String> {
     Some(region.to_owned())
 }
 
-/// Whether it looks as a name of a region does: `us-east-1`, `us-gov-west-1`, `ap-southeast-2`.
+/// True if it looks as a name of a region does: `us-east-1`, `us-gov-west-1`, `ap-southeast-2`.
 pub fn is_region(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [area, middle @ .., number] = &*parts else {

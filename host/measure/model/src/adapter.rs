@@ -1,7 +1,7 @@
-//! Which adapter (LoRA) a request asks for.
+//! Adapters (LoRA) that requests ask for.
 
 crate::words! {
-    /// How adapters are assigned to requests.
+    /// The assignment of adapters to requests.
     pub enum Assignment {
         /// At random, from the plan's seed and the request's number.
         Random = "random",

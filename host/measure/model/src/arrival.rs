@@ -24,7 +24,7 @@ pub use profile::{Shape, Stage, length_for};
 pub use think::{Think, ThinkSpread};
 pub use trace::{MOST_TIMES, Trace, TraceError};
 
-/// How requests arrive.
+/// The arrival of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "kebab-case",
@@ -44,8 +44,8 @@ pub enum Arrival {
     Poisson {
         /// Requests per second.
         rate: f64,
-        /// Whether the first request comes after a gap too and all are scaled so that the last of
-        /// n is due at n/rate: [`Arrival::Gamma`] of burstiness 1, normalised.
+        /// True if the first request comes after a gap too and all are scaled so that the last of n
+        /// is due at n/rate: [`Arrival::Gamma`] of burstiness 1, normalised.
         #[serde(default, skip_serializing_if = "is_false")]
         normalise: bool,
     },
@@ -55,20 +55,20 @@ pub enum Arrival {
         rate: f64,
         /// The distribution's shape: 1 is Poisson, less is burstier, more is more even.
         burstiness: f64,
-        /// Whether all are scaled so that the last of n is due at n/rate.
+        /// True if all are scaled so that the last of n is due at n/rate.
         #[serde(default, skip_serializing_if = "is_false")]
         normalise: bool,
     },
     /// A rate that goes from one value to another, and stays there.
     Ramp {
-        /// How requests are spread over the area under the rate.
+        /// Spread of requests over the area under the rate.
         spread: Spread,
         /// The ramp between the two.
         ramp: Stage,
     },
     /// Rates one after the other. Nothing is due after the last.
     Stages {
-        /// How requests are spread over the area under the rate.
+        /// Spread of requests over the area under the rate.
         spread: Spread,
         /// The rates.
         stages: Vec<Stage>,
@@ -77,9 +77,9 @@ pub enum Arrival {
     Trace {
         /// The file.
         file: PlannedFile,
-        /// How many times as fast it is played.
+        /// Speed at which it is played, as a multiple of the recorded one.
         time_scale: f64,
-        /// How many times it has; no request is due after the last.
+        /// Number of times that it has; no request is due after the last.
         timestamps: u64,
         /// Seconds from the first to the last, as played.
         length: f64,
@@ -88,11 +88,11 @@ pub enum Arrival {
     },
     /// At the times in the dataset's samples.
     Dataset {
-        /// How many times as fast they are played.
+        /// Speed at which they are played, as a multiple of the recorded one.
         time_scale: f64,
-        /// How many samples there are; no request is due after the last.
+        /// Number of samples; no request is due after the last.
         timestamps: u64,
-        /// How long after the beginning the first is due, in nanoseconds, as played.
+        /// Time from the beginning to the first due time, in nanoseconds, as played.
         first: Nanos,
         /// Seconds from the beginning to the last, as played.
         length: f64,
@@ -101,15 +101,15 @@ pub enum Arrival {
     },
     /// This many users, each sending its next request when the last one is answered.
     Closed {
-        /// How many users.
+        /// Number of users.
         concurrency: u32,
-        /// How long a user thinks before its next request; absent if it does not.
+        /// Think time of a user before its next request; absent if it does not think.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         think: Option<Think>,
     },
 }
 
-/// How requests are spread over the area under a rate: the numbers at which one is due.
+/// The spread of requests over the area under a rate: the numbers at which one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "kebab-case",
@@ -128,7 +128,7 @@ pub enum Spread {
     },
 }
 
-/// When a request is due.
+/// The due time of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// At this instant of its phase.
@@ -242,7 +242,7 @@ impl Arrival {
         }
     }
 
-    /// Whether requests come at one mean rate from the first to the last.
+    /// True if requests come at one mean rate from the first to the last.
     pub fn is_even(&self) -> bool {
         matches!(
             self,
@@ -250,7 +250,7 @@ impl Arrival {
         )
     }
 
-    /// Whether due times are known beforehand, whatever the server does.
+    /// True if due times are known beforehand, whatever the server does.
     pub fn is_open(&self) -> bool {
         !matches!(self, Arrival::Closed { .. })
     }

@@ -1,4 +1,4 @@
-//! What was seen of this process and its machine while it measured: figures on the client, not on
+//! Observations of this process and its machine while it measured: figures on the client, not on
 //! the server. They are observed (`vitals`), not computed from exchanges, and are copied into the
 //! summary as they are.
 
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How this client performed during the measurement. If the records of several load generators are
-/// merged, each figure comes from the one with the worst value (see [`Client::worst`]).
+/// The performance of this client during the measurement. If the records of several load generators
+/// are merged, each figure comes from the one with the worst value (see [`Client::worst`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
@@ -35,10 +35,11 @@ pub struct Client {
     /// be monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_step_ms: Option<f64>,
-    /// What was held between the sockets and the disk; absent in runs that were recorded before this was counted.
+    /// Bytes held between the sockets and the disk; absent in runs that were recorded before this
+    /// was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
-    /// What the sessions under way held; absent if no request depended on another.
+    /// Memory of the sessions under way; absent if no request depended on another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionMemory>,
     /// Calls to plugins during the load that were stopped because they ran too long, by plugin.
@@ -57,7 +58,8 @@ pub struct Backlog {
     pub bound_bytes: u64,
     /// The most that was held. Single reads may exceed the bound.
     pub peak_bytes: u64,
-    /// When this client stopped reading because the bound was reached; absent if it never did.
+    /// Periods in which this client stopped reading because the bound was reached; absent if it
+    /// never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
 }
@@ -79,7 +81,7 @@ pub struct SessionMemory {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HeldBack {
-    /// How many there were.
+    /// Number of periods.
     pub periods: u64,
     /// Seconds in which some reply was not read.
     pub seconds: f64,
@@ -89,8 +91,8 @@ pub struct HeldBack {
     /// buffer takes, in seconds since the measurement began; absent if all of it fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_from_s: Option<f64>,
-    /// How late, in seconds, what came meanwhile may be stamped, at most: it has the time of the last packet that was
-    /// read with it. Absent if nothing came.
+    /// Lateness, in seconds, of the stamps on what came meanwhile, at most: each has the time of
+    /// the last packet that was read with it. Absent if nothing came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_s: Option<f64>,
 }
@@ -99,9 +101,9 @@ pub struct HeldBack {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Overruns {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// How long they ran until they were stopped, all together, in seconds.
+    /// Time that they ran until they were stopped, all together, in seconds.
     pub seconds: f64,
 }
 
@@ -133,11 +135,11 @@ pub struct Machine {
     pub own: f64,
     /// Share of the time that a hypervisor gave to other machines while there was work here.
     pub stolen: f64,
-    /// That time in seconds, summed over the cores.
+    /// The stolen time in seconds, summed over the cores.
     pub stolen_s: f64,
 }
 
-/// What a thread is for, by its name: `read` of `read-3`.
+/// Returns a thread's role, by its name: `read` of `read-3`.
 pub fn role(thread: &str) -> &str {
     thread.split('-').next().unwrap_or(thread)
 }

@@ -53,8 +53,9 @@ impl Clock {
         self.origin + at.into()
     }
 
-    /// How far the system's clock is ahead of this one, in nanoseconds: a number that stays the same
-    /// until somebody sets that clock. Absent if the two could not be read at the same instant.
+    /// Returns how far the system's clock is ahead of this one, in nanoseconds: a number that stays
+    /// the same until somebody sets that clock. Absent if the two could not be read at the same
+    /// instant.
     pub fn behind_system_time(&self) -> Option<i128> {
         /// Two readings further apart are not of one instant.
         const APART: Nanos = Nanos(100_000);
@@ -65,8 +66,8 @@ impl Clock {
         (after.since(before) <= APART).then(|| system - i128::from(before.0))
     }
 
-    /// How long ago an instant of the system's time was, given since 1970; absent if it is in the
-    /// future, because that clock was set back.
+    /// Returns how long ago an instant of the system's time was, given since 1970; absent if it is
+    /// in the future, because that clock was set back.
     #[inline]
     pub fn since_system_time(&self, at: Nanos) -> Option<Nanos> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

@@ -1,4 +1,5 @@
-//! How a server is connected to: HTTP version, connection reuse, timeouts, trust, and the source of timestamps.
+//! Connections to a server: HTTP version, connection reuse, timeouts, trust, and the source of
+//! timestamps.
 //!
 //! These are the settings alone; `load` acts on them.
 
@@ -21,7 +22,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// Which connection a request takes.
+    /// The connection that a request takes.
     pub enum Reuse {
         /// Any that is free.
         KeepAlive = "keep-alive",
@@ -50,7 +51,7 @@ pub struct Timeouts {
 }
 
 crate::words! {
-    /// Which receive timestamps to use.
+    /// The source of receive timestamps.
     pub enum Timestamps {
         /// The kernel's: when the network gave the bytes to the socket, however late they were read. Where
         /// the system has no such stamps, as user.
@@ -61,14 +62,14 @@ crate::words! {
     default Kernel
 }
 
-/// Which certificates to trust.
+/// The certificates to trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Trust {
     /// A file of certificates in PEM form that are trusted in addition to the system's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_cert: Option<PathBuf>,
-    /// Whether to accept any certificate. Every result says so.
+    /// True to accept any certificate. Every result says so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
 }

@@ -23,7 +23,7 @@ const UNITS: [(&str, u128); 7] = [
     ("ns", 1),
 ];
 
-/// Why a text is not a length of time.
+/// The reason why a text is not a length of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Nothing was written.
@@ -34,7 +34,7 @@ pub enum ParseError {
     Number {
         /// The whole text.
         text: String,
-        /// Where the number should have been.
+        /// Text in the place of the number.
         rest: String,
     },
     /// A number without a unit.
@@ -50,7 +50,7 @@ pub enum ParseError {
     Unit {
         /// The whole text.
         text: String,
-        /// What was written for a unit.
+        /// Text in the place of a unit.
         unit: String,
     },
     /// A unit that is not shorter than the one before it.

@@ -14,7 +14,7 @@ mod stage;
 pub use outcome::{Class, Outcome, Reason};
 pub use stage::{Due, Open, Prepared, Reply};
 
-/// Which part of the run a request belongs to.
+/// The part of the run that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -30,36 +30,38 @@ pub enum Phase {
 pub struct Exchange {
     /// Position in its phase's sequence of samples, from 0.
     pub index: u64,
-    /// Which part of the run it belongs to.
+    /// Part of the run that it belongs to.
     pub phase: Phase,
     /// The sample that was sent.
     pub sample: SampleFacts,
-    /// When it should have been sent. In a closed loop, when its slot became free; for a request that depends on
-    /// others, when they had come so far, plus the delay.
+    /// Instant at which it should have been sent. In a closed loop, when its slot became free; for
+    /// a request that depends on others, when they had reached the required point, plus the delay.
     pub due: Nanos,
-    /// When the first of the requests that it depends on had let it go; absent if it depends on none. It is due when
-    /// the last of them has, so what lies between is the time that it waited for others.
+    /// Instant at which the first of the requests that it depends on released it; absent if it
+    /// depends on none. It is due when the last of them has, so the time between is the time that
+    /// it waited for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<Nanos>,
-    /// When the cap on requests in flight released it; absent without a cap, or if it never did.
+    /// Instant at which the cap on requests in flight released it; absent without a cap, or if it
+    /// never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<Nanos>,
-    /// Which of the plan's targets it was sent to, from 0.
+    /// Index of the target that it was sent to among the plan's targets, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub target: u32,
-    /// How its connection was opened; absent if it had none.
+    /// Opening of its connection; absent if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
-    /// When its first byte was handed to the socket; absent if it never was.
+    /// Instant at which its first byte was handed to the socket; absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Nanos>,
-    /// When its last byte was handed to the socket.
+    /// Instant at which its last byte was handed to the socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Nanos>,
-    /// When the reply's first byte was read.
+    /// Instant at which the reply's first byte was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Nanos>,
-    /// When the reply's headers were complete.
+    /// Instant at which the reply's headers were complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Nanos>,
     /// The reply's HTTP status.
@@ -69,9 +71,9 @@ pub struct Exchange {
     /// the system did not say when they arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_lag: Option<Nanos>,
-    /// What the reply's frames meant, and when each arrived.
+    /// Meaning of the reply's frames, and when each arrived.
     pub events: Events,
-    /// When the reply ended, well or badly; absent if there was none.
+    /// Instant at which the reply ended, well or badly; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Nanos>,
     /// The answer's text.
@@ -85,10 +87,10 @@ pub struct Exchange {
     /// The texts of further answers to the same request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// What came back for texts to embed.
+    /// Vectors that came back for texts to embed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vectors: Option<Vectors>,
-    /// What came back for texts to rank, best first.
+    /// Order that came back for texts to rank, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<Ranked>,
     /// The server's own finish reason.
@@ -118,7 +120,7 @@ impl Exchange {
         CUT.iter().any(|word| word.eq_ignore_ascii_case(finish))
     }
 
-    /// How much memory it takes, more or less.
+    /// Returns the memory that it takes, in bytes, more or less.
     pub fn memory(&self) -> usize {
         let Events {
             at,
@@ -139,23 +141,24 @@ impl Exchange {
     }
 }
 
-/// How a connection was opened. If it was opened ahead of need, it is older than the request it carries.
+/// The opening of a connection. If it was opened ahead of need, it is older than the request it
+/// carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Connection {
-    /// Whether it had carried a request before, or carried others at the same time.
+    /// True if it had carried a request before, or carried others at the same time.
     pub reused: bool,
     /// True if the request had to wait for this connection to open.
     pub waited: bool,
-    /// When its opening began.
+    /// Instant at which its opening began.
     pub begun: Nanos,
-    /// When the host's name was looked up; absent if it was known from an earlier connection, or an
-    /// address was given.
+    /// Instant at which the host's name was looked up; absent if it was known from an earlier
+    /// connection, or an address was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_up: Option<Nanos>,
-    /// When the other side accepted it.
+    /// Instant at which the other side accepted it.
     pub connected: Nanos,
-    /// When the TLS handshake ended; absent without TLS.
+    /// Instant at which the TLS handshake ended; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secured: Option<Nanos>,
 }
@@ -164,19 +167,19 @@ pub struct Connection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Vectors {
-    /// How many.
+    /// Number of vectors.
     pub count: u32,
-    /// How many numbers the longest has.
+    /// Number of dimensions of the longest.
     pub dimensions: u32,
 }
 
-/// Where one text stands in an order.
+/// The place of one text in an order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ranked {
-    /// Which of the request's texts it is, from 0.
+    /// Index of the text among the request's texts, from 0.
     pub index: u32,
-    /// How well it answers the query, in the server's own measure.
+    /// Relevance to the query, in the server's own measure.
     pub score: f64,
 }
 
@@ -184,7 +187,8 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What a record keeps of a sample. The prompt itself is not kept, but for its end: the plan reproduces it.
+/// The facts about a sample that a record keeps. The prompt itself is not kept, except for its end:
+/// the plan reproduces it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SampleFacts {
@@ -199,7 +203,7 @@ pub struct SampleFacts {
     /// The end of what was asked, a few hundred characters, so that an answer can be read; only where scorers judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_end: Option<String>,
-    /// What a scorer compares the answer with.
+    /// Value that a scorer compares the answer with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<serde_json::Value>,
     /// Its position in a conversation of several turns.
@@ -211,7 +215,8 @@ pub struct SampleFacts {
     /// The requests that it depends on, by their index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<u64>,
-    /// How many requests depend on it, directly or through others; only of one that depends on none.
+    /// Number of requests that depend on it, directly or through others; only of one that depends
+    /// on none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub descendants: u32,
     /// The history that stands in front of it; absent if it begins a conversation.
@@ -232,7 +237,7 @@ pub struct SampleFacts {
 pub struct History {
     /// The index of the request whose conversation it continues.
     pub continues: u64,
-    /// How many answers it holds.
+    /// Number of answers in it.
     pub answers: u32,
     /// Of these, answers on record in place of those that the server gave.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -245,7 +250,7 @@ pub struct History {
 pub struct Turn {
     /// The conversation's name, unique within a run.
     pub session: String,
-    /// Which of its turns this is, from 0.
+    /// Index of this turn in its session, from 0.
     pub index: u32,
 }
 
@@ -317,7 +322,7 @@ impl Kind {
         letters::kind(letter)
     }
 
-    /// Whether such an event carries output: text, reasoning, a tool call, a vector or an order.
+    /// True if such an event carries output: text, reasoning, a tool call, a vector or an order.
     pub fn is_output(self) -> bool {
         matches!(
             self,
@@ -330,7 +335,8 @@ impl Kind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Events {
-    /// When the bytes that complete the event's frame were read. Events of one read share an instant.
+    /// Instants at which the bytes that complete the event's frame were read. Events of one read
+    /// share an instant.
     pub at: Vec<Nanos>,
     /// The kind of each, one letter per event: `o` role, `t` text, `r` reasoning, `c` tool call, `u` usage,
     /// `f` finish, `x` failure, `e` end, `v` vector, `k` order.
@@ -402,7 +408,7 @@ mod letters {
 /// One event of [`Events`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When its frame was complete.
+    /// Instant at which its frame was complete.
     pub at: Nanos,
     /// The kind of event.
     pub kind: Kind,
@@ -437,7 +443,7 @@ impl Events {
         })
     }
 
-    /// Whether the columns are of equal length, as a record read from outside must be.
+    /// True if the columns are of equal length, as a record read from outside must be.
     pub fn is_consistent(&self) -> bool {
         let len = self.at.len();
         self.kind.len() == len
@@ -472,17 +478,17 @@ impl Exchange {
         self.events.at.iter_mut().for_each(|at| *at = moved(*at));
     }
 
-    /// Whether the reply was complete and held the answer that was asked for.
+    /// True if the reply was complete and held the answer that was asked for.
     pub fn is_ok(&self) -> bool {
         self.outcome == Outcome::Ok
     }
 
-    /// Whether the reply held an answer, though it may be shorter than the one that was asked for.
+    /// True if the reply held an answer, though it may be shorter than the one that was asked for.
     pub fn has_answer(&self) -> bool {
         matches!(self.outcome.class(), Class::Complete | Class::Short)
     }
 
-    /// Whether it counts as failed: it is neither complete nor was it given up on purpose.
+    /// True if it counts as failed: it is neither complete nor was it given up on purpose.
     pub fn has_failed(&self) -> bool {
         self.outcome.class().is_failure()
     }

@@ -20,7 +20,7 @@ pub const FRAME_BYTES: usize = 16 << 20;
 /// The largest buffer that is kept from one frame to the next, in bytes.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// How a reply is cut.
+/// The rule by which a reply is cut into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// `text/event-stream`.
@@ -35,7 +35,7 @@ pub enum Framing {
     Raw,
 }
 
-/// Where a frame's length is.
+/// The place of a frame's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LengthPrefix {
     /// Bytes before the length that belong to no frame.
@@ -44,7 +44,7 @@ pub struct LengthPrefix {
     pub width: usize,
     /// Added to the stated length: negative if it includes other bytes than those that follow it.
     pub adjust: i32,
-    /// Whether the length's first byte is its lowest.
+    /// True if the length's first byte is its lowest.
     pub little_endian: bool,
 }
 
@@ -69,13 +69,13 @@ impl LengthPrefix {
 /// One unit of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'f> {
-    /// When the bytes that complete it were read.
+    /// Instant at which the bytes that complete it were read.
     pub at: Nanos,
     /// The event's name, where the framing has one.
     pub name: Option<&'f str>,
     /// Its bytes.
     pub data: &'f [u8],
-    /// Whether the reply ended before the frame's own end, so that it may be a piece of one.
+    /// True if the reply ended before the frame's own end, so that it may be a piece of one.
     pub unfinished: bool,
 }
 
@@ -83,12 +83,12 @@ pub struct Frame<'f> {
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
-    /// Where each frame's bytes end; they begin where those of the frame before it end.
+    /// The end of each frame's bytes; they begin at the end of the frame before.
     ends: Vec<u32>,
     at: Vec<Nanos>,
     /// The names of those that have one, by position.
     names: Vec<(u32, String)>,
-    /// Whether the last may be a piece of a frame.
+    /// True if the last may be a piece of a frame.
     unfinished: bool,
 }
 
@@ -104,12 +104,12 @@ impl Frames {
         }
     }
 
-    /// How many there are.
+    /// Number of frames.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no frames.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -125,7 +125,7 @@ impl Frames {
         [self.bytes.as_ptr_range().end, ends.cast(), at.cast()]
     }
 
-    /// How much memory they take, more or less.
+    /// Returns the memory that they take, in bytes, more or less.
     pub fn memory(&self) -> usize {
         self.bytes.capacity()
             + self.ends.capacity() * size_of::<u32>()
@@ -135,7 +135,7 @@ impl Frames {
                 .sum::<usize>()
     }
 
-    /// Where each frame's bytes end.
+    /// The end of each frame's bytes.
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
@@ -145,7 +145,7 @@ impl Frames {
         &self.names
     }
 
-    /// When a frame was complete, by its position.
+    /// Returns when a frame was complete, by its position.
     pub fn at(&self, position: usize) -> Nanos {
         self.at[position]
     }
@@ -422,7 +422,7 @@ impl Framer {
         frames.unfinished = unfinished;
     }
 
-    /// How much memory it takes for the frame that is not complete.
+    /// Returns the memory that it takes for the frame that is not complete, in bytes.
     pub fn memory(&self) -> usize {
         let name = self.name.as_ref().map_or(0, String::capacity);
         self.line.capacity() + self.data.capacity() + name

@@ -1,7 +1,7 @@
 //! The kinds of plugins, and the limits on the resources that they may use.
 
 crate::words! {
-    /// What a plugin does.
+    /// The work that a plugin does.
     pub enum Kind {
         /// Generates samples.
         Dataset = "dataset",
@@ -23,7 +23,7 @@ impl Kind {
     }
 }
 
-/// What a plugin may use.
+/// The resources that a plugin may use, at most.
 #[derive(
     Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]

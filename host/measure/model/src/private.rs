@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 const FILE: u32 = 0o600;
 /// The mode of a folder.
 const FOLDER: u32 = 0o700;
-/// Who may write that is not the owner.
+/// The mode's bits by which others than the owner may write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Why a file or a folder is not taken for the user's own.
+/// The reason why a file or a folder is not taken for the user's own.
 #[derive(Debug, thiserror::Error)]
 pub enum NotOwn {
     /// The system does not show it, or does not make it.
@@ -37,7 +37,8 @@ impl From<NotOwn> for io::Error {
     }
 }
 
-/// How to open a file for writing. The mode is that of a file that is made; see [`create`] for one that may be there.
+/// Returns options that open a file for writing. The mode is that of a new file; see [`create`] for
+/// one that may be there.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(FILE);
@@ -92,7 +93,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Where a file is while it is written.
+/// Returns the path of a file while it is written.
 fn part(path: &Path) -> PathBuf {
     let mut part = OsString::from(path);
     part.push(".part");
@@ -134,7 +135,7 @@ pub fn own_folder(path: &Path) -> Result<(), NotOwn> {
     check_folder(path)
 }
 
-/// That a folder is this user's alone to write to.
+/// Checks that a folder is this user's alone to write to.
 ///
 /// # Errors
 /// The system's, or who else could have put something there.
@@ -182,7 +183,7 @@ pub fn close(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Which other user could have written it, as text.
+/// Says which other user could have written it.
 pub fn stranger(found: &Metadata) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user {

@@ -1,6 +1,6 @@
 //! Random numbers that a seed decides, the same on every machine: Steele, Lea and Flood's SplitMix64.
 
-/// How far the generator's state moves with each number.
+/// The step of the generator's state with each number.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequence of numbers from a seed.

@@ -49,7 +49,7 @@ const SECRET_ENDS: [&str; 10] = [
     "privatekey",
 ];
 
-/// How keys of well-known services begin.
+/// The beginnings of keys of well-known services.
 const SECRET_BEGINNINGS: [&str; 8] = [
     "sk-",
     "hf_",
@@ -64,7 +64,7 @@ const SECRET_BEGINNINGS: [&str; 8] = [
 /// No such key is shorter.
 const SHORTEST_KEY: usize = 12;
 
-/// How deep assignments and quotes may nest in a word.
+/// The depth to which assignments and quotes may nest in a word.
 const DEPTH: u32 = 8;
 
 /// Secrets that are known by their text, such as a key that the runner holds. [`Known::new`] is the one place that says
@@ -230,7 +230,7 @@ fn command_within(text: &str, depth: u32) -> String {
     out
 }
 
-/// What comes after a flag.
+/// The words expected after a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
     /// Nothing secret.
@@ -363,7 +363,7 @@ fn value(given: &str) -> String {
     }
 }
 
-/// Whether a flag, a variable, a header or a field is named as secrets are.
+/// True if a flag, a variable, a header or a field is named as secrets are.
 pub fn is_secret(name: &str) -> bool {
     let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let last = name
@@ -379,7 +379,7 @@ pub fn is_secret(name: &str) -> bool {
         || SECRET_ENDS.iter().any(|end| last.ends_with(end))
 }
 
-/// How a header names the kind of the secret after it.
+/// True if a word of a header names the kind of the secret after it.
 fn is_scheme(word: &str) -> bool {
     ["bearer", "basic", "token", "digest"]
         .iter()

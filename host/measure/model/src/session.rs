@@ -1,7 +1,7 @@
-//! How sessions are run: requests that depend on others, and conversations that go on.
+//! Sessions: requests that depend on others, and conversations that go on.
 
 crate::words! {
-    /// Which answers stand in the history of a conversation.
+    /// The answers in the history of a conversation.
     pub enum History {
         /// Those that the server gave.
         Live = "live",
@@ -12,7 +12,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// What becomes of requests that depend on one that failed.
+    /// The treatment of requests that depend on one that failed.
     pub enum AfterFailure {
         /// They are not sent, and counted as failed for this reason.
         Drop = "drop",
@@ -23,7 +23,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// What a user of a closed loop has one of at a time.
+    /// The unit of work that a user of a closed loop has one of at a time.
     pub enum Users {
         /// A session: it waits for whatever follows, and begins another one at the end.
         Sessions = "sessions",
@@ -34,7 +34,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// What becomes of the server's prefix cache, which may hold prompts of earlier runs.
+    /// The treatment of the server's prefix cache, which may hold prompts of earlier runs.
     pub enum Cache {
         /// It is left as it is.
         Keep = "keep",

@@ -23,7 +23,7 @@ pub struct Target {
     prefix: String,
 }
 
-/// Why a URL cannot be a target.
+/// The reason why a URL cannot be a target.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Not a URL of the kind expected.
@@ -89,7 +89,7 @@ impl Target {
         format!("{prefix}{path}")
     }
 
-    /// Whether it uses TLS.
+    /// True if it uses TLS.
     pub fn is_tls(&self) -> bool {
         self.tls
     }
@@ -104,8 +104,8 @@ impl Target {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Whether it is this machine by its name alone, whatever a resolver says: `localhost`, or a loopback address in
-    /// its usual notation.
+    /// True if it is this machine by its name alone, whatever a resolver says: `localhost`, or a
+    /// loopback address in its usual notation.
     pub fn is_loopback(&self) -> bool {
         let host = self.host();
         match host.parse::<IpAddr>() {
@@ -140,7 +140,7 @@ pub fn with_scheme(url: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether this is a name, an address, or an address of IPv6 in brackets.
+/// True if this is a name, an address, or an address of IPv6 in brackets.
 fn is_host(host: &str) -> bool {
     match host.strip_prefix('[') {
         Some(rest) => {
@@ -168,12 +168,12 @@ fn default_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
 }
 
-/// What must appear in requests and nowhere else.
+/// Secrets, which must appear in requests and nowhere else.
 ///
 /// They go to every target of a run, so a run has no targets but those that the user named and this machine.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// What shows the server who asks.
+    /// Proof to the server of who asks.
     pub access: Access,
     /// For messages: the variable that the key is from. Where there is no key, those that could have held it, the usual
     /// one first; none where the backend sends no key.

@@ -1,4 +1,4 @@
-//! How random a server's choice of tokens is.
+//! Sampling temperature: the randomness of a server's choice of tokens.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! How long a start takes: when each of its stages was reached, since the process began.
+//! Timings of a start: when each of its stages was reached, since the process began.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,11 +23,12 @@ pub enum Stage {
     FirstSent,
 }
 
-/// When stages were reached; each once, the first time.
+/// The times at which stages were reached; each once, the first time.
 #[derive(Debug, Default)]
 pub struct Timings([AtomicU64; 6]);
 
-/// When each stage was reached, in milliseconds since the process began. A stage that was not is absent.
+/// The times at which each stage was reached, in milliseconds since the process began. A stage that
+/// was not is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reached {
@@ -59,7 +60,7 @@ impl Timings {
             self.0[stage as usize].compare_exchange(0, at, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// What was reached so far.
+    /// Returns the stages reached so far.
     pub fn reached(&self) -> Reached {
         let at = |stage: Stage| match self.0[stage as usize].load(Ordering::Relaxed) {
             0 => None,

@@ -26,7 +26,7 @@ pub fn all<T: Word>() -> impl Iterator<Item = &'static str> {
     T::ALL.iter().map(|value| value.name())
 }
 
-/// Why a text is not one of an enum's names.
+/// Says why a text is not one of an enum's names.
 pub fn unknown<T: Word>(text: &str) -> String {
     let names: Vec<String> = all::<T>().map(|name| format!("`{name}`")).collect();
     format!("expected one of {}, found {text:?}", names.join(", "))

@@ -49,12 +49,12 @@ pub const CONTROLS: [(&str, Control); 4] = [
     ("metrics", Control::Metrics),
 ];
 
-/// What a backend says of its server and of the user's key.
+/// A backend's statements about its server and the user's key.
 #[derive(Clone, Debug)]
 pub struct Outside {
     /// The engine's default URL.
     pub default_url: String,
-    /// How requests are authenticated, and where people keep the key.
+    /// The authentication of requests, and where people keep the key.
     pub credentials: Credentials,
     /// The requests other than inference that the engine supports.
     pub controls: Vec<(&'static str, Request)>,
@@ -98,7 +98,7 @@ impl From<Framing> for model::frame::Framing {
 }
 
 impl Refusal {
-    /// Why the server refused; absent if its reply does not say.
+    /// Returns the reason why the server refused; absent if its reply does not say.
     pub fn known_reason(&self) -> Option<model::exchange::Reason> {
         use model::exchange::Reason as Known;
         Some(match self.reason {
@@ -114,7 +114,7 @@ impl Refusal {
     }
 }
 
-/// What is remembered of a reply from one batch of frames to the next.
+/// The state that is kept of a reply from one batch of frames to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fold {
     /// The plugin's own.
@@ -132,7 +132,7 @@ impl Fold {
         }
     }
 
-    /// How many bytes cross to the plugin with each batch, beside the batch.
+    /// Returns the number of bytes that cross to the plugin with each batch, beside the batch.
     pub fn bytes(&self) -> usize {
         self.state.len() + self.unread.len()
     }
@@ -216,7 +216,7 @@ impl Dialect {
         }
     }
 
-    /// How requests are authenticated, and where people keep the key.
+    /// Returns how requests are authenticated, and where people keep the key.
     ///
     /// # Errors
     /// If the plugin traps, or names a header that it may not.
@@ -277,7 +277,7 @@ impl Dialect {
         Ok(request)
     }
 
-    /// How to split the reply to such a request into frames.
+    /// Returns how to split the reply to such a request into frames.
     ///
     /// # Errors
     /// If the plugin traps.
@@ -427,7 +427,7 @@ impl Dialect {
         })
     }
 
-    /// What a user sees of it before a run, as opened with its configuration.
+    /// Returns what a user sees of it before a run, as opened with its configuration.
     ///
     /// # Errors
     /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and [`control`](Self::control), and

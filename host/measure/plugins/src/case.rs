@@ -153,7 +153,7 @@ impl Suite {
         }
     }
 
-    /// Whether the backend finds the end of the reply of some case, of this suite or beside it.
+    /// True if the backend finds the end of the reply of some case, of this suite or beside it.
     fn finds_an_end(&self, case: &Case) -> bool {
         let mut asks = (self.cases.iter()).filter_map(|case| match &case.given {
             Given::Ask(ask) => Some((case, ask)),

@@ -36,8 +36,8 @@ pub fn message(message: &Message) -> Option<Value> {
     Some(Value::Object(fields))
 }
 
-/// How many tokens a conversation becomes, with the beginning of the answer. `None` if the template is not known or
-/// refuses it, or it holds more than text.
+/// Counts the tokens of a conversation, with the beginning of the answer. `None` if the template is
+/// not known or refuses it, or it holds more than text.
 pub fn count(tokenizer: &Tokenizer, messages: &[Message], tools: Option<&Value>) -> Option<u32> {
     if !is_known(tokenizer) {
         return None;
@@ -46,7 +46,7 @@ pub fn count(tokenizer: &Tokenizer, messages: &[Message], tools: Option<&Value>)
     tokenizer.count_chat(&messages, tools, &Map::new()).ok()
 }
 
-/// Whether the model's chat template is known.
+/// True if the model's chat template is known.
 pub fn is_known(tokenizer: &Tokenizer) -> bool {
     tokenizer.chat_template().is_ok()
 }

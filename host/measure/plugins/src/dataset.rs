@@ -133,7 +133,7 @@ impl Samples {
         self.checked("spare", limit, samples)
     }
 
-    /// What was done to the input so far; at most [`REMARKS`].
+    /// Returns the remarks on the input so far; at most [`REMARKS`].
     ///
     /// # Errors
     /// If the plugin traps.

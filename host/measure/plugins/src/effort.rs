@@ -1,4 +1,4 @@
-//! How much memory the compiler needs for the functions of a component, estimated before it sees them.
+//! Memory that the compiler needs for the functions of a component, estimated before it sees them.
 //!
 //! The compiler's memory grows with the product of what a function has: its variables, and the places where paths
 //! meet. A few kilobytes can ask for gigabytes so. Functions are compiled in parallel, as many at a time as fit.
@@ -22,7 +22,7 @@ const BYTES_A_MEETING: u64 = 64;
 /// Memory for all functions that are compiled at the same time.
 const BUDGET: u64 = 2 << 30;
 
-/// What the functions of a component need.
+/// The compiler's needs for the functions of a component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effort {
     /// The compiler's memory for the most demanding function, in bytes.
@@ -53,7 +53,7 @@ impl Effort {
         Ok(effort)
     }
 
-    /// How many functions may be compiled at the same time.
+    /// Returns how many functions may be compiled at the same time.
     pub(super) fn threads(&self, cores: usize) -> usize {
         let fit = BUDGET / self.largest.max(1);
         usize::try_from(fit).unwrap_or(cores).clamp(1, cores.max(1))
@@ -90,7 +90,7 @@ impl Effort {
     }
 }
 
-/// Why a component is not compiled.
+/// The reason why a component is not compiled.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// It is malformed.

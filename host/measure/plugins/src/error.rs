@@ -1,9 +1,9 @@
-//! How a plugin can fail. Messages from a plugin are always attributed to it.
+//! Failures of plugins. Messages from a plugin are always attributed to it.
 
 use super::instance::words;
 use model::clean::text;
 
-/// Why a plugin could not be used, or a call of it failed.
+/// The reason why a plugin could not be used, or a call of it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// There is no such file, and no plugin of that name ships with the runner.
@@ -29,7 +29,7 @@ pub enum PluginError {
     Folder {
         /// The folder.
         plugin: String,
-        /// What to name instead.
+        /// The plugins to name instead.
         what: String,
     },
     /// The pinned digest is malformed.
@@ -37,7 +37,7 @@ pub enum PluginError {
     Pin {
         /// The plugin.
         plugin: String,
-        /// What is wrong with the digest.
+        /// The mistake in the digest.
         what: String,
     },
     /// Its digest is not the pinned one.
@@ -45,7 +45,6 @@ pub enum PluginError {
     OtherDigest {
         /// The plugin.
         plugin: String,
-        /// Where it was found.
         origin: String,
         /// The digest it must have.
         pinned: String,
@@ -57,7 +56,7 @@ pub enum PluginError {
     Excessive {
         /// The plugin.
         plugin: String,
-        /// What exceeds the limit, the limit, and how to raise it.
+        /// The quantity that exceeds the limit, the limit, and how to raise it.
         what: String,
     },
     /// The file is not a WebAssembly component.
@@ -65,7 +64,7 @@ pub enum PluginError {
     NotComponent {
         /// The plugin.
         plugin: String,
-        /// What it is, and what to do.
+        /// The kind of file that it is, and what to do.
         what: String,
     },
     /// It is a component, but not a runner plugin, or one for another version of the contract.
@@ -73,7 +72,7 @@ pub enum PluginError {
     WrongWorld {
         /// The plugin.
         plugin: String,
-        /// What was found, what was expected, and who should do what.
+        /// The world that was found, the one that was expected, and who should do what.
         what: String,
     },
     /// It is a plugin of a different kind than the one asked for.
@@ -85,7 +84,7 @@ pub enum PluginError {
         found: &'static str,
         /// The kind that was needed.
         expected: &'static str,
-        /// Where it was asked for.
+        /// The place that asked for it.
         place: String,
     },
     /// It trapped, ran too long or used too much.
@@ -95,7 +94,7 @@ pub enum PluginError {
         plugin: String,
         /// The function that was called.
         call: &'static str,
-        /// What stopped it.
+        /// The cause of the trap.
         cause: String,
     },
     /// It returned something that its contract forbids.
@@ -105,7 +104,7 @@ pub enum PluginError {
         plugin: String,
         /// The function that was called.
         call: &'static str,
-        /// What it did and what was expected.
+        /// The act, and what was expected.
         what: String,
     },
     /// It rejected its configuration.
@@ -143,7 +142,7 @@ pub enum PluginError {
 }
 
 impl PluginError {
-    /// Whether the plugin itself misbehaved, rather than reported an error in its input.
+    /// True if the plugin itself misbehaved, rather than reported an error in its input.
     pub fn is_misbehaviour(&self) -> bool {
         matches!(
             self,
@@ -151,7 +150,7 @@ impl PluginError {
         )
     }
 
-    /// Whether the plugin itself misbehaved, and in this call.
+    /// True if the plugin itself misbehaved, and in this call.
     pub(super) fn is_misbehaviour_in(&self, wanted: &str) -> bool {
         match self {
             PluginError::Trapped { call, .. } | PluginError::Contract { call, .. } => {

@@ -23,19 +23,19 @@ use model::plugin::Kind;
 use model::plugin::Limits;
 use tokenizer::Tokenizer;
 
-/// How many instances are made to measure the cost of making one.
+/// The number of instances made to measure the cost of making one.
 const INSTANCES: usize = 9;
 
 /// A file before it is compiled.
 #[derive(Clone, Debug)]
 pub struct Outside {
-    /// Where it was found: a path, or `shipped`.
+    /// The place where it was found: a path, or `shipped`.
     pub origin: String,
     /// Its size in bytes.
     pub size: u64,
     /// SHA-256 of it, in hexadecimal.
     pub digest: String,
-    /// What it imports; absent if it is not a component, or cannot be read.
+    /// Its imports; absent if it is not a component, or cannot be read.
     pub imports: Option<Vec<Import>>,
 }
 
@@ -48,7 +48,7 @@ pub struct AtRest {
     pub memory_bytes: u64,
 }
 
-/// When an instance is made.
+/// The moment at which an instance is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// It is about to be made.
@@ -88,8 +88,8 @@ pub fn describe(plugin: &Plugin) -> Result<Info, PluginError> {
     }
 }
 
-/// What a user sees of a backend before a run, as opened without a configuration; absent of other plugins, and of a
-/// backend that needs a configuration.
+/// Returns what a user sees of a backend before a run, as opened without a configuration; absent of
+/// other plugins, and of a backend that needs a configuration.
 ///
 /// # Errors
 /// If a run would refuse what the backend says, or if it traps.

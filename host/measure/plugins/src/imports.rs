@@ -1,4 +1,4 @@
-//! What a component may import, and why the rest is refused.
+//! Imports that a component may have, and why the rest is refused.
 //!
 //! This module only decides; `sandbox` and `wasi` implement the imports.
 
@@ -12,9 +12,9 @@ use model::plugin::Kind;
 pub struct Import {
     /// Its name, such as `wasi:cli/environment@0.2.6`.
     pub name: String,
-    /// Whether a plugin may import it.
+    /// True if a plugin may import it.
     pub allowed: bool,
-    /// What it provides, or why it is refused.
+    /// The purpose of the import, or why it is refused.
     pub why: &'static str,
 }
 

@@ -1,5 +1,5 @@
-//! What the three kinds of plugin have in common after loading: a store, an instance in it,
-//! and the rule that a trap ends the instance, never the run.
+//! Base of the three kinds of plugin after loading: a store, an instance in it, and the rule that a
+//! trap ends the instance, never the run.
 
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
@@ -24,7 +24,7 @@ pub trait World: Sized {
     /// A component with its imports bound and its exports found: everything that instances share.
     type Ready: Clone;
 
-    /// How long a call may take, in milliseconds.
+    /// Returns how long a call may take, in milliseconds.
     fn limit_ms(limits: &Limits) -> u64;
 
     /// Adds its imports.
@@ -230,7 +230,7 @@ impl<W: Reopen> Opened<W> {
         })
     }
 
-    /// What the plugin says about itself.
+    /// Returns the plugin's statements about itself.
     ///
     /// # Errors
     /// If it traps, which ends the instance, or if its configuration schema is not JSON.

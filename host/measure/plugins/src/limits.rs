@@ -1,4 +1,4 @@
-//! What a plugin may use: the limits of a run, and the tally of an instance's memory and tables.
+//! Limits on a plugin: the limits of a run, and the tally of an instance's memory and tables.
 
 use model::plugin::Limits;
 use std::fmt;
@@ -45,7 +45,7 @@ impl fmt::Display for Exceeded {
 
 impl std::error::Error for Exceeded {}
 
-/// How much an instance uses of one resource, and its limit.
+/// An instance's use of one resource, and its limit.
 struct Share {
     taken: u64,
     limit: u64,
@@ -74,7 +74,7 @@ impl Share {
     }
 }
 
-/// What an instance uses, within its limits.
+/// An instance's use of resources, within its limits.
 pub(super) struct Tally {
     memory: Share,
     tables: Share,

@@ -23,27 +23,25 @@ pub use super::locate::{SearchPath, Shipped};
 pub struct Plugin {
     /// The name by which it was requested.
     pub asked: String,
-    /// Where it was found: a path, or `shipped`.
+    /// The place where it was found: a path, or `shipped`.
     pub origin: String,
     /// SHA-256 of the file, in hexadecimal.
     pub digest: String,
     /// Size of the file in bytes.
     pub size: u64,
-    /// What it does.
     pub kind: Kind,
-    /// How it was compiled.
     pub loading: Loading,
     /// The version of the contract that it uses.
     pub contract: Contract,
     pub(super) component: Component,
 }
 
-/// How a component was compiled, and what its user should know about it.
+/// Facts about how a component was compiled that its user should know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loading {
-    /// How long compiling took; absent if it had been compiled before.
+    /// The time that compiling took; absent if it had been compiled before.
     pub compiled_in: Option<Duration>,
-    /// Whether the next process will find it compiled.
+    /// True if the next process will find it compiled.
     pub kept: bool,
     /// Warnings, one sentence each.
     pub warnings: Vec<String>,

@@ -67,7 +67,7 @@ impl<'a> Reference<'a> {
 /// Components inside the program: names such as `backends/sglang.wasm`, and what unpacks their bytes.
 pub type Shipped = &'static [(&'static str, fn() -> Vec<u8>)];
 
-/// Where plugins are searched for, in addition to the path as given.
+/// The folders in which plugins are searched for, in addition to the path as given.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
     /// The scenario's folder, if it came from a file.

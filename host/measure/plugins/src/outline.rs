@@ -1,5 +1,5 @@
-//! What is known about a component without compiling it: counts and sizes, and the names of its imports and
-//! exports.
+//! Facts about a component that are known without compiling it: counts and sizes, and the names of
+//! its imports and exports.
 //!
 //! The compiler accepts any input and takes as long as it needs, so a component that exceeds the limits is detected
 //! here and never reaches it. The compiler checks whether the rest is valid.
@@ -48,11 +48,11 @@ pub struct Outline {
     pub imports: Vec<String>,
     /// Names of its exports, in order.
     pub exports: Vec<String>,
-    /// Whether it passes components or modules around as values.
+    /// True if it passes components or modules around as values.
     hands_on_code: bool,
 }
 
-/// What one instance of a module or component costs.
+/// The cost of one instance of a module or component.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     instances: u64,

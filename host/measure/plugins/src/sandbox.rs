@@ -26,7 +26,7 @@ use model::units::Nanos;
 
 pub use model::plugin::Limits;
 
-/// How often deadlines are checked; a call may exceed its limit by this much.
+/// The interval at which deadlines are checked; a call may exceed its limit by this much.
 const TICK: Duration = Duration::from_millis(10);
 /// Log lines kept of one plugin, all its instances together; the rest are counted.
 const LOG_LINES: usize = 1000;
@@ -70,7 +70,7 @@ pub struct LogBook(Arc<Mutex<Lines>>);
 #[derive(Debug, Default)]
 struct Lines {
     kept: Vec<String>,
-    /// How many lines each plugin wrote.
+    /// Number of lines that each plugin wrote.
     written: BTreeMap<String, usize>,
     /// The calls of each plugin that were stopped.
     overruns: BTreeMap<String, Overruns>,
@@ -79,9 +79,9 @@ struct Lines {
 /// Calls of a plugin that were stopped because they ran too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overruns {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// How long they ran, all together.
+    /// Time that they ran, all together.
     pub time: Duration,
 }
 
@@ -134,12 +134,12 @@ impl LogBook {
     }
 }
 
-/// What one instance can use.
+/// The resources that one instance can use.
 #[derive(Clone)]
 pub struct Grants {
     /// Limits of this run.
     pub limits: Limits,
-    /// Where its log lines go.
+    /// The receiver of its log lines.
     pub log: LogBook,
     /// The files it may open, by the names the scenario gives them.
     pub files: Arc<BTreeMap<String, PathBuf>>,
@@ -154,12 +154,13 @@ pub struct Guest {
     plugin: String,
     pub(super) grants: Grants,
     tally: Tally,
-    /// When this call's time is up; absent if nothing looks at it.
+    /// The instant at which this call's time is up; absent if nothing checks it.
     deadline: Option<Nanos>,
     table: ResourceTable,
-    /// What it wrote to the log as an error during this call: a panic's or an exception's message.
+    /// The text that it wrote to the log as an error during this call: a panic's or an exception's
+    /// message.
     last_error: Option<String>,
-    /// What it printed to standard error during this call.
+    /// The text that it printed to standard error during this call.
     printed: Option<String>,
     /// Incomplete lines that it wrote to standard output and error.
     unfinished: [Vec<u8>; 2],
@@ -172,7 +173,8 @@ impl Guest {
         self.tally.memory_bytes()
     }
 
-    /// Whether this call's time is up. Epochs interrupt the guest, but not what the host does for it.
+    /// True if this call's time is up. Epochs interrupt the guest, but not what the host does for
+    /// it.
     pub(super) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| clock::since_process_began() > deadline)
@@ -219,8 +221,8 @@ impl Guest {
         });
     }
 
-    /// Why it aborted, in its own words. A line of the log is written for people, so it goes first: what interpreters
-    /// print is a traceback, and then a panic of their own.
+    /// Returns why it aborted, in its own words. A line of the log is written for people, so it
+    /// comes first: interpreters print a traceback, and then a panic of their own.
     fn last_words(&self) -> Option<&str> {
         self.last_error.as_deref().or(self.printed.as_deref())
     }

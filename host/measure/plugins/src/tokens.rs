@@ -9,12 +9,12 @@ use super::chat;
 use super::limits::Exceeded;
 use super::sandbox::Guest;
 
-/// How much text is worked on before the time is looked at, in bytes.
+/// Bytes of text that are processed between two looks at the clock.
 const PORTION: u64 = 1 << 20;
 /// Longest text to tokenize, in bytes: it is worked on as a whole. A text that is decoded may take what the guest's memory
 /// may.
 const TEXT: u64 = 8 << 20;
-/// What a list takes beside its items.
+/// Bytes that a list takes beside its items.
 const LIST: u64 = 16;
 
 impl Host for Guest {

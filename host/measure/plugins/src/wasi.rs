@@ -17,18 +17,18 @@ use super::sandbox::{self, Guest};
 
 /// Most random bytes returned at once.
 const RANDOM_BYTES: u64 = 64 << 10;
-/// How much a stream accepts in one write, in bytes.
+/// Bytes that a stream accepts in one write.
 const WRITE_BYTES: u64 = 64 << 10;
 
 /// Anything that a component has a handle of.
 struct Handle;
 
-/// What a handle stands for.
+/// The objects that a handle stands for.
 const NOTHING: u32 = 0;
 const STDOUT: u32 = 1;
 const STDERR: u32 = 2;
 
-/// Where a plugin's output goes.
+/// The destination of a plugin's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Output {
     /// To the log, as information.
@@ -37,7 +37,7 @@ pub(super) enum Output {
     Error,
 }
 
-/// What a function does.
+/// The behaviour of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
     /// Gives an empty list.
@@ -267,7 +267,7 @@ fn call(
     Ok(())
 }
 
-/// What a handle stands for; the lender gets it back.
+/// Returns the number of the object that a handle stands for; the lender gets the handle back.
 fn taken(handle: ResourceAny, store: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<u32> {
     Ok(handle.try_into_resource::<Handle>(&mut *store)?.rep())
 }

@@ -11,7 +11,7 @@ use crate::located::{Located, Place};
 /// A free-form table, such as `[backend.config]`, in the order in which it was written.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigTable {
-    /// Where the table begins, if it is part of a text.
+    /// The begin of the table, if it is part of a text.
     pub place: Option<Place>,
     entries: Vec<ConfigEntry>,
 }
@@ -28,7 +28,7 @@ pub struct ConfigEntry {
 /// A value and its place.
 pub type ConfigValue = Located<Config>;
 
-/// What a value can be: only what JSON can express.
+/// A value: only what JSON can express.
 #[derive(Clone, Debug)]
 pub enum Config {
     /// A string, a number or a truth value.
@@ -120,7 +120,7 @@ impl ConfigTable {
         self.entries.iter()
     }
 
-    /// Whether it has no entries.
+    /// True if it has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

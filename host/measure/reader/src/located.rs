@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 /// A scenario's text and its name in messages.
 pub type Source = Arc<NamedSource<String>>;
 
-/// Where something was set.
+/// The place where something was set.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// In a scenario's text.

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: each problem with its place, and all problems together.
+//! Problems of a scenario: each problem with its place, and all problems together.
 //!
 //! Made to be printed together with the scenario's text by the caller; prints nothing itself.
 
@@ -36,7 +36,7 @@ impl Problem {
         self
     }
 
-    /// What to do about it.
+    /// Adds what to do about it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(one_line(help.into()));
@@ -50,7 +50,7 @@ impl Problem {
         self
     }
 
-    /// What was expected and what was found.
+    /// Says what was expected and what was found.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -60,8 +60,8 @@ impl Problem {
         self.places.first().map(|(place, _)| place)
     }
 
-    /// Whether its place is drawn with the lines around it: not where they may hold a secret, are very long, or hold
-    /// characters that a terminal obeys.
+    /// True if its place is drawn with the lines around it: not if they may hold a secret, are very
+    /// long, or hold characters that a terminal obeys.
     fn is_drawn(&self) -> bool {
         !self.secret && !self.places.iter().any(|(place, _)| is_hard_to_draw(place))
     }
@@ -81,7 +81,7 @@ impl Problem {
 /// The longest message, and the longest line that is drawn with a problem in it, in bytes.
 const LONGEST: usize = 1_000;
 
-/// Whether the lines around a place are very long together, or not only text.
+/// True if the lines around a place are very long together, or not only text.
 fn is_hard_to_draw(place: &Place) -> bool {
     let (Some(source), Some(span)) = (place.source(), place.span()) else {
         return false;
@@ -108,8 +108,8 @@ fn one_line(mut text: String) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// What was expected and what was found. The diagnostic shows places and advice, except where it draws no place,
-/// which would otherwise be lost.
+/// Writes what was expected and what was found. The diagnostic shows places and advice, except
+/// where it draws no place, which would otherwise be lost.
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = self.place().filter(|_| !self.is_drawn()) {
@@ -232,7 +232,7 @@ mod tests {
         ScenarioError::new(problems).problems
     }
 
-    /// What is printed of a text's mistakes, as `--help` readers see it.
+    /// Returns the printed form of a text's mistakes, as a user sees it.
     fn shown(text: &str) -> String {
         let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none());
         let mut shown = String::new();

@@ -206,7 +206,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         Some(items.value.iter().filter_map(own).collect())
     }
 
-    /// Whether the key is there, whatever its value.
+    /// True if the key is there, whatever its value.
     pub fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.contains_key(key))
     }

@@ -1,4 +1,5 @@
-//! What is gathered while one text is read: its problems, the keys that were asked for, and those that were not.
+//! The state while one text is read: its problems, the keys that were asked for, and those that
+//! were not.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use model::nearest;
 /// The most unknown keys that are noted.
 const MOST_UNKNOWN: usize = 1_000;
 
-/// What all readers of one text share: the text, and the problems found so far.
+/// The state that all readers of one text share: the text, and the problems found so far.
 pub struct Reading {
     origin: Origin,
     problems: RefCell<Vec<Problem>>,
@@ -24,7 +25,7 @@ pub struct Reading {
     sections: RefCell<BTreeMap<String, Place>>,
 }
 
-/// Where a text comes from.
+/// The origin of a text.
 pub enum Origin {
     /// A file, so that places are parts of its text.
     Text(Source),
@@ -95,7 +96,7 @@ impl Reading {
         });
     }
 
-    /// Where the tables that were read begin, by path.
+    /// Returns where the tables that were read begin, by path.
     pub fn sections(&self) -> BTreeMap<String, Place> {
         self.sections.borrow().clone()
     }

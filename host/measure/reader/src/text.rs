@@ -35,7 +35,7 @@ pub fn read_text_from(source: impl Read) -> io::Result<String> {
     })
 }
 
-/// What messages say of a text that is too large.
+/// Returns the message about a text that is too large.
 pub(crate) fn too_large() -> String {
     format!(
         "it is larger than {} MiB, the most that is read",

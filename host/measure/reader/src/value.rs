@@ -65,7 +65,7 @@ pub fn number(value: &DeValue<'_>) -> Option<f64> {
     (number.is_finite() || text.contains("inf") || text.contains("nan")).then_some(number)
 }
 
-/// What a TOML value is, in words; short values are repeated.
+/// Describes a TOML value in words; short values are repeated.
 fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) if text.chars().count() <= 40 => format!("the string {text:?}"),

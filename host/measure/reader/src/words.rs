@@ -1,4 +1,4 @@
-//! How lists, values and text from others look in messages.
+//! The look of lists, values and text from others in messages.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub fn joined(things: &[String], conjunction: &str) -> String {
     }
 }
 
-/// What a value is; short values are repeated.
+/// Describes a value; short values are repeated.
 pub fn found(value: &Config) -> String {
     match value {
         Config::Scalar(Value::String(text)) if text.chars().count() > 40 => {

@@ -147,7 +147,7 @@ fn short(found: String) -> String {
     }
 }
 
-/// What arrivals and other keys need.
+/// Finds the missing keys that arrivals and other keys need.
 pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     let mut problems = load::gaps(scenario);
     request::gaps(&scenario.request, &mut problems);

@@ -1,7 +1,7 @@
-//! How a difference between two runs affects their comparison.
+//! The effect of a difference between two runs on their comparison.
 
 model::words! {
-    /// What must agree, under the names that `--allow` takes.
+    /// The parts of a plan that must agree, under the names that `--allow` takes.
     pub enum Kind {
         /// The prompts: dataset, its settings and files, the seed, the requests themselves.
         Prompts = "prompts",
@@ -26,7 +26,7 @@ model::words! {
     }
 }
 
-/// How to treat a key of the plan that differs between two runs.
+/// The treatment of a key of the plan that differs between two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It must agree: without `--allow` of its kind, the runs are not compared.

@@ -52,7 +52,7 @@ table! {
     }
 }
 
-/// Where the devices' telemetry is from.
+/// The source of the devices' telemetry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 #[schemars(with = "String")]
@@ -123,7 +123,7 @@ mod tests {
     use crate::plan::WatchedDevices;
     use model::units::Nanos;
 
-    /// What is wrong with a scenario.
+    /// Returns the mistakes in a scenario.
     fn wrong(text: &str) -> String {
         let read = Scenario::parse("s.toml", text).and_then(|scenario| scenario.validate());
         read.err().map_or(String::new(), |error| error.to_string())

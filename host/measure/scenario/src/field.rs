@@ -1,4 +1,4 @@
-//! What a key's value can be: how it is read from TOML and from flags, laid over another, and written.
+//! Values of keys: how a value is read from TOML and from flags, laid over another, and written.
 //!
 //! [`Value`] is a single value, [`Field`] whatever a table can hold: a value that may be absent, a table, a list of
 //! tables, or a table of names that the user chooses.
@@ -13,22 +13,22 @@ use reader::{ConfigTable, Located, Place, Reader, toml_text};
 /// A value that a scenario may leave out.
 pub type Maybe<T> = Option<Located<T>>;
 
-/// What a scenario says at a path.
+/// A scenario's statement at a path.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The path, as TOML writes it: `target.headers.x-team`.
     pub path: String,
     /// The value, as TOML.
     pub value: String,
-    /// Where it was said.
+    /// The place where it was said.
     pub place: Place,
-    /// Whether the value may be a secret.
+    /// True if the value may be a secret.
     pub secret: bool,
 }
 
 /// A single value.
 pub trait Value: Clone + Serialize {
-    /// What messages say that is expected.
+    /// Describes the expected value in messages.
     fn expected() -> String;
 
     /// Reads it from TOML; `expected` replaces what messages say that is expected.
@@ -61,9 +61,9 @@ pub trait Value: Clone + Serialize {
     }
 }
 
-/// What a table can hold below a key.
+/// The content that a table can hold below a key.
 pub trait Field: Clone + Default + Serialize {
-    /// What it is where it is not absent.
+    /// The type of a value that is not absent.
     type Value;
 
     /// Adds the keys that it stands for. `key` is what its table knows of it.
@@ -76,7 +76,7 @@ pub trait Field: Clone + Default + Serialize {
     #[must_use]
     fn merged(self, over: Self) -> Self;
 
-    /// Whether nothing is said.
+    /// True if nothing is said.
     fn is_unsaid(&self) -> bool;
 
     /// Says what a flag was given, at a path within it.

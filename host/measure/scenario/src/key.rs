@@ -1,4 +1,5 @@
-//! What is known of each key of a scenario besides its type: documentation, flag, default, plan, comparability.
+//! Facts about each key of a scenario besides its type: documentation, flag, default, plan,
+//! comparability.
 //!
 //! A key is declared once, in its [`table!`](crate::table); everything else reads [`keys`].
 
@@ -15,7 +16,7 @@ pub struct Key {
     pub path: String,
     /// Its documentation, in paragraphs; the first is one sentence.
     pub about: Vec<String>,
-    /// What its value is: `a duration such as "30s"`.
+    /// Description of its value: `a duration such as "30s"`.
     pub expected: String,
     /// The names that it can be, where it is one of several, each with its documentation.
     pub words: Vec<(&'static str, &'static str)>,
@@ -27,18 +28,18 @@ pub struct Key {
     pub flag: Option<Flag>,
     /// Names that other tools have for it.
     pub theirs: &'static [&'static str],
-    /// Where its value goes in the plan, and what becomes of comparisons where two plans differ there. Absent
-    /// where it goes nowhere.
+    /// Place of its value in the plan, and the effect on comparisons if two plans differ there.
+    /// Absent if it has no place.
     pub plan: Option<(&'static str, Fate)>,
-    /// Whether it is declared to go nowhere.
+    /// True if it is declared to have no place in the plan.
     pub unplanned: bool,
-    /// What messages say that is expected, where the type does not say it well.
+    /// Description of the expected value in messages, where the type does not say it well.
     pub(crate) expects: Option<&'static str>,
-    /// Whether it is `true` or `false`, so that its flag takes no value.
+    /// True if it is `true` or `false`, so that its flag takes no value.
     pub switch: bool,
-    /// Whether its flag can be repeated.
+    /// True if its flag can be repeated.
     pub many: bool,
-    /// Whether a value can be read from a flag's text.
+    /// Checks if a value can be read from a flag's text.
     pub check: fn(&str) -> Result<(), String>,
 }
 
@@ -47,19 +48,19 @@ pub struct Key {
 pub struct Flag {
     /// Its name, without the dashes.
     pub long: &'static str,
-    /// What help calls its value.
+    /// Name of its value in the help.
     pub value_name: &'static str,
     /// The heading that help puts it below.
     pub heading: &'static str,
     /// Another name for it, as a tool has it.
     pub alias: Option<&'static str>,
-    /// What separates several values in one word.
+    /// Separator of several values in one word.
     pub delimiter: Option<char>,
-    /// Whether it takes every word that follows it.
+    /// True if it takes every word that follows it.
     pub words: bool,
-    /// Whether its value may begin with a minus sign.
+    /// True if its value may begin with a minus sign.
     pub negative: bool,
-    /// Whether its value is kept out of help and messages.
+    /// True if its value is kept out of help and messages.
     pub secret: bool,
     /// The flag that cannot be given together with it.
     pub conflicts: Option<&'static str>,
@@ -91,20 +92,17 @@ impl Flag {
     }
 }
 
-/// What flags call their values that are shares of a whole.
+/// Names of flags' values that are shares of a whole.
 const SHARES: [&str; 2] = ["SHARE", "PROBABILITY"];
 
 /// Headings of help.
 pub mod heading {
     /// The server under test.
     pub(crate) const TARGET: &str = "Target";
-    /// What is asked.
     pub(crate) const REQUESTS: &str = "Requests";
-    /// How many requests, and when.
     pub(crate) const LOAD: &str = "Load";
     /// Connections and timeouts.
     pub(crate) const CONNECTIONS: &str = "Connections";
-    /// What is reported.
     pub(crate) const RESULT: &str = "Result";
     /// All of them, in the order of help.
     pub const ALL: [&str; 5] = [TARGET, REQUESTS, LOAD, CONNECTIONS, RESULT];
@@ -221,7 +219,7 @@ impl Key {
         self.with(|flag| flag.unit = Some(unit))
     }
 
-    /// What holds where it is absent, in words.
+    /// Sets, in words, what holds if it is absent.
     pub(crate) fn otherwise(mut self, words: &'static str) -> Self {
         self.otherwise = Some(words);
         self
@@ -233,7 +231,7 @@ impl Key {
         self
     }
 
-    /// What messages say that is expected.
+    /// Sets the description of the expected value in messages.
     pub(crate) fn expects(mut self, expected: &'static str) -> Self {
         self.expects = Some(expected);
         self
@@ -263,7 +261,7 @@ impl Key {
         self.path.split_once('.').map_or("", |(table, _)| table)
     }
 
-    /// What holds where it is absent: its default without quotes and brackets, or words.
+    /// Returns what holds if it is absent: its default without quotes and brackets, or words.
     pub fn absent(&self) -> Option<&str> {
         let value = self.default.as_deref();
         self.otherwise

@@ -108,7 +108,7 @@ table! {
 /// Bytes that the sessions under way may take, unless the scenario says otherwise.
 pub const SESSION_MEMORY: u64 = 4 << 30;
 
-/// What messages say that a rate is.
+/// Description of a rate in messages.
 const RATE: &str = "a number of requests per second";
 
 table! {
@@ -165,7 +165,7 @@ table! {
 }
 
 model::words! {
-    /// When requests are due.
+    /// The due times of requests.
     pub enum Arrival {
         /// All at once.
         Inf = "inf",
@@ -185,7 +185,7 @@ model::words! {
 }
 
 impl Arrival {
-    /// Whether due times of this arrival follow a rate.
+    /// True if due times of this arrival follow a rate.
     pub fn has_rate(self) -> bool {
         matches!(self, Arrival::Constant | Arrival::Poisson | Arrival::Gamma)
     }
@@ -213,7 +213,7 @@ impl Trace {
 }
 
 impl Load {
-    /// What becomes of the server's prefix cache, by either of the two keys.
+    /// Returns the treatment of the server's prefix cache, by either of the two keys.
     pub fn meant_cache(&self) -> Cache {
         match (&self.cache, self.flush_cache()) {
             (None, true) => Cache::Flush,

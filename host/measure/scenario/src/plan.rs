@@ -40,39 +40,40 @@ pub struct Plan {
     pub name: String,
     /// Version of the runner that made the plan.
     pub runner: String,
-    /// What is measured, in its author's words.
+    /// The subject of the run, in its author's words.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
-    /// Where requests go.
+    /// The target of requests.
     pub target: PlannedTarget,
     /// The backend, which speaks the server's dialect.
     pub backend: PlannedPlugin,
-    /// Where the requests' contents come from.
+    /// The source of the requests' contents.
     pub dataset: PlannedDataset,
     /// The scorers that judge the answers.
     pub scorers: Vec<PlannedPlugin>,
     /// The tokenizer that counts tokens on this side.
     pub tokenizer: PlannedTokenizer,
-    /// How many requests, and when.
+    /// The number of requests, and when they are due.
     pub load: Load,
     /// The options of every request.
     pub request: RequestOptions,
-    /// How to connect to the targets.
+    /// The connections to the targets.
     pub connection: Wiring,
     /// The timeouts.
     pub timeouts: Timeouts,
-    /// What the targets are asked in addition to the measured requests.
+    /// Requests to the targets in addition to the measured ones.
     #[serde(default, skip_serializing_if = "Controls::is_none")]
     pub control: Controls,
-    /// Which devices are sampled; absent if none is.
+    /// The devices that are sampled; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_metrics: Option<WatchedDevices>,
-    /// What the devices or their machine cost; absent if it was not said.
+    /// The cost of the devices or their machine; absent if it was not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Price>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
-    /// Whether means and percentiles include requests that failed or were not sent, as infinitely late.
+    /// True if means and percentiles include requests that failed or were not sent, as infinitely
+    /// late.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failures_as_infinite: bool,
     /// The SLOs that a good request meets.
@@ -89,7 +90,7 @@ pub struct Plan {
     pub slice: Option<Slice>,
 }
 
-/// Where requests go.
+/// The target of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PlannedTarget {
@@ -114,13 +115,13 @@ pub enum ApiKey {
     From {
         /// The variable's name.
         variable: String,
-        /// How requests carry it.
+        /// The way in which requests carry it.
         #[serde(default)]
         scheme: Scheme,
     },
 }
 
-/// How requests show that their sender has the key.
+/// The way in which requests show that their sender has the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
@@ -150,17 +151,17 @@ impl PlannedTarget {
     }
 }
 
-/// How to connect to targets.
+/// The connections to targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Wiring {
     /// The HTTP version.
     pub http: Version,
-    /// Which connection a request uses.
+    /// The connection that a request uses.
     pub reuse: Reuse,
-    /// Which certificates to trust, if TLS is used.
+    /// The certificates to trust, if TLS is used.
     pub trust: Trust,
-    /// Which timestamps of received bytes to use.
+    /// The source of timestamps of received bytes.
     pub timestamps: Timestamps,
     /// Threads that send and read; absent if the machine's cores decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,7 +204,7 @@ pub struct PlannedDataset {
 pub struct PlannedTokenizer {
     /// Its path, its name on the Hugging Face hub, or `bytes` for the substitute.
     pub name: String,
-    /// Whether it is a substitute for the model's own, so that its counts are approximate.
+    /// True if it is a substitute for the model's own, so that its counts are approximate.
     pub approximate: bool,
     /// The commit, where it comes from the local cache of the Hugging Face hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,13 +213,13 @@ pub struct PlannedTokenizer {
     /// with the file's SHA-256 and its name, as `sha256sum` writes them. Absent for the substitute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Whether it was found under the served model's name, and not asked for.
+    /// True if it was found under the served model's name, and not asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
 }
 
 impl PlannedTokenizer {
-    /// What a summary says of it.
+    /// Returns the form of it that a summary has.
     pub fn summary(&self) -> result::summary::Tokenizer {
         result::summary::Tokenizer {
             name: self.name.clone(),
@@ -229,18 +230,18 @@ impl PlannedTokenizer {
     }
 }
 
-/// How many requests, and when.
+/// The number of requests, and when they are due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Load {
-    /// When the measurement ends.
+    /// The end of the measurement.
     pub amount: Amount,
-    /// When requests are due.
+    /// The due times of requests.
     pub arrival: Arrival,
     /// The maximum number of requests in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u32>,
-    /// What a user of a closed loop has one of at a time.
+    /// The unit of work that a user of a closed loop has one of at a time.
     #[serde(default, skip_serializing_if = "request::is_default")]
     pub users: Users,
     /// Bytes that the sessions under way may take; no new one begins beyond that.
@@ -249,10 +250,10 @@ pub struct Load {
         skip_serializing_if = "is_usual_session_memory"
     )]
     pub session_memory: u64,
-    /// Whether every prompt begins with a text that no other run has.
+    /// True if every prompt begins with a text that no other run has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub salted: bool,
-    /// That text. It is made when the run begins.
+    /// The text of `salted`. It is made when the run begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<Salt>,
     /// Requests before the measurement.
@@ -269,7 +270,7 @@ fn is_usual_session_memory(bytes: &u64) -> bool {
     *bytes == SESSION_MEMORY
 }
 
-/// What every prompt of a run begins with, and no prompt of another run.
+/// The text with which every prompt of a run begins, and no prompt of another run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Salt {
@@ -279,20 +280,20 @@ pub struct Salt {
     pub tokens: Vec<u32>,
 }
 
-/// What targets are asked in addition to the measured requests. None of it is measured.
+/// Requests to targets in addition to the measured ones. None of them is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Controls {
-    /// How long to wait until they are ready, in nanoseconds; absent if it does not wait.
+    /// The time to wait until they are ready, in nanoseconds; absent if the run does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ready: Option<Nanos>,
-    /// Whether they clear their prefix caches after the warmup, before the measurement.
+    /// True if they clear their prefix caches after the warmup, before the measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flush_cache: bool,
-    /// Whether they report their metrics, before and after the measurement.
+    /// True if they report their metrics, before and after the measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_metrics: bool,
-    /// Whether it is counted what of the prompts repeats. No target is asked for it.
+    /// True if the repeated parts of prompts are counted. No target is asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cache_report: bool,
     /// Tokens per page that this count assumes.
@@ -311,7 +312,7 @@ impl Controls {
     }
 }
 
-/// When the measurement ends.
+/// The end of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
@@ -319,7 +320,7 @@ pub enum Amount {
     Requests(u64),
     /// After this many sessions: requests that depend on no other, with all that depend on them.
     Sessions(u64),
-    /// When no request is due any more, this many nanoseconds after the start.
+    /// After this many nanoseconds no request is due any more.
     Duration(Nanos),
 }
 
@@ -328,19 +329,19 @@ pub enum Amount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Slice {
-    /// Which part, from 0.
+    /// The index of the part, from 0.
     pub index: u32,
-    /// How many parts.
+    /// The number of parts.
     pub of: u32,
 }
 
 impl Slice {
-    /// Whether this part gets the item with this number, where items are dealt out in turn.
+    /// True if this part gets the item with this number, where items are dealt out in turn.
     fn gets(self, number: u64) -> bool {
         number % u64::from(self.of) == u64::from(self.index)
     }
 
-    /// How many this part gets of so many items.
+    /// Returns how many of so many items this part gets.
     fn share(self, items: u64) -> u64 {
         let (index, of) = (u64::from(self.index), u64::from(self.of));
         items / of + u64::from(index < items % of)
@@ -358,7 +359,7 @@ impl Load {
         }
     }
 
-    /// How many requests are measured at most, where that is known beforehand.
+    /// Returns how many requests are measured at most, if that is known beforehand.
     pub fn requests(&self) -> Option<u64> {
         match self.amount {
             Amount::Requests(requests) => {
@@ -369,7 +370,8 @@ impl Load {
         }
     }
 
-    /// How many requests that depend on no other are due at most, where that is known beforehand.
+    /// Returns how many requests that depend on no other are due at most, if that is known
+    /// beforehand.
     pub fn roots(&self) -> Option<u64> {
         match self.amount {
             Amount::Sessions(sessions) => {
@@ -400,8 +402,8 @@ impl Plan {
         .collect()
     }
 
-    /// Whether this plan's slice holds the session with this number. Where no request depends on another, each is a
-    /// session.
+    /// True if this plan's slice holds the session with this number. If no request depends on
+    /// another, each is a session.
     ///
     /// Session `k` belongs to place `k` modulo the number of places. Where replies take equally long that is also the
     /// place that it would find free in a run of one process, so the slices together have the same requests in flight as
@@ -410,7 +412,7 @@ impl Plan {
         holds(self.slice, self.load.slots(), number)
     }
 
-    /// Whether there are fewer places than slices, and none is left for this one: it sends nothing.
+    /// True if there are fewer places than slices, and none is left for this one: it sends nothing.
     pub fn is_idle(&self) -> bool {
         self.slots() == Some(0)
     }
@@ -442,12 +444,13 @@ impl Plan {
         plan
     }
 
-    /// How many requests are measured at most, by the whole plan, where that is known beforehand.
+    /// Returns how many requests are measured at most, by the whole plan, if that is known
+    /// beforehand.
     pub fn requests(&self) -> Option<u64> {
         self.load.requests()
     }
 
-    /// How many of them are this slice's.
+    /// Returns how many of them are this slice's.
     pub fn held_requests(&self) -> Option<u64> {
         let requests = self.requests()?;
         Some(match (self.slice, self.load.slots().map(u64::from)) {
@@ -477,8 +480,8 @@ impl Plan {
             .map(|(due, _)| due)
     }
 
-    /// How long after its beginning the first request of the measurement is due: with some arrivals
-    /// that is a while. A trace's first request is due at its beginning.
+    /// Returns how long after its beginning the first request of the measurement is due: with some
+    /// arrivals that is a while. A trace's first request is due at its beginning.
     pub fn first_due(&self) -> Nanos {
         if let Arrival::Dataset { first, .. } = self.load.arrival {
             return first;
@@ -506,7 +509,7 @@ impl Plan {
     }
 }
 
-/// Whether a slice holds the session with this number, where so many may be in flight.
+/// True if a slice holds the session with this number, where so many may be in flight.
 fn holds(slice: Option<Slice>, slots: Option<u32>, number: u64) -> bool {
     let place = slots.map_or(number, |slots| number % u64::from(slots.max(1)));
     slice.is_none_or(|slice| slice.gets(place))

@@ -64,7 +64,7 @@ impl Deref for Goodput {
     }
 }
 
-/// What is wrong with several limits, in one message.
+/// Joins what is wrong with several limits into one message.
 fn together(errors: Vec<LimitError>) -> String {
     let errors: Vec<String> = errors.into_iter().map(String::from).collect();
     errors.join("; ")

@@ -21,11 +21,11 @@ mod rules;
 /// The maximum number of schemas to visit. The schema comes from a plugin, so it may be endless; beyond
 /// this limit, the plugin has to refuse a wrong configuration.
 const VISITS: usize = 100_000;
-/// How deeply schemas are followed through references, alternatives and values.
+/// The depth to which schemas are followed through references, alternatives and values.
 const DEPTH: usize = 64;
 
-/// What is wrong with a plugin's configuration according to the plugin's schema. Keys are named as
-/// within the table; the caller knows which table that is.
+/// Finds the mistakes in a plugin's configuration according to the plugin's schema. Keys are named
+/// as within the table; the caller knows which table that is.
 pub fn check_config(schema: &Value, config: &ConfigTable) -> Vec<Problem> {
     let mut check = Check {
         root: schema,
@@ -171,8 +171,8 @@ impl<'s> Check<'s> {
         ))
     }
 
-    /// Whether a value that does not fit a schema was still meant for it: a table for a table, a list
-    /// for a list. `Some(true)` if a constant key of the table says so.
+    /// Returns true if a value that does not fit a schema was still meant for it: a table for a
+    /// table, a list for a list. `Some(true)` if a constant key of the table says so.
     fn resembles(&self, schema: &'s Value, value: &Config, depth: usize) -> Option<bool> {
         let rules = schema.as_object().filter(|_| depth <= DEPTH)?;
         if let Some(target) = self.reference(rules) {

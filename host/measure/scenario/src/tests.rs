@@ -101,7 +101,7 @@ fn three_mistakes_are_three_problems() {
     assert_eq!(error.related().unwrap().count(), 3);
 }
 
-/// What a scenario says, without the tables that say nothing.
+/// Returns a scenario as JSON, without the tables that say nothing.
 fn said(scenario: &Scenario) -> Value {
     let mut value = serde_json::to_value(scenario).unwrap();
     value
@@ -151,7 +151,7 @@ fn everything_can_be_said() {
     compare(&folder("cases/full.json"), &read).unwrap();
 }
 
-/// What [`FULL`] cannot say beside the rest of its load, key by key.
+/// Loads that [`FULL`] cannot hold beside the rest of its load, key by key.
 const OTHER_LOADS: [&str; 5] = [
     "[load]\narrival = \"constant\"\nramp = { shape = \"exponential\", from = 1.0, to = 9.5, over = \"1m\" }\n",
     "[load]\narrival = \"poisson\"\n[[load.stages]]\nrate = 5.0\nfor = \"30s\"\n\

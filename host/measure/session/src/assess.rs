@@ -198,7 +198,7 @@ fn text_bytes(exchange: &Exchange) -> usize {
     exchange.reasoning.len() + exchange.output.len() + exchange.tool_calls.len() + further
 }
 
-/// What a scorer sees of an exchange.
+/// Returns the part of an exchange that a scorer sees.
 fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
     let counted = count::output(exchange, retokenized).map(|count| scorer::Count {
         tokens: count.tokens,

@@ -24,23 +24,23 @@ use crate::resolve::{Resolved, Source};
 pub struct Checked {
     /// The plan.
     pub plan: Plan,
-    /// What a run is made of beside its plan.
+    /// The parts of a run beside its plan.
     pub parts: Parts,
-    /// Who judges the answers.
+    /// The judges of the answers.
     pub scorers: Vec<Scorer>,
-    /// What counts tokens on this side.
+    /// The tokenizer that counts tokens on this side.
     pub tokenizer: Arc<Tokenizer>,
     /// Its file or folder; absent for the substitute.
     pub tokenizer_from: Option<PathBuf>,
-    /// What it was resolved from.
+    /// The source that it was resolved from.
     pub(crate) source: Box<Source>,
-    /// What plugins have logged.
+    /// The log of the plugins.
     pub log: LogBook,
-    /// How the start went so far.
+    /// Timings of the start so far.
     pub timings: Arc<Timings>,
 }
 
-/// What a user may want to see while targets are checked.
+/// A message that a user may want to see while targets are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// A target does not serve yet.
@@ -49,7 +49,7 @@ pub enum Note {
         target: String,
         /// For how long it has been waited for.
         waited: Duration,
-        /// What it answered last.
+        /// The last answer.
         seen: String,
     },
     /// A target serves, but something about it is odd.
@@ -58,7 +58,7 @@ pub enum Note {
     Said(String),
 }
 
-/// Why targets could not be checked, or did not pass.
+/// The reason why targets could not be checked, or did not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// A target did not pass.

@@ -34,8 +34,8 @@ pub(crate) use spool::Spool;
 /// The maximum size of what is decoded from one reply, in bytes: a server can go on for ever, and a plugin can return
 /// far more than its input.
 const ANSWER_BYTES: usize = 32 << 20;
-/// How many times larger than its input an answer may be before its size is the plugin's fault: the smallest frames
-/// are smaller than what an event of them counts as.
+/// The factor by which an answer may be larger than its input before its size is the plugin's
+/// fault: the smallest frames are smaller than what an event of them counts as.
 const INFLATION: usize = 4;
 /// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses to the plugin and
 /// back with every batch, so the next batch waits for half as many bytes as it has: all together, a frame then
@@ -46,15 +46,15 @@ const ANSWERS_SHARE: usize = 4;
 /// The smallest part of an answer that is written to disk.
 const SPOOLED_BYTES: usize = 1 << 10;
 
-/// What decodes: an instance of the backend, and what it shares with the others.
+/// A decoder: an instance of the backend, and the state that it shares with the others.
 pub struct Decoder {
     /// Its own instance of the backend.
     pub dialect: Dialect,
-    /// What it shares with the other decode threads.
+    /// The state that it shares with the other decode threads.
     pub shared: Arc<Shared>,
 }
 
-/// What the decode threads of a run share.
+/// The state that the decode threads of a run share.
 pub struct Shared {
     /// Plugin failures of the run.
     pub failures: FailureLimit,
@@ -93,7 +93,7 @@ impl Shared {
     }
 }
 
-/// Why a reply is not an answer.
+/// The reason why a reply is not an answer.
 struct Fault {
     class: Class,
     reason: Option<Reason>,
@@ -384,8 +384,9 @@ impl Decoder {
     }
 }
 
-/// What a complete answer is whose length was forced, if it is shorter by the server's own count. Text that is tokenized
-/// again is not counted: it rarely gives exactly the same tokens.
+/// Returns the outcome of a complete answer whose length was forced, if it is shorter by the
+/// server's own count. A count of text that was tokenized again is not used: it rarely gives
+/// exactly the same tokens.
 fn short(exchange: &Exchange) -> Option<Outcome> {
     let asked = exchange.sample.output_tokens.filter(|_| exchange.is_ok())?;
     let Count { tokens, .. } = count::output(exchange, None)?;

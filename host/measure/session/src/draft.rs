@@ -20,51 +20,49 @@ use scenario::plan::{
 /// A plan, but for the model where the scenario names none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// What people call the run.
+    /// Name of the run, for people.
     pub name: String,
-    /// What it is a run of, as its author says.
+    /// Subject of the run, in its author's words.
     pub about: About,
-    /// Where requests go.
     pub target: DraftTarget,
     /// The server's dialect.
     pub backend: PlannedPlugin,
-    /// Where the requests' contents come from.
+    /// Source of the requests' contents.
     pub dataset: PlannedPlugin,
     /// The files that the dataset may read, by the names it knows them by.
     pub files: BTreeMap<String, PlannedFile>,
-    /// Who judges the answers.
+    /// Judges of the answers.
     pub scorers: Vec<PlannedPlugin>,
-    /// What counts tokens on this side.
+    /// Tokenizer that counts tokens on this side.
     pub tokenizer: PlannedTokenizer,
-    /// How many requests, and when.
+    /// Number of requests, and when they are due.
     pub load: Load,
-    /// What is asked of every request.
+    /// Options of every request.
     pub request: RequestOptions,
-    /// How the targets are spoken to.
+    /// Connections to the targets.
     pub connection: Wiring,
-    /// When to give up.
     pub timeouts: Timeouts,
-    /// What the targets are asked beside answers.
+    /// Requests to the targets beside those for answers.
     pub control: Controls,
-    /// Which devices are sampled, if any is.
+    /// Devices that are sampled, if any is.
     pub device_metrics: Option<WatchedDevices>,
-    /// What the machines cost, if that is known.
+    /// Cost of the machines, if that is known.
     pub cost: Option<Price>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
-    /// Whether means and percentiles include requests that failed, as infinitely late.
+    /// True if means and percentiles include requests that failed, as infinitely late.
     pub failures_as_infinite: bool,
-    /// What a request must keep to, to be good.
+    /// Objectives that a good request meets.
     pub goodput: Vec<Objective>,
-    /// What the run must keep to.
+    /// Thresholds that the run must keep.
     pub thresholds: Vec<Threshold>,
-    /// What plugins may use.
+    /// Limits on plugins.
     pub sandbox: Limits,
     /// The part of the plan that this process runs; absent where it runs the whole.
     pub slice: Option<Slice>,
 }
 
-/// Where requests go, as far as the scenario says.
+/// The target of requests, as far as the scenario names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftTarget {
     /// The engine's base URLs; requests go to them in turn.

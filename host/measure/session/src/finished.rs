@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender};
 use load::backlog::{Backlog, Held};
 use model::exchange::Exchange;
 
-/// Where finished exchanges go.
+/// The receiver of finished exchanges.
 #[derive(Clone)]
 pub struct Finished {
     recorder: Sender<Waiting>,

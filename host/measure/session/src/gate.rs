@@ -1,5 +1,6 @@
-//! Where a run waits for others: before its first measured request, so that all begin at one instant, and after its
-//! last reply, where it asks the server what all of them together did.
+//! The gate at which a run waits for others: before its first measured request, so that all begin
+//! at one instant, and after its last reply, where it asks the server what all of them together
+//! did.
 //!
 //! Somebody else knows the others. This module owns the two places and nothing of how the others are reached.
 //!
@@ -12,7 +13,7 @@ use model::clock::Clock;
 use model::units::Nanos;
 use tokio::sync::watch;
 
-/// How far a run has come that waits for others.
+/// The stage that a run which waits for others has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// It prepares its requests and warms up.
@@ -27,7 +28,7 @@ pub enum Stage {
     Drained,
 }
 
-/// What a run waits at.
+/// The gate at which a run waits.
 #[derive(Clone)]
 pub struct Gate {
     clock: Clock,
@@ -39,7 +40,7 @@ struct Inner {
     open: Mutex<Open>,
 }
 
-/// What the run may do already.
+/// The permissions that the run has already.
 #[derive(Default)]
 struct Open {
     others_are_warm: bool,
@@ -71,7 +72,7 @@ impl Gate {
         self.inner.stage.subscribe()
     }
 
-    /// When the run begins, if that was said.
+    /// Returns when the run begins, if that was said.
     pub fn start(&self) -> Option<Nanos> {
         self.lock().start
     }

@@ -62,16 +62,16 @@ pub struct Live {
     pub server: OnceLock<Server>,
     /// The devices; none in virtual time, and where none is sampled.
     pub telemetry: Telemetry,
-    /// What the dataset did to its input, once it has given its last sample.
+    /// The dataset's changes to its input, once it has given its last sample.
     pub remarks: Arc<OnceLock<Vec<Remark>>>,
-    /// What the recorder wrote, once it has written everything.
+    /// The files of the recorder, once it has written everything.
     pub written: OnceLock<Written>,
     phase: AtomicU8,
-    /// When the measurement began, in nanoseconds since the run's origin; 0 before.
+    /// Instant at which the measurement began, in nanoseconds since the run's origin; 0 before.
     measuring_since: AtomicU64,
     /// Output tokens before it.
     tokens_before: AtomicU64,
-    /// When everything was on record, in nanoseconds since the run's origin; 0 before.
+    /// Instant at which everything was on record, in nanoseconds since the run's origin; 0 before.
     over_since: AtomicU64,
     given_out: Alone,
     totals: Mutex<Totals>,
@@ -94,7 +94,7 @@ pub trait Others: Send + Sync {
 #[repr(align(128))]
 struct Alone(AtomicU64);
 
-/// What watches a run, once it has begun.
+/// The means to watch a run, once it has begun.
 struct Begun {
     clock: Clock,
     signal: Signal,
@@ -104,7 +104,7 @@ struct Begun {
     due: Mutex<Due>,
 }
 
-/// How many requests were due at the last look.
+/// The number of requests that were due at the last look.
 #[derive(Default)]
 enum Due {
     /// Nobody has looked.
@@ -196,7 +196,7 @@ impl Live {
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// How far the run is.
+    /// Returns the phase of the run.
     pub fn phase(&self) -> Phase {
         let phase = self.phase.load(Ordering::Acquire);
         Phase::ALL[usize::from(phase).min(Phase::ALL.len() - 1)]
@@ -231,7 +231,7 @@ impl Live {
         }
     }
 
-    /// What this process does of the run, as it is now.
+    /// Returns the state of this process's part of the run, as it is now.
     pub fn state(&self) -> State {
         let begun = self.begun.get();
         let phase = self.phase();
@@ -311,7 +311,8 @@ fn stopped(signal: &Signal) -> Stopped {
     }
 }
 
-/// What an onlooker leaves behind when it panics is consistent: it only reads.
+/// Locks, even after a panic: the state that an onlooker leaves behind when it panics is
+/// consistent, because it only reads.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

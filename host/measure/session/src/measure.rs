@@ -37,23 +37,23 @@ pub use ended::{BeginError, NotMeasured};
 use ended::unbegun;
 use stated::{altered, overruns};
 
-/// Where a run is kept, and what stands there before the first request.
+/// The folder in which a run is kept, and what it holds before the first request.
 pub struct Record {
     /// The folder in which the run gets a folder of its own.
     pub output: PathBuf,
-    /// When the run began.
+    /// The time at which the run began.
     pub started: jiff::Timestamp,
-    /// Where it is made.
+    /// The environment of the run.
     pub environment: Environment,
     /// Of which repeats it is one, if any.
     pub repeat: Option<Repeat>,
 }
 
-/// How the load ended, as the caller knows it.
+/// The end of the load, as the caller knows it.
 pub struct Ending {
-    /// When, in UTC.
+    /// Time of the end, in UTC.
     pub at: String,
-    /// Whether the user stopped it.
+    /// True if the user stopped it.
     pub interrupted: bool,
 }
 
@@ -100,7 +100,8 @@ pub struct Assessed {
     folder: RunFolder,
     ended: Result<(), RunError>,
     facts: RunFacts,
-    /// What the summary needs to know of all records first, seen when the answers were counted and judged.
+    /// Facts that the summary needs to know of all records first, gathered when the answers were
+    /// counted and judged.
     survey: Option<Survey>,
     unjudged: Option<Unjudged>,
     kept: Result<(), FolderError>,
@@ -109,29 +110,29 @@ pub struct Assessed {
 /// Answers that could not be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unjudged {
-    /// How often.
+    /// Number of failures.
     pub failures: u64,
-    /// Why, the first time.
+    /// Reason of the first failure.
     pub first: String,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Measured {
     /// The plan.
     pub plan: Plan,
     /// The run's folder.
     pub folder: RunFolder,
-    /// How the load ended.
+    /// The end of the load: an error if it ended early.
     pub ended: Result<(), RunError>,
-    /// What the summary was made of beside the exchanges.
+    /// The facts that the summary was made of beside the exchanges.
     pub facts: RunFacts,
     /// The summary.
     pub summary: Summary,
     /// Answers that could not be judged, if any.
     pub unjudged: Option<Unjudged>,
-    /// Whether all of it could be written into the folder. If something cannot be saved, as on a full disk, still show
-    /// what can be shown.
+    /// Success of writing all of it into the folder. If something cannot be saved, as on a full
+    /// disk, still show what can be shown.
     pub kept: Result<(), FolderError>,
 }
 
@@ -217,7 +218,7 @@ impl<E> Begun<E> {
         &self.control.group
     }
 
-    /// What can be seen of the run while it goes on.
+    /// Returns the view of the run while it goes on.
     pub fn live(&self) -> &Arc<Live> {
         &self.control.live
     }

@@ -1,5 +1,6 @@
-//! What a run would send: draws the samples of a plan with the same calls as a run, writes their requests, and sends
-//! nothing. Of everything that is drawn only figures are kept, so memory does not grow with the plan.
+//! The outlook: what a run would send. It draws the samples of a plan with the same calls as a run,
+//! writes their requests, and sends nothing. Of everything that is drawn only figures are kept, so
+//! memory does not grow with the plan.
 //!
 //! Answers that only a run gives are replaced: by the one on record, else by a text of about the requested length. The
 //! figures and their forms are `runs::outlook`'s.
@@ -39,12 +40,12 @@ pub const PLACEHOLDER: &str = "MODEL";
 /// Requests that are drawn at most where the plan does not say how many there are.
 pub const ENDLESS: u64 = 10_000;
 
-/// What is looked at, and how far.
+/// The question of an outlook: what to look at, and how far.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Draw no further session after so many requests.
     pub at_most: Option<u64>,
-    /// How many prompts to show.
+    /// Number of prompts to show.
     pub show: u64,
     /// The most characters to show of a message; absent for all.
     pub cut: Option<usize>,
@@ -52,7 +53,7 @@ pub struct Question {
 
 /// A session that was drawn.
 pub struct Drawn {
-    /// When its root is due, if that is known.
+    /// Due time of its root, if that is known.
     pub due: Option<Nanos>,
     /// Its requests, the root first, in the dataset's order.
     pub requests: Vec<Request>,
@@ -66,7 +67,7 @@ pub struct Request {
     pub given: Sample,
     /// The sample as the backend got it: with its history, and what the plan puts before it.
     pub sent: Sample,
-    /// Whether answers stand in its history that a run would replace.
+    /// True if answers stand in its history that a run would replace.
     pub is_estimate: bool,
     /// Tokens of its prompt, if they are known.
     pub input_tokens: Option<u64>,
@@ -79,7 +80,7 @@ pub struct Request {
     tokens: Option<Tokenized>,
 }
 
-/// Why there is no outlook.
+/// The reason why there is no outlook.
 #[derive(Debug, thiserror::Error)]
 pub enum OutlookError {
     /// A plugin failed.
@@ -101,8 +102,8 @@ impl Resolved {
 }
 
 impl Checked {
-    /// What the run would send. `each` gets every session in order, and says whether to go on. Where `signal` stops, so
-    /// does this, with what was drawn until then.
+    /// Computes what the run would send. `each` gets every session in order, and returns true to go
+    /// on. If `signal` stops, so does this, with what was drawn until then.
     ///
     /// # Errors
     /// If a plugin fails.
@@ -132,7 +133,7 @@ struct Looking<'r> {
     drawing: Drawing,
     made_up: MadeUp,
     tally: Tally,
-    /// How many sessions are due, where that is known.
+    /// Number of due sessions, if that is known.
     sessions: Option<u64>,
 }
 
@@ -290,7 +291,7 @@ impl<'r> Looking<'r> {
         request
     }
 
-    /// What stands in for the answer to a sample.
+    /// Returns the substitute for the answer to a sample.
     fn answer(&mut self, sample: &Sample) -> Given {
         let tokens = self.plan.request.output_tokens.or(sample.output_tokens);
         let answer = match &sample.recorded_answer {
@@ -338,7 +339,7 @@ impl<'r> Looking<'r> {
     }
 }
 
-/// Why a request cannot be written.
+/// Says why a request cannot be written.
 fn words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Incomplete { message, .. } => message.clone(),
@@ -346,7 +347,7 @@ fn words(outcome: &Outcome) -> String {
     }
 }
 
-/// How many sessions are due, where the plan says.
+/// Returns how many sessions are due, if the plan says.
 fn sessions(plan: &Plan, parts: &Parts) -> Option<u64> {
     let Amount::Duration(duration) = plan.load.amount else {
         return None;

@@ -1,5 +1,5 @@
-//! What a run is made of, how the outside may influence it, and why it may end early. It stands below everything that
-//! prepares, sends, decodes and records, and knows none of them.
+//! The parts of a run, how the outside may influence it, and why it may end early. This stands
+//! below everything that prepares, sends, decodes and records, and knows none of them.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use crate::gate::Gate;
 use crate::live::Live;
 use crate::reuse::SentPrompts;
 
-/// What a run needs in addition to its plan.
+/// The parts that a run needs in addition to its plan.
 #[derive(Clone)]
 pub struct Parts {
     /// The server's dialect.
     pub backend: Backend,
-    /// Where samples come from.
+    /// The source of samples.
     pub dataset: Dataset,
-    /// Where requests go, in turn.
+    /// The targets, to which requests are sent in turn.
     pub targets: Vec<Target>,
-    /// What must not leave the process except in requests.
+    /// Secrets, which must not leave the process except in requests.
     pub secrets: Secrets,
-    /// When requests arrive, if a file or the dataset sets it; else nothing.
+    /// The arrival times of requests, if a file or the dataset sets them; else nothing.
     pub trace: Trace,
-    /// Where prompts are kept to be counted after the load, if they are.
+    /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,
 }
 
-/// Why a run ended early or could not begin.
+/// The reason why a run ended early or could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A plugin refused to begin, or failed too often.
@@ -56,9 +56,7 @@ pub enum RunError {
     Connections {
         /// The target.
         target: String,
-        /// How many failed.
         failed: usize,
-        /// How many were wanted.
         wanted: usize,
     },
     /// A server did not clear its prefix cache.
@@ -68,7 +66,6 @@ pub enum RunError {
     Flush {
         /// The target.
         target: String,
-        /// What was seen.
         cause: String,
     },
     /// A server does not report its metrics.
@@ -78,7 +75,6 @@ pub enum RunError {
     Metrics {
         /// The target.
         target: String,
-        /// What was seen.
         cause: String,
     },
     /// A thread could not be started.
@@ -100,7 +96,7 @@ pub enum RunError {
     Interrupted,
 }
 
-/// How the outside may influence a run.
+/// The influence that the outside has on a run.
 #[derive(Clone)]
 pub struct Control {
     /// Stops the run, or aborts it.
@@ -109,7 +105,8 @@ pub struct Control {
     pub live: Arc<Live>,
     /// Starts the threads of the run.
     pub group: ThreadGroup,
-    /// Where the run waits for those that begin at the same instant; absent for a run by itself.
+    /// The gate at which the run waits for those that begin at the same instant; absent for a run
+    /// by itself.
     pub gate: Option<Gate>,
 }
 
@@ -121,7 +118,7 @@ impl Control {
 }
 
 impl RunError {
-    /// Whether the measurement never began, whatever may be recorded of a warm-up.
+    /// True if the measurement never began, whatever may be recorded of a warm-up.
     pub(crate) fn is_before_measurement(&self) -> bool {
         matches!(self, RunError::Flush { .. } | RunError::Metrics { .. })
     }

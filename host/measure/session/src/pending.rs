@@ -8,13 +8,13 @@ use plugins::backend::{Earlier, Sample};
 pub struct ComposedSample {
     /// The sample.
     pub sample: Sample,
-    /// What the last reply of its conversation left for it.
+    /// State that the last reply of its conversation left for it.
     pub earlier: Option<Earlier>,
     /// The requests that it depends on, by their number.
     pub parents: Vec<u64>,
     /// The history in front of it.
     pub history: Option<History>,
-    /// When the first of its dependencies had let it go.
+    /// Instant at which the first of its dependencies released it.
     pub released: Option<Nanos>,
 }
 
@@ -46,11 +46,11 @@ impl ComposedSample {
 pub struct PendingRequest {
     /// The request's number.
     pub index: u64,
-    /// Which part of the run it belongs to.
+    /// Part of the run that it belongs to.
     pub phase: Phase,
     /// The sample, whose prompt is whole.
     pub composed: ComposedSample,
-    /// How many requests depend on it, if it depends on none.
+    /// Number of requests that depend on it, if it depends on none.
     pub descendants: u32,
 }
 

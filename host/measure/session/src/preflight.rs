@@ -22,7 +22,7 @@ pub use ready::wait_ready;
 /// The most model names listed in a message.
 const NAMES_TOLD: usize = 8;
 
-/// Why the run cannot begin.
+/// The reason why the run cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum PreflightError {
     /// No connection.
@@ -32,7 +32,6 @@ pub enum PreflightError {
     Unreachable {
         /// The target.
         target: String,
-        /// What was seen.
         cause: String,
     },
     /// It never became ready.
@@ -42,7 +41,7 @@ pub enum PreflightError {
     NotReady {
         /// The target.
         target: String,
-        /// How long the wait was.
+        /// Length of the wait.
         limit: String,
         /// The last response.
         seen: String,
@@ -54,7 +53,6 @@ pub enum PreflightError {
     NoAnswer {
         /// The target.
         target: String,
-        /// What was seen.
         cause: String,
     },
     /// A web page.
@@ -64,7 +62,7 @@ pub enum PreflightError {
     WebPage {
         /// The target.
         target: String,
-        /// What was asked for.
+        /// Path that was asked for.
         path: String,
         /// The status.
         status: u16,
@@ -76,9 +74,9 @@ pub enum PreflightError {
         target: String,
         /// The status.
         status: u16,
-        /// What the server said.
+        /// The server's message.
         said: String,
-        /// What to do about the key.
+        /// Advice about the key.
         advice: String,
     },
     /// It does not serve the model.
@@ -88,7 +86,7 @@ pub enum PreflightError {
         target: String,
         /// The model asked for.
         model: String,
-        /// What it serves.
+        /// The models that it serves.
         served: String,
     },
     /// No model was named, and the server does not decide it.
@@ -96,7 +94,7 @@ pub enum PreflightError {
     NoModel {
         /// The target.
         target: String,
-        /// What it serves, or that it does not say.
+        /// The models that it serves, or that it does not say.
         served: String,
     },
     /// The backend failed.
@@ -113,19 +111,19 @@ impl From<Faults> for PreflightError {
     }
 }
 
-/// Which target to ask, and how.
+/// The target to ask, and how.
 pub struct Asked<'a, C> {
     /// Opens connections.
     pub connect: &'a C,
     /// Reads the time.
     pub clock: Clock,
-    /// How long to wait for a connection.
+    /// The time limits of a connection.
     pub timeouts: &'a Timeouts,
     /// The target's place among the run's.
     pub number: u32,
     /// The target.
     pub target: &'a Target,
-    /// What is added to requests, and removed from messages.
+    /// The secrets, which are added to requests and removed from messages.
     pub secrets: &'a Secrets,
 }
 
@@ -136,11 +134,11 @@ impl<C: Connect> Asked<'_, C> {
     }
 }
 
-/// What was found.
+/// The findings about a server.
 pub struct Found {
     /// The model to ask for.
     pub model: String,
-    /// What the server says that the model was made from, as a name on a hub or a folder.
+    /// The server's statement of what the model was made from, as a name on a hub or a folder.
     pub root: Option<String>,
     /// A note for the user, if anything is odd.
     pub remark: Option<String>,
@@ -283,7 +281,7 @@ fn explained(
     Ok(refusal.message)
 }
 
-/// What to do about the key where a server refuses a request.
+/// Says what to do about the key if a server refuses a request.
 pub(crate) fn advice(secrets: &Secrets) -> String {
     let variables = &secrets.variables;
     let from = variables.first().map_or("its variable", String::as_str);

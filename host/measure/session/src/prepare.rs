@@ -50,20 +50,18 @@ const REQUEST_BYTES: usize = 1 << 10;
 pub enum Item {
     /// Ready to be sent.
     Ready {
-        /// What it asks.
         prepared: Box<Prepared>,
         /// The request.
         request: Outgoing,
         /// The conversation it belongs to.
         session: Option<Arc<str>>,
-        /// What it is to the requests that depend on it, or that it depends on.
+        /// Its role for the requests that depend on it, or that it depends on.
         entry: Option<Entry>,
     },
     /// It cannot be sent.
     Faulty {
-        /// What it was to ask.
         prepared: Box<Prepared>,
-        /// What will be recorded of it.
+        /// The outcome that will be recorded.
         outcome: Outcome,
         /// As of one that is ready.
         entry: Option<Entry>,
@@ -107,7 +105,6 @@ impl Preparation {
         })
     }
 
-    /// How replies are cut.
     pub fn framing(&self) -> Framing {
         self.framing
     }
@@ -228,7 +225,7 @@ impl Preparation {
     }
 }
 
-/// What a dataset is told of how many samples a load measures.
+/// Returns a dataset's view of how many samples a load measures.
 pub(crate) fn amount(load: &Load) -> Amount {
     match load.amount {
         scenario::plan::Amount::Sessions(_) => {
@@ -310,7 +307,6 @@ impl Item {
         REQUEST_BYTES + self.prepared().sample.request_bytes as usize + session
     }
 
-    /// What it asks.
     pub fn prepared(&self) -> &Prepared {
         match self {
             Item::Ready { prepared, .. } | Item::Faulty { prepared, .. } => prepared,

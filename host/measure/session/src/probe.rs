@@ -1,5 +1,6 @@
-//! What is this server? Asks it a handful of questions: which engine it is, what it serves, which routes answer, and
-//! what one tiny reply of each looks like. The backends that ship write the requests and read the replies.
+//! The identification of a server. It asks the server a handful of questions: which engine it is,
+//! what it serves, which routes answer, and what one tiny reply of each looks like. The backends
+//! that ship write the requests and read the replies.
 //!
 //! [`engines`] is what is known of engines, [`request`] what is sent, [`ask`] one question and its answer, [`shape`] what
 //! a reply was made of, [`verdict`] what all of it means. The document and its text are `report`'s.
@@ -38,7 +39,7 @@ use runs::probe::{Control, Model, Outcome, Probe, Route};
 
 pub use verdict::ProbeError;
 
-/// Where most engines list their models.
+/// The path under which most engines list their models.
 const MODELS: &str = "/v1/models";
 /// The backend for what has none of its own.
 const GENERIC: &str = "openai";
@@ -51,13 +52,13 @@ pub struct Prober {
     first: Alone,
 }
 
-/// What was found out.
+/// The findings of a probe.
 pub struct Probed {
-    /// What the server answered.
+    /// The server's answers.
     pub probe: Probe,
-    /// Why it cannot be benchmarked like this, if it cannot.
+    /// Reason why it cannot be benchmarked like this, if it cannot.
     pub failure: Option<ProbeError>,
-    /// What the user should know, one line each.
+    /// Remarks for the user, one line each.
     pub remarks: Vec<String>,
 }
 
@@ -234,7 +235,7 @@ impl Prober {
         Ok(())
     }
 
-    /// Which engine it is, and whether the address alone shows that.
+    /// Identifies the engine, and says if the address alone shows it.
     async fn identify<C: Connect>(
         &self,
         asker: &mut Asker<'_, C>,
@@ -282,7 +283,7 @@ impl Prober {
         }
     }
 
-    /// What is tried, the best first.
+    /// Returns what is tried, the best first.
     fn tries(&self, engine: Engine) -> Vec<Tried> {
         let ships = |backend: &str| {
             let name = plugin(backend);
@@ -371,7 +372,7 @@ impl Prober {
         Ok(listing)
     }
 
-    /// Whether the first question had the key that a backend's requests have.
+    /// True if the first question had the key that a backend's requests have.
     fn asks_like(&self, own: &Alone) -> bool {
         match (&own.secrets.access, &self.first.secrets.access) {
             (Access::Open, Access::Open) => true,

@@ -14,8 +14,8 @@ use tokenizer::Tokenizer;
 pub struct Tokenized {
     /// The tokens.
     pub tokens: Vec<u32>,
-    /// Whether it is a conversation without the model's template, because that is not known or does not take it. Then
-    /// these are the tokens of its texts, one after the other.
+    /// True if it is a conversation without the model's template, because that is not known or does
+    /// not take it. Then these are the tokens of its texts, one after the other.
     pub is_bare: bool,
 }
 
@@ -31,7 +31,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// That of a sample that is sent to a path. `None` for what is not made of text alone.
+    /// Returns the form of a sample that is sent to a path. `None` for what is not made of text
+    /// alone.
     pub fn of(sample: &Sample, path: &str) -> Option<Self> {
         match &sample.prompt {
             Prompt::Tokens(tokens) => Some(Form::Tokens(tokens.clone())),
@@ -110,7 +111,8 @@ pub fn path(request: &Request) -> &str {
     }
 }
 
-/// Whether a server wraps what it gets there into its chat template: the paths of the OpenAI and Anthropic APIs.
+/// True if a server wraps what it gets there into its chat template: the paths of the OpenAI and
+/// Anthropic APIs.
 fn takes_chats(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     path.ends_with("/chat/completions") || path.ends_with("/messages")

@@ -54,7 +54,7 @@ impl<F: Future> LazyTimer<F> {
         self.bell.rung.store(true, Ordering::Release);
     }
 
-    /// Whether the future is to be polled.
+    /// True if the future must be polled.
     pub fn is_rung(&self) -> bool {
         self.bell.rung.load(Ordering::Acquire)
     }

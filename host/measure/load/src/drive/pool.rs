@@ -24,14 +24,15 @@ use model::units::Nanos;
 
 /// The most connections that a worker opens at the same time.
 const OPENING: usize = 128;
-/// How long an unused connection may have been idle and still be used again. Servers close theirs
-/// after five seconds (uvicorn) or more; a request that meets the close would count as failed.
+/// Time for which an unused connection may have been idle and still be used again. Servers close
+/// theirs after five seconds (uvicorn) or more; a request that meets the close would count as
+/// failed.
 const REUSE_WITHIN: Nanos = Nanos(2_000_000_000);
 /// The most connections of a worker that wait for the next turn of their conversations. A conversation does not say
 /// which turn is its last, so of more than these the one that has waited longest is closed.
 pub(super) const KEPT: usize = 256;
 
-/// Why a request got no connection.
+/// The reason why a request got no connection.
 type Refusal = (Class, String);
 
 /// The connections of one worker.
@@ -70,9 +71,9 @@ struct Kept<Io> {
 struct Opening {
     /// Requests that wait for it.
     waiting: Cell<usize>,
-    /// Why there is none, once that is known.
+    /// The outcome, once it is known: open, or why not.
     result: OnceCell<Result<(), Refusal>>,
-    /// Whether the task that opens it is gone.
+    /// True once the task that opens it has ended.
     is_over: Cell<bool>,
     ended: Notify,
 }
@@ -112,7 +113,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// How many connections to a target are free.
+    /// Number of free connections to a target.
     pub fn idle(&self, target: u32) -> usize {
         self.place(target).idle.borrow().len()
     }
@@ -276,7 +277,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
     }
 }
 
-/// Whether a connection has been idle for too long to be used again.
+/// True if a connection has been idle for too long to be used again.
 fn is_stale<Io>(connection: &Connection<Io>, now: Nanos) -> bool
 where
     Io: AsyncRead + AsyncWrite + Unpin + 'static,

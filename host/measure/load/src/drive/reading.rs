@@ -42,7 +42,7 @@ const BATCH_TIME: Nanos = Nanos(1_000_000_000);
 /// go on.
 const STALLED: Duration = Duration::from_millis(100);
 
-/// Why there is no head of a reply.
+/// The reason why a reply has no head.
 pub(super) enum NoHead {
     /// The request was sent in vain, or it took too long.
     GivenUp(Class, String),
@@ -57,7 +57,7 @@ pub(super) struct Reading {
     framing: Framing,
     framer: Framer,
     frames: Frames,
-    /// When the first of the held frames arrived.
+    /// Arrival of the first held frame.
     held_since: Nanos,
     handed_on: bool,
     last_frame: Nanos,
@@ -224,8 +224,8 @@ impl Reading {
         self.gate.end_exemption();
     }
 
-    /// Whether the next token is overdue. Only the decode thread knows what a token
-    /// is, so when a timeout may have passed, everything that has arrived is decoded first.
+    /// Returns ready if the next token is overdue. Only the decode thread knows what a token is, so
+    /// when a timeout may have passed, everything that has arrived is decoded first.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(Class, String)> {
         while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();

@@ -1,4 +1,4 @@
-//! How a worker gets its orders, which one gets a request, and how it naps.
+//! Handles of workers: how a worker gets its orders, which worker gets a request, and how it naps.
 //!
 //! A reader of a thousand streams would be woken for every event. If the kernel records when bytes arrived,
 //! the reader loses nothing by looking only every half millisecond, when it reads everything from all streams: the
@@ -14,12 +14,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::{Job, Order};
 use crate::pace::Signal;
 
-/// How long a nap is. Two events of one stream that come within it are read together, and so have one instant.
+/// Length of a nap. Two events of one stream that come within it are read together, and so have one
+/// instant.
 const NAP: Duration = Duration::from_micros(500);
 /// The number of requests in flight at which naps start; with fewer there is little to save.
 const BUSY: usize = 32;
 
-/// Where a worker's orders are put.
+/// The sender of a worker's orders.
 pub struct WorkerHandle {
     orders: UnboundedSender<Order>,
     in_flight: Arc<AtomicUsize>,

@@ -13,18 +13,18 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use super::Signal;
 use model::units::Nanos;
 
-/// How often the pacer looks for news that it waits for.
+/// Interval at which the pacer looks for news that it waits for.
 const GLANCE: Duration = Duration::from_micros(20);
 
 /// A request that is due because of others.
 pub struct Follower<Item> {
-    /// When it is due, since the run's origin.
+    /// Due time, since the run's origin.
     pub due: Nanos,
     /// The request.
     pub item: Item,
 }
 
-/// What has come of something that ended.
+/// The outcome of something that ended.
 pub enum News<Item> {
     /// A request became due, or will.
     Due(Follower<Item>),
@@ -34,7 +34,6 @@ pub enum News<Item> {
     Over {
         /// The number of its first request.
         root: u64,
-        /// When.
         at: Nanos,
     },
 }
@@ -42,7 +41,7 @@ pub enum News<Item> {
 /// The pacer's end.
 pub struct Newsfeed<Item> {
     news: Receiver<Vec<News<Item>>>,
-    /// What was taken and not yet given.
+    /// News that was taken and not yet given.
     taken: std::vec::IntoIter<News<Item>>,
     unsettled: Arc<AtomicUsize>,
 }
@@ -87,7 +86,7 @@ impl<Item> Announcer<Item> {
         self.unsettled.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// What came of one thing that was expected, which may be nothing.
+    /// Announces the outcome of one thing that was expected, which may be nothing.
     pub fn announce(&self, news: Vec<News<Item>>) {
         // The pacer may be gone; then nothing more is sent.
         let _ = self.news.send(news);
@@ -97,12 +96,12 @@ impl<Item> Announcer<Item> {
 }
 
 impl<Item> Newsfeed<Item> {
-    /// Where no request depends on another.
+    /// Returns a feed without news, for runs in which no request depends on another.
     pub fn none() -> Self {
         newsfeed(&Signal::for_task()).1
     }
 
-    /// Whether everything that was expected has come and was taken.
+    /// True if everything that was expected has come and was taken.
     pub(super) fn is_settled(&self) -> bool {
         self.unsettled.load(Ordering::Acquire) == 0 && self.taken.len() == 0 && self.news.is_empty()
     }

@@ -39,7 +39,7 @@ impl<Item> Queue<Item> {
         }));
     }
 
-    /// When the earliest is due.
+    /// Returns the earliest due time.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.waiting.peek().map(|Reverse(waiting)| waiting.due)
     }

@@ -1,4 +1,4 @@
-//! What wakes the pacer: a slot that is free, news of a session, or the order to stop.
+//! The signal that wakes the pacer: a slot that is free, news of a session, or the order to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,13 +10,13 @@ use tokio::sync::Notify;
 use model::clock::Clock;
 use model::units::Nanos;
 
-/// How long before an instant a thread stops sleeping and watches the clock instead. A sleep ends some
-/// 30 µs after it should (80 µs with the kernel's usual timer slack); half of that watched costs no
-/// more processor time than the waking itself, 4 % of a core at 2000 requests a second at most, and
-/// brings the median lag from 30 down to 10 µs.
+/// Time before an instant at which a thread stops sleeping and watches the clock instead. A sleep
+/// ends some 30 µs after it should (80 µs with the kernel's usual timer slack); half of that
+/// watched costs no more processor time than the waking itself, 4 % of a core at 2000 requests a
+/// second at most, and brings the median lag from 30 down to 10 µs.
 const WATCH: Nanos = Nanos(20_000);
 
-/// What wakes the pacer while it waits: a slot is free, or the run is to stop.
+/// The signal that wakes the pacer while it waits: a slot is free, or the run must stop.
 #[derive(Clone)]
 pub struct Signal(Arc<SignalState>);
 
@@ -25,11 +25,11 @@ struct SignalState {
     stopped: AtomicBool,
     aborted: AtomicBool,
     broken: AtomicBool,
-    /// Whether it matters which slots come free, and when.
+    /// True if it matters which slots become free, and when.
     watched: AtomicBool,
     freed: (Sender<Freed>, Receiver<Freed>),
-    /// Whether the pacer's thread was woken since it last waited. The thread's own token is not enough: whatever else it
-    /// blocks on, such as a queue of items, may use that up.
+    /// True if the pacer's thread was woken since it last waited. The thread's own token is not
+    /// enough: whatever else it blocks on, such as a queue of items, may use that up.
     woken: AtomicBool,
     wake: Wake,
 }
@@ -39,7 +39,6 @@ struct SignalState {
 pub(super) struct Freed {
     /// The request that held the slot.
     pub(super) key: u64,
-    /// When.
     pub(super) at: Nanos,
 }
 
@@ -59,7 +58,7 @@ impl Signal {
         Self::new(Wake::Task(Notify::new()))
     }
 
-    /// Whether the pacer is a task, whose clock stands still while it blocks.
+    /// True if the pacer is a task, whose clock stands still while it blocks.
     pub fn is_task(&self) -> bool {
         matches!(self.0.wake, Wake::Task(_))
     }
@@ -113,7 +112,7 @@ impl Signal {
         self.wake();
     }
 
-    /// Whether [`Signal::stop`] was called.
+    /// True if [`Signal::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::Acquire)
     }
@@ -124,7 +123,7 @@ impl Signal {
         self.stop();
     }
 
-    /// Whether [`Signal::abort`] was called.
+    /// True if [`Signal::abort`] was called.
     pub fn is_aborted(&self) -> bool {
         self.0.aborted.load(Ordering::Acquire)
     }
@@ -137,7 +136,7 @@ impl Signal {
         self.stop();
     }
 
-    /// Whether [`Signal::break_down`] was called.
+    /// True if [`Signal::break_down`] was called.
     pub(crate) fn is_broken(&self) -> bool {
         self.0.broken.load(Ordering::Acquire)
     }

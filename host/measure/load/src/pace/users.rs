@@ -10,7 +10,7 @@ use model::units::Nanos;
 /// Every user is either waiting for its next request to be due or has one in flight.
 pub(super) struct Users {
     thinking: Option<Thinking>,
-    /// When the next request of each waiting user is due; ties go by the user's number.
+    /// Due times of the next request of each waiting user; ties go by the user's number.
     waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Whose request has that number.
     in_flight: HashMap<u64, u32>,
@@ -52,7 +52,7 @@ impl Users {
         })
     }
 
-    /// When the next request is due, where one will be without a further answer.
+    /// Returns when the next request is due, if one will be without a further answer.
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.waiting.peek().map(|Reverse((due, _))| *due)
     }

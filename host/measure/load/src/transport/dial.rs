@@ -47,7 +47,7 @@ struct Host {
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
-/// Why no connection can be opened to a target.
+/// The reason why no connection to a target can be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// Its name is not known.
@@ -238,7 +238,7 @@ impl Tcp {
     }
 }
 
-/// Why TLS failed, with advice if there is any.
+/// Says why TLS failed, with advice if there is any.
 fn refused(cause: &io::Error) -> String {
     let text = cause.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));

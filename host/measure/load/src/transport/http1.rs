@@ -39,7 +39,7 @@ const INTERIM_REPLIES: usize = 16;
 const READS_IN_A_ROW: usize = 16;
 
 thread_local! {
-    /// What every connection of this thread reads into.
+    /// The buffer into which every connection of this thread reads.
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
@@ -53,7 +53,7 @@ pub struct Connection<Io> {
     body: Body,
     /// Bytes of the body that were read together with the head.
     early: Vec<u8>,
-    /// Whether another request may follow the reply.
+    /// True if another request may follow the reply.
     keep_alive: bool,
     closed: bool,
 }
@@ -74,12 +74,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         }
     }
 
-    /// Where the readiness of its socket can be watched.
+    /// Returns the readiness of its socket; absent if a task must wait for it.
     pub(super) fn readiness(&self) -> Option<&Rc<Readiness>> {
         self.readiness.as_ref()
     }
 
-    /// When bytes last arrived.
+    /// Returns when bytes last arrived.
     pub(crate) fn last_read(&self) -> Nanos {
         self.wire.read_at()
     }
@@ -89,7 +89,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         prefetch::line(Rc::as_ptr(&self.wire));
     }
 
-    /// Whether a request may be sent: the other side has neither closed it nor sent anything unasked.
+    /// True if a request may be sent: the other side has neither closed the connection nor sent
+    /// anything unasked.
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.closed {
             let mut probe = [0; 1];
@@ -301,11 +302,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     }
 }
 
-/// What has come of a reply whose head is not whole.
+/// A reply whose head is not complete.
 #[derive(Default)]
 struct Reply {
     bytes: Vec<u8>,
-    /// Whether a line has ended since it was last parsed.
+    /// True if a line has ended since the bytes were last parsed.
     has_news: bool,
     /// Interim replies that came before it.
     interim: usize,
@@ -365,7 +366,7 @@ fn header_map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Whether the connection is to stay open after the reply: RFC 9112, 9.3.
+/// True if the connection stays open after the reply: RFC 9112, 9.3.
 fn stays_open(headers: &HeaderMap, is_1_1: bool) -> bool {
     let says = |word: &str| {
         headers

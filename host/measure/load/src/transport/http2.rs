@@ -30,7 +30,8 @@ use outgoing::{Noted, Outgoing};
 /// The most requests that share a connection: what servers allow by default
 /// (RFC 9113, 6.5.2, recommends no less).
 pub const STREAMS: usize = 100;
-/// How much of a reply may come before it was taken. It is taken at once, unless the backlog is full.
+/// Bytes of a reply that may come before the reader takes them. They are taken at once, unless the
+/// backlog is full.
 const WINDOW_BYTES: u32 = 256 << 10;
 /// The same for all replies of a connection: what ten thousand replies on a hundred connections may take together has
 /// to stay small.
@@ -41,19 +42,19 @@ pub struct Stream {
     shared: Rc<Shared>,
     sender: http2::SendRequest<Full<Bytes>>,
     body: Option<Incoming>,
-    /// Whether a request has it; else it only stands for the connection.
+    /// True if a request has it; otherwise it only stands for the connection.
     is_place: bool,
 }
 
-/// What the slots on a connection share.
+/// State that the slots on a connection share.
 struct Shared {
     wire: Rc<Wire>,
     outgoing: Rc<Outgoing>,
     facts: exchange::Connection,
-    /// Whether a request waited for the connection; of that request alone.
+    /// True if a request waited for the connection; of that request alone.
     waited: Cell<bool>,
     taken: Cell<usize>,
-    /// How many requests the server takes at the same time.
+    /// Number of requests that the server accepts at the same time.
     allowed: Cell<usize>,
     used: Cell<bool>,
 }
@@ -117,12 +118,14 @@ impl Drop for Stream {
 }
 
 impl Stream {
-    /// Whether the connection still takes requests, and the next can be told from those before it.
+    /// True if the connection still accepts requests, and the next can be told from those before
+    /// it.
     pub(crate) fn is_usable(&self) -> bool {
         !self.sender.is_closed() && self.shared.outgoing.is_sure()
     }
 
-    /// What tells this connection from others of the process, and from the numbers of requests.
+    /// Returns a number that tells this connection from others of the process, and from the numbers
+    /// of requests.
     pub fn number(&self) -> u64 {
         Rc::as_ptr(&self.shared).addr() as u64 | 1 << 63
     }
@@ -143,7 +146,7 @@ impl Stream {
         })
     }
 
-    /// How the connection came about.
+    /// Returns the facts about how the connection was opened.
     pub fn facts(&self) -> exchange::Connection {
         let reused = self.shared.used.get();
         exchange::Connection {
@@ -158,7 +161,7 @@ impl Stream {
         self.shared.waited.set(true);
     }
 
-    /// When bytes last arrived, on any stream.
+    /// Returns when bytes last arrived, on any stream.
     pub(crate) fn last_read(&self) -> Nanos {
         self.shared.wire.read_at()
     }

@@ -45,7 +45,7 @@ impl Polled {
         }
     }
 
-    /// Whether small writes go out at once.
+    /// Sets TCP_NODELAY: if true, small writes leave at once.
     ///
     /// # Errors
     /// If the system refuses.
@@ -53,7 +53,7 @@ impl Polled {
         self.0.socket().set_nodelay(nodelay)
     }
 
-    /// What is known of it.
+    /// Returns what is known of its socket.
     pub fn readiness(&self) -> &Rc<Readiness> {
         self.0.readiness()
     }

@@ -21,13 +21,13 @@ use tokio::io::unix::AsyncFd;
 /// Sockets that are served before the thread's other tasks, its timers and its orders get their turn. It is about as
 /// many as the tasks that the runtime polls in a row.
 const BATCH: usize = 64;
-/// How many turns before its own the state of a socket's watcher is fetched, step by step. Of a thousand replies none finds its
-/// state in the processor's cache otherwise.
+/// Number of turns before its own at which the state of a socket's watcher is fetched, step by
+/// step. Of a thousand replies none finds its state in the processor's cache otherwise.
 const FIRST: usize = 8;
 const FAR: usize = 5;
 const NEAR: usize = 2;
 
-/// What a thread's sockets are registered with.
+/// The registry of a thread's sockets.
 #[derive(Clone)]
 pub struct Poller(Rc<Sockets>);
 
@@ -45,7 +45,7 @@ struct Sockets {
     places: RefCell<Places>,
 }
 
-/// Which socket has which number.
+/// The sockets by number.
 #[derive(Default)]
 struct Places {
     taken: Vec<Option<Rc<Readiness>>>,
@@ -64,18 +64,19 @@ pub trait Watch {
     fn fetch(&self, _: Ahead) {}
 }
 
-/// What is fetched ahead of a turn. Each step finds in the cache what the step before has fetched, and so waits for nothing.
+/// The data fetched ahead of a turn. Each step finds in the cache what the step before has fetched,
+/// and so waits for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// The line in which the watcher begins.
     First,
     /// All of its own fields.
     Far,
-    /// What its fields point to.
+    /// The data that its fields point to.
     Near,
 }
 
-/// What is known of one socket.
+/// The state of one socket, as far as it is known.
 #[derive(Default)]
 pub struct Readiness {
     readable: Cell<bool>,
@@ -333,7 +334,6 @@ impl<S: Source> Registered<S> {
         &self.socket
     }
 
-    /// What is known of it.
     pub fn readiness(&self) -> &Rc<Readiness> {
         &self.readiness
     }

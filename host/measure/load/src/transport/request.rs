@@ -21,7 +21,7 @@ pub enum Request {
     Http2(Box<hyper::Request<Full<Bytes>>>),
 }
 
-/// What HTTP does not allow in a request, in words.
+/// An error: HTTP does not allow something in a request; the text says what.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unsendable(String);

@@ -11,14 +11,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use model::clock::Clock;
 use model::units::Nanos;
 
-/// What a byte stream records about itself, for its users above (also above TLS).
+/// The facts that a byte stream records about itself, for its users above (also above TLS).
 #[derive(Debug)]
 pub struct Wire {
     /// The run's clock.
     pub clock: Clock,
-    /// When the bytes of the last read came.
+    /// Instant at which the bytes of the last read came.
     read_at: Cell<Nanos>,
-    /// How long they had been in the socket, if the system says so.
+    /// Time for which they had been in the socket, if the system says so.
     lag: Cell<Option<Nanos>>,
     /// Requests whose first byte is about to be written by someone else.
     unsent: RefCell<Vec<Rc<Marks>>>,
@@ -27,11 +27,12 @@ pub struct Wire {
 /// The instants of one request.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// When its first byte was handed to the socket; over HTTP/2, that of its header block.
+    /// Instant at which its first byte was handed to the socket; over HTTP/2, that of its header
+    /// block.
     pub sent: Cell<Option<Nanos>>,
-    /// When its last byte was.
+    /// Instant at which its last byte was handed to the socket.
     pub written: Cell<Option<Nanos>>,
-    /// When the reply's first byte came.
+    /// Instant at which the reply's first byte came.
     pub first_byte: Cell<Option<Nanos>>,
     /// The longest that bytes of the reply lay in the socket.
     pub read_lag: Cell<Option<Nanos>>,
@@ -57,7 +58,7 @@ impl Wire {
         self.lag.set(lag);
     }
 
-    /// When the bytes of the last read came.
+    /// Returns when the bytes of the last read came.
     pub fn read_at(&self) -> Nanos {
         self.read_at.get()
     }
@@ -96,7 +97,7 @@ pub struct Stamped<Io, Read = Plain> {
     read: Read,
 }
 
-/// How a byte stream is read, and how its [`Wire`] learns when the bytes came.
+/// A way to read a byte stream, which tells its [`Wire`] when the bytes came.
 pub trait Receive<Io> {
     /// Reads once.
     fn poll(

@@ -1,4 +1,4 @@
-//! Which certificates to trust: TLS by rustls, with the system's roots, a user's authority, or no check.
+//! Trust in certificates: TLS by rustls, with the system's roots, a user's authority, or no check.
 
 use model::connection::Trust;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 use model::connection::Version;
 
-/// Why TLS cannot be set up.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The file cannot be used.
@@ -22,7 +22,6 @@ pub enum TrustError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         cause: String,
     },
     /// No certificate is trusted.

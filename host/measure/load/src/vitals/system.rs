@@ -1,4 +1,4 @@
-//! What the system reports about threads and cores: reads and parses `/proc`. If it does not exist, or
+//! The system's reports about threads and cores: reads and parses `/proc`. If it does not exist, or
 //! it holds something else, there is no figure.
 
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) struct Spent {
     pub waiting: Nanos,
 }
 
-/// What all cores have done so far, in ticks.
+/// The work that all cores have done so far, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cores {
     /// Anything.
@@ -46,20 +46,20 @@ pub(super) fn this_thread() -> Option<Id> {
     link.file_name()?.to_str()?.parse().ok().map(Id)
 }
 
-/// What a thread has spent. Absent once it has ended.
+/// Returns the time that a thread has spent. Absent once it has ended.
 pub(super) fn spent(id: Id) -> Option<Spent> {
     parse_spent(&fs::read_to_string(format!("/proc/self/task/{}/schedstat", id.0)).ok()?)
 }
 
-/// What the cores have done.
+/// Returns the work that the cores have done.
 pub(super) fn cores() -> Option<Cores> {
     let machine = fs::read_to_string("/proc/stat").ok()?;
     let own = fs::read_to_string("/proc/self/stat").ok()?;
     parse_cores(&machine, &own)
 }
 
-/// How long limits on processor time have kept this process's group, or one that it is part of, from
-/// running: the longest of them. Absent where there is no such accounting.
+/// Returns how long limits on processor time have kept this process's group, or one that it is part
+/// of, from running: the longest of them. Absent if there is no such accounting.
 pub(super) fn throttled() -> Option<Nanos> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let groups = groups(&own)?;

@@ -11,16 +11,15 @@ pub(super) const SECOND: Nanos = Nanos(1_000_000_000);
 /// Pauses no longer than this are a busy machine's everyday life.
 const PAUSE: Nanos = Nanos(50_000_000);
 
-/// What was seen at one instant.
+/// The state of the threads and the machine at one instant.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
-    /// When.
     pub at: Nanos,
-    /// What each of the threads had spent, in their order.
+    /// Time that each of the threads had spent, in their order.
     pub threads: Vec<Option<Spent>>,
 }
 
-/// What was seen so far.
+/// The figures so far.
 pub(super) struct Tally {
     names: Vec<String>,
     first: Sample,
@@ -29,21 +28,22 @@ pub(super) struct Tally {
     backlog: usize,
     longest_pause: Nanos,
     paused: Nanos,
-    /// How far the system's clock was ahead of the run's when last looked at, and its largest step.
+    /// Nanoseconds by which the system's clock was ahead of the run's when last read, and its
+    /// largest step.
     ahead: Option<i128>,
     clock_step: Option<u64>,
 }
 
-/// What the whole machine and the process's group had done, at one instant.
+/// The work of the whole machine and the process's group up to one instant.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Whole {
     /// The cores; absent where the system does not say.
     pub cores: Option<Cores>,
-    /// How long the process was kept from running; absent where the system does not say.
+    /// Time for which the process was kept from running; absent if the system does not say.
     pub throttled: Option<Nanos>,
 }
 
-/// What a thread used of a core in a second. Shares are between 0 and 1.
+/// The share of a core that a thread used in a second. Shares are between 0 and 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Busy {
     /// Its name.
@@ -88,7 +88,7 @@ impl Tally {
         }
     }
 
-    /// Whether a second has passed since the last sample.
+    /// True if a second has passed since the last sample.
     pub(super) fn is_second_over(&self, now: Nanos) -> bool {
         now.since(self.last.at) >= SECOND
     }
@@ -122,7 +122,7 @@ impl Tally {
         self.last = sample;
     }
 
-    /// What each thread did in the last second that is over.
+    /// Returns the work of each thread in the last second that is over.
     pub(super) fn busy(&self) -> impl Iterator<Item = Busy> + '_ {
         let threads = self.names.iter().zip(&self.seconds);
         threads.filter_map(|(name, seconds)| {

@@ -14,7 +14,7 @@ use crate::units::Nanos;
 const SLACK: (f64, f64) = (1e-9, 1e-12);
 
 crate::words! {
-    /// How a rate goes from one value to another.
+    /// The way in which a rate goes from one value to another.
     pub enum Shape {
         /// By the same amount in every second.
         Linear = "linear",
@@ -31,9 +31,9 @@ pub struct Stage {
     pub from: f64,
     /// Requests per second at its end.
     pub to: f64,
-    /// How the rate changes between the two.
+    /// Change of the rate between the two.
     pub shape: Shape,
-    /// How long it lasts.
+    /// Length of the stage.
     #[serde(rename = "for")]
     pub length: Nanos,
 }
@@ -76,7 +76,7 @@ impl Stage {
     }
 }
 
-/// How long a rate must take from one value to another until this many requests were due.
+/// Computes how long a rate must take from one value to another until this many requests were due.
 pub fn length_for(shape: Shape, from: f64, to: f64, requests: u64) -> Nanos {
     let second = Stage {
         from,

@@ -1,5 +1,6 @@
-//! How long a user in a closed loop thinks between an answer and the next request: a function of
-//! seed, user and turn, so that a user's pauses are the same whatever the server does.
+//! Think time: how long a user in a closed loop thinks between an answer and the next request. It
+//! is a function of seed, user and turn, so that a user's pauses are the same whatever the server
+//! does.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::random::mix;
 use crate::units::Nanos;
 
-/// How long users think.
+/// The think time of users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Think {
     /// On average.
     pub time: Nanos,
-    /// How it varies.
+    /// Variation of the think time.
     pub spread: ThinkSpread,
 }
 
 crate::words! {
-    /// How the time that users think varies.
+    /// The variation of the time that users think.
     pub enum ThinkSpread {
         /// It does not.
         Constant = "constant",
@@ -28,7 +29,8 @@ crate::words! {
 }
 
 impl Think {
-    /// How long this user thinks before its request of this turn; turn 1 follows its first answer.
+    /// Returns how long this user thinks before its request of this turn; turn 1 follows its first
+    /// answer.
     pub fn pause(&self, seed: u64, user: u32, turn: u32) -> Nanos {
         match self.spread {
             ThinkSpread::Constant => self.time,

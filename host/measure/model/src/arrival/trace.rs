@@ -13,7 +13,7 @@ use crate::units::Nanos;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace(Arc<[f64]>);
 
-/// Why a file is not a trace.
+/// The reason why a file is not a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// It cannot be read.
@@ -24,7 +24,7 @@ pub enum TraceError {
     Line {
         /// Its number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The mistake in the line.
         what: String,
     },
     /// It has more times than are held.
@@ -44,7 +44,7 @@ pub const MOST_TIMES: usize = 10_000_000;
 /// The longest line of a trace, in bytes.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// How a trace's lines are written.
+/// The notation of a trace's lines.
 #[derive(Clone, Copy, PartialEq)]
 enum Notation {
     /// A JSON object with a `timestamp` in milliseconds, as Mooncake's traces have them.
@@ -110,12 +110,12 @@ impl Trace {
         Nanos::from_secs_f64(self.0.first().map_or(0.0, |first| first / time_scale))
     }
 
-    /// How many times it has.
+    /// Number of times that it has.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has none; no file is such a trace.
+    /// True if it has no times; no file is such a trace.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 crate::words! {
-    /// How an exchange ended. Each class is counted and printed separately.
+    /// The outcome of an exchange, as a class. Each class is counted and printed separately.
     pub enum Class {
         /// The reply was complete and held the answer that was asked for.
         Complete = "complete",
@@ -50,14 +50,16 @@ crate::words! {
 }
 
 impl Class {
-    /// Whether a request of this class failed: no user got what was asked for, and none had left on purpose.
+    /// True if a request of this class failed: no user got what was asked for, and none had left on
+    /// purpose.
     pub const fn is_failure(self) -> bool {
         !matches!(self, Class::Complete | Class::Cancelled)
     }
 }
 
 crate::words! {
-    /// Why a server did not answer, in terms that all engines share; the backend reads the reason from the reply.
+    /// The reason why a server did not answer, in terms that all engines share; the backend reads
+    /// it from the reply.
     pub enum Reason {
         /// It is overloaded: a full queue, a limit on the request rate.
         Overloaded = "overloaded",
@@ -87,8 +89,8 @@ pub enum Outcome {
     Incomplete {
         /// In what way; never [`Class::Complete`].
         class: Class,
-        /// Why the server refused, as far as its reply says; absent if it does not, and if the server
-        /// did not refuse.
+        /// Reason why the server refused, as far as its reply says; absent if it does not, and if
+        /// the server did not refuse.
         reason: Option<Reason>,
         /// A message for people; without secrets.
         message: String,
@@ -109,10 +111,10 @@ impl Outcome {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Written {
-    /// How the exchange ended.
+    /// Class of the outcome.
     class: Class,
-    /// Why the server refused, as far as its reply says; absent if it does not, and if the server
-    /// did not refuse.
+    /// Reason why the server refused, as far as its reply says; absent if it does not, and if the
+    /// server did not refuse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
     /// A message for people; without secrets. Absent of a complete answer.

@@ -12,15 +12,17 @@ use crate::units::Nanos;
 pub struct Prepared {
     /// Position in its phase's sequence of samples, from 0.
     pub index: u64,
-    /// Which part of the run it belongs to.
+    /// Part of the run that it belongs to.
     pub phase: Phase,
-    /// What it asks.
+    /// Facts about the sample that it asks.
     pub sample: SampleFacts,
-    /// Which of the plan's targets it is for, from 0.
+    /// Index of its target among the plan's targets, from 0.
     pub target: u32,
-    /// When the first of the requests that it depends on had let it go; absent if it depends on none.
+    /// Instant at which the first of the requests that it depends on released it; absent if it
+    /// depends on none.
     pub released: Option<Nanos>,
-    /// Whether the request forces the length of its answer, which is then the number of output tokens that it asks for.
+    /// True if the request forces the length of its answer, which is then the number of output
+    /// tokens that it asks for.
     pub forces_length: bool,
 }
 
@@ -29,9 +31,10 @@ pub struct Prepared {
 pub struct Due {
     /// The request. It stays in its box, so that the pacer moves a pointer.
     pub prepared: Box<Prepared>,
-    /// When it should be sent.
+    /// Instant at which it should be sent.
     pub due: Nanos,
-    /// When the cap on requests in flight let it go; absent without a cap, or if it never did.
+    /// Instant at which the cap on requests in flight released it; absent without a cap, or if it
+    /// never did.
     pub granted: Option<Nanos>,
 }
 
@@ -41,28 +44,28 @@ pub struct Due {
 pub struct Open {
     /// The request.
     pub request: Due,
-    /// How its connection was opened.
+    /// Opening of its connection.
     pub connection: Option<Connection>,
-    /// When its first byte was handed to the socket.
+    /// Instant at which its first byte was handed to the socket.
     pub sent: Option<Nanos>,
-    /// When its last byte was handed to the socket.
+    /// Instant at which its last byte was handed to the socket.
     pub written: Option<Nanos>,
-    /// When the reply's first byte was read.
+    /// Instant at which the reply's first byte was read.
     pub first_byte: Option<Nanos>,
-    /// When the reply's headers were complete.
+    /// Instant at which the reply's headers were complete.
     pub headers: Option<Nanos>,
     /// The reply's HTTP status.
     pub status: Option<u16>,
     /// The longest that bytes of the reply lay in the socket before they were read.
     pub read_lag: Option<Nanos>,
-    /// When the reply ended, well or badly.
+    /// Instant at which the reply ended, well or badly.
     pub ended: Option<Nanos>,
 }
 
 /// The decoded reply of an exchange, as far as it came.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// What its frames meant, and when each arrived.
+    /// Meaning of its frames, and when each arrived.
     pub events: Events,
     /// The answer's text.
     pub output: String,
@@ -78,7 +81,7 @@ pub struct Reply {
     pub order: Vec<Ranked>,
     /// The server's own word for why it stopped.
     pub finish: Option<String>,
-    /// What the server counted, if it reported that.
+    /// Counts of tokens that the server reported, if it did.
     pub usage: Option<Usage>,
 }
 

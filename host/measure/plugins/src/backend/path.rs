@@ -1,11 +1,11 @@
-//! Which paths a backend may ask for: those that every server and every proxy between reads alike, so that a request
-//! stays below the target's URL.
+//! Paths that a backend may ask for: those that every server and every proxy between reads alike,
+//! so that a request stays below the target's URL.
 
 /// The longest path.
 const LONGEST: usize = 8 << 10;
 
-/// What is wrong with a path, if it does not begin with one `/`, leads anywhere but down, or says something in a second
-/// way.
+/// Says what is wrong with a path, if it does not begin with one `/`, leads anywhere but down, or
+/// says something in a second way.
 ///
 /// Servers differ in when they decode escapes, in what they take for a separator, and in what they cut off a segment
 /// at a semicolon. So an escape must not hide another escape, a delimiter or a control character, and dots must not lead
@@ -46,17 +46,18 @@ pub(super) fn fault(path: &str) -> Option<&'static str> {
     parts.any(|part| part == b"..").then_some(UPWARD)
 }
 
-/// What is wrong with escapes.
+/// The message about a wrong escape.
 const ESCAPE: &str = "has a `%` that is no escape, or an escape that hides a control character, `%`, `?`, `#`, `;` or `\\`";
 
-/// Whether a segment leads down, with each slash in it taken for a separator.
+/// True if a segment leads down, with each slash in it taken for a separator.
 fn is_downward(segment: &[u8]) -> bool {
     let mut names = segment.split(|byte| *byte == b'/');
     let whole = !segment.contains(&b'/');
     names.all(|name| (whole || !name.is_empty()) && !leads_astray(name))
 }
 
-/// Whether a segment means the folder itself or the one above, with or without a parameter after a semicolon.
+/// True if a segment means the folder itself or the one above, with or without a parameter after a
+/// semicolon.
 fn leads_astray(segment: &[u8]) -> bool {
     let name = segment
         .split(|byte| *byte == b';')

@@ -11,9 +11,9 @@ use crate::PluginError;
 use crate::backend::{Backend, Control, Dialect, Head, Meaning};
 use model::frame::{Frames, Framing};
 
-/// How many ways of batching, and of cutting, are tried.
+/// The number of ways of batching, and of cutting, that are tried.
 const ROUNDS: u64 = 8;
-/// How many prefixes of a reply are decoded separately.
+/// The number of prefixes of a reply that are decoded separately.
 const PREFIXES: usize = 32;
 /// Replies cut at random bytes.
 const CUTS: u64 = 24;
@@ -148,7 +148,7 @@ fn open(plugin: &Backend, seen: &mut Seen) -> Option<Dialect> {
     Some(dialect)
 }
 
-/// Whether the same call gives the same result in the same instance and in a fresh one.
+/// Checks that the same call gives the same result in the same instance and in a fresh one.
 fn again(
     plugin: &Backend,
     dialect: &mut Dialect,
@@ -221,12 +221,12 @@ fn damaged_bodies(
     }
 }
 
-/// Whether an event says how a reply ended.
+/// True if an event says how a reply ended.
 fn settles(meaning: &Meaning) -> bool {
     matches!(meaning, Meaning::End | Meaning::Failure(_))
 }
 
-/// Whether a plugin finds the end of the reply of a case.
+/// True if a plugin finds the end of the reply of a case.
 pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
     let Some(Reply::Body(_, body)) = &ask.reply else {
         return false;
@@ -248,7 +248,7 @@ struct Trial<'a> {
     head: &'a Head,
     body: &'a [u8],
     frames: Frames,
-    /// Whether the server defines the frames, so that events can be assigned to them.
+    /// True if the server defines the frames, so that events can be assigned to them.
     by_frame: bool,
     seen: &'a mut Seen,
 }
@@ -330,7 +330,7 @@ impl Trial<'_> {
             .misbehaved(&format!("{doing}, at {place}"), &misdeed.error);
     }
 
-    /// Whether the reply means the same however it is batched, and in whichever instance.
+    /// True if the reply means the same however it is batched, and in whichever instance.
     fn is_stable(&mut self, one: &mut [Dialect], first: &Reading, whole: &[Frames]) -> bool {
         let singly = reply::singly(&self.frames);
         let mut pool = Vec::new();
@@ -396,7 +396,7 @@ impl Trial<'_> {
         self.seen.same(what, &first, &second)
     }
 
-    /// Whether a prefix of the reply means the same as within the whole reply.
+    /// True if a prefix of the reply means the same as within the whole reply.
     fn prefixes(&mut self, one: &mut [Dialect], first: &Reading) -> bool {
         if !self.by_frame {
             return true;

@@ -6,7 +6,8 @@ use super::reply;
 use model::frame::{Frames, Framing};
 use model::units::Nanos;
 
-/// How deep brackets are nested: far deeper than a recursive parser can go on a guest's stack.
+/// The depth to which brackets are nested: far deeper than a recursive parser can go on a guest's
+/// stack.
 const DEPTH: usize = 10_000;
 
 /// Numbers beyond the range of common types.

@@ -17,18 +17,19 @@ use crate::backend::Sample;
 use crate::dataset::{Amount, Dataset, Remark};
 use model::hex;
 
-/// How many samples the digest covers.
+/// The number of samples that the digest covers.
 const DIGESTED: usize = 1000;
-/// How many samples are written out.
+/// The number of samples that are written out.
 const SHOWN: usize = 3;
 /// Samples to request at once, at first: an unusual block size, so that a plugin's own blocks begin within a call.
 const STEP: usize = 37;
 
-/// What was drawn.
+/// Samples that a dataset drew.
 struct Drawn {
     spare: Vec<Sample>,
     samples: Vec<Sample>,
-    /// How many samples were asked for and given, with those that belong to no session that is measured.
+    /// The number of samples that were asked for and given, with those that belong to no session
+    /// that is measured.
     given: usize,
     remarks: Vec<Remark>,
 }

@@ -14,7 +14,7 @@ use super::find;
 pub struct Mistake {
     /// The file or folder.
     pub path: PathBuf,
-    /// What is wrong, and what is expected.
+    /// The mistake, and what is expected.
     pub what: String,
 }
 

@@ -7,10 +7,10 @@ use super::given;
 /// The folder of a plugin project that contains its cases.
 const CASES: &str = "cases";
 
-/// Where a plugin project's component is after building.
+/// The path of a plugin project's component after building.
 const BUILT: &str = "target/plugin";
 
-/// What was found in a folder.
+/// The contents of a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
     /// The case folders, by name.
@@ -81,7 +81,7 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// Whether a folder contains a file that only cases have.
+/// True if a folder contains a file that only cases have.
 fn is_case(dir: &Path) -> Result<bool, String> {
     Ok(entries(dir)?.iter().any(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -98,7 +98,7 @@ pub(super) fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
         .collect()
 }
 
-/// Whether it is one of the files that operating systems and editors create.
+/// True if it is one of the files that operating systems and editors create.
 pub(super) fn is_hidden(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') || name.ends_with('~')

@@ -73,9 +73,9 @@ pub struct Ask {
     pub sample: Sample,
     /// The run's settings for every request.
     pub settings: Settings,
-    /// What the last reply of the sample's conversation left.
+    /// The state that the last reply of the sample's conversation left.
     pub earlier: Option<Earlier>,
-    /// How a reply with a success status begins.
+    /// The head of a reply with a success status.
     pub head: Head,
     /// The reply.
     pub reply: Option<Reply>,
@@ -89,13 +89,13 @@ pub enum Reply {
     Error(u16, Vec<u8>),
 }
 
-/// What a dataset is opened with.
+/// The input with which a dataset is opened.
 pub struct Draw {
     /// The run's seed.
     pub seed: u64,
-    /// How many samples, or sessions, the run measures.
+    /// The number of samples, or sessions, that the run measures.
     pub amount: Amount,
-    /// How many spare samples, which are not measured, are requested.
+    /// The number of spare samples, which are not measured.
     pub spare: u32,
     /// Input files by the names that a scenario would give them.
     pub files: BTreeMap<String, PathBuf>,
@@ -111,11 +111,12 @@ pub(super) struct DrawFile {
     /// The run's random seed.
     #[serde(default)]
     seed: u64,
-    /// How many samples the run measures; without this and `sessions`, the dataset does not learn the number.
+    /// The number of samples that the run measures; without this and `sessions`, the dataset does
+    /// not learn it.
     count: Option<u64>,
     /// Instead of `count`: how many sessions the run measures.
     sessions: Option<u64>,
-    /// How many samples to draw that are not measured (the warmup).
+    /// The number of samples to draw that are not measured (the warmup).
     #[serde(default)]
     spare: u32,
     /// Input files, by the name that a scenario gives them; paths start at the case's folder.
@@ -165,7 +166,7 @@ pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
 /// Extensions of a reply file; the framing decides which.
 pub(super) const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
 
-/// Whether a folder with such a file is a case, of any kind.
+/// True if a folder with such a file is a case, of any kind.
 pub(crate) fn tells_a_case(name: &str) -> bool {
     const TELLING: [&str; 6] = [
         "config.toml",
@@ -271,7 +272,7 @@ impl Files<'_> {
         }
     }
 
-    /// How a reply with a success status begins.
+    /// Returns the head of a reply with a success status.
     fn head(&mut self, streaming: bool, reply: Option<&Reply>) -> Head {
         const FILE: &str = "head.json";
         let is_there = self.folder.join(FILE).is_file();

@@ -13,7 +13,7 @@ use model::plugin::Kind;
 /// The prose, with markers.
 pub(crate) const PROSE: &str = include_str!("reference.md");
 
-/// What the page says of itself, below its title.
+/// The page's statement about itself, below its title.
 const GENERATED: &str = "This page is generated; do not edit it. Its tables of keys come from the types that read \
                          the files.\n";
 
@@ -21,7 +21,7 @@ const GENERATED: &str = "This page is generated; do not edit it. Its tables of k
 struct Table {
     /// The plugins in whose cases it occurs.
     kind: Kind,
-    /// What the page calls it.
+    /// The name on the page.
     name: String,
     /// Its schema.
     schema: Value,
@@ -122,12 +122,13 @@ fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
     alternatives.iter().all(hold).then_some(alternatives)
 }
 
-/// What the page calls a type.
+/// Returns the page's name for a type.
 fn called(name: &str) -> String {
     name.trim_end_matches("File").to_lowercase()
 }
 
-/// Whether a type below a file's type has a table. Turns, counts, media and what is earlier are shown in the place of their type.
+/// True if a type below a file's type has a table. Turns, counts, media and earlier replies are
+/// shown in the place of their type.
 fn has_table(name: &str, schema: &Value) -> bool {
     const INLINE: [&str; 4] = ["TurnFile", "CountFile", "MediaFile", "EarlierFile"];
     let has_keys = schema.get("properties").is_some() || alternatives(schema).is_some();
@@ -173,7 +174,7 @@ fn default(schema: &Value, key: &str, rules: &Value) -> String {
     }
 }
 
-/// Whether the value has no content.
+/// True if the value has no content.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -184,7 +185,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether a value may be null.
+/// True if a value may be null.
 fn is_optional(rules: &Value) -> bool {
     let is_null = |one: &Value| one == "null" || one["type"] == "null";
     match (rules.get("type"), rules.get("anyOf")) {

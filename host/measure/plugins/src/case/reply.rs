@@ -17,7 +17,7 @@ pub struct Reading {
     pub events: Vec<(usize, Meaning)>,
     /// The error that ended it, as in `error.txt`.
     pub error: Option<String>,
-    /// How many frames were decoded before that.
+    /// The number of frames that were decoded before that.
     pub frames: usize,
 }
 
@@ -35,7 +35,6 @@ impl Reading {
 /// A plugin's trap or breach of contract, and the frames that caused it.
 #[derive(Debug)]
 pub struct Misdeed {
-    /// What happened.
     pub error: PluginError,
     /// Positions of the frames in the batch.
     pub on: Range<usize>,

@@ -12,22 +12,23 @@ use model::plugin::Limits;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SuiteReport {
-    /// What was tested.
+    /// The plugin that was tested.
     pub plugin: Tested,
-    /// Why no case was run: the plugin could not be loaded, or the cases could not be read.
+    /// The reason why no case was run: the plugin could not be loaded, or the cases could not be
+    /// read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Its limits in the sandbox.
     pub limits: Limits,
     /// Each case.
     pub cases: Vec<TimedReport>,
-    /// How many cases passed.
+    /// The number of cases that passed.
     pub held: usize,
-    /// How many cases failed.
+    /// The number of cases that failed.
     pub failed: usize,
-    /// How many checks were made in all cases together.
+    /// The number of checks in all cases together.
     pub checks: Checks,
-    /// How long the cases took, in seconds.
+    /// The time that the cases took, in seconds.
     pub seconds: f64,
 }
 
@@ -37,18 +38,18 @@ pub struct SuiteReport {
 pub struct Tested {
     /// The file as it was requested.
     pub file: String,
-    /// What is known of it; absent if it could not be loaded.
+    /// Facts about it; absent if it could not be loaded.
     #[serde(flatten)]
     pub loaded: Option<Loaded>,
 }
 
-/// What is known of a plugin that was loaded.
+/// The facts about a plugin that was loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Loaded {
     /// The file's SHA-256 in hexadecimal.
     pub digest: String,
-    /// What it does.
+    /// The kind of work that it does.
     pub kind: Kind,
     /// Its name, as it describes itself.
     pub name: String,
@@ -70,7 +71,7 @@ pub struct TimedReport {
     /// The result.
     #[serde(flatten)]
     pub report: CaseReport,
-    /// How long it took, in seconds.
+    /// The time that it took, in seconds.
     pub seconds: f64,
 }
 
@@ -124,7 +125,7 @@ impl SuiteReport {
         self.cases.push(case);
     }
 
-    /// Whether rewriting expectations would fix any failure.
+    /// True if rewriting expectations would fix any failure.
     pub fn can_be_blessed(&self) -> bool {
         let mut failures = self.cases.iter().map(|case| &case.report.failures);
         failures.any(|all| !all.is_empty() && all.iter().all(Failure::can_be_blessed))
@@ -137,19 +138,19 @@ impl SuiteReport {
 pub struct CaseReport {
     /// The case's name: that of its folder.
     pub name: String,
-    /// What failed; empty if the case passed.
+    /// The failures; empty if the case passed.
     pub failures: Vec<Failure>,
     /// Expectations that were written at the user's request.
     pub written: Vec<Written>,
-    /// What the plugin wrote to its log, each line once.
+    /// The lines that the plugin wrote to its log, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
-    /// How many checks were made.
+    /// The number of checks.
     pub checks: Checks,
 }
 
 impl CaseReport {
-    /// Whether the case passed.
+    /// True if the case passed.
     pub fn holds(&self) -> bool {
         self.failures.is_empty()
     }
@@ -194,7 +195,7 @@ impl std::ops::AddAssign for Checks {
 pub struct Written {
     /// The file in the case's folder.
     pub file: String,
-    /// Whether it was removed, because the case has no output for it.
+    /// True if it was removed, because the case has no output for it.
     pub removed: bool,
 }
 
@@ -210,16 +211,16 @@ pub enum Failure {
     Differs {
         /// The expectation's file.
         file: String,
-        /// Whether the file is there.
+        /// True if the file exists.
         expected: bool,
-        /// Whether the plugin gave any such output.
+        /// True if the plugin gave any such output.
         found: bool,
         /// A unified diff from expected to found.
         diff: String,
     },
     /// The plugin's output changes between repetitions.
     Unstable {
-        /// Which output, and under which circumstances.
+        /// The output that differed, and under which circumstances.
         what: String,
         /// A unified diff from the first to the second.
         diff: String,
@@ -228,17 +229,17 @@ pub enum Failure {
     Misbehaved {
         /// The operation.
         doing: String,
-        /// How it ended.
+        /// The error with which it ended.
         error: String,
     },
     /// The plugin's output violates its contract.
     Breach {
-        /// How.
+        /// The breach, in words.
         what: String,
     },
     /// The case and the plugin do not match.
     Misfit {
-        /// How, and what to do.
+        /// The misfit, and what to do.
         what: String,
     },
     /// An expectation could not be written.
@@ -290,7 +291,7 @@ impl Failure {
         }
     }
 
-    /// Whether rewriting the expectations would fix it.
+    /// True if rewriting the expectations would fix it.
     pub fn can_be_blessed(&self) -> bool {
         matches!(self, Failure::Differs { .. })
     }

@@ -1,4 +1,4 @@
-//! What is observed of a plugin while a case runs: its output, and its misbehaviour.
+//! Observations of a plugin while a case runs: its output, and its misbehaviour.
 
 use super::expect::diff;
 use super::format;
@@ -16,17 +16,18 @@ const LINES: usize = 40;
 pub struct Seen {
     /// The output, by the expectation's file.
     pub found: Vec<(&'static str, String)>,
-    /// What the plugin did wrong.
+    /// The plugin's mistakes.
     pub failures: Vec<Failure>,
-    /// What was done.
+    /// The number of checks, by kind.
     pub checks: Checks,
-    /// Whether all output is known: then an expectation without output must not exist.
+    /// True if all output is known: then an expectation without output must not exist.
     pub settled: bool,
-    /// Where the plugin's log lines go.
+    /// The receiver of the plugin's log lines.
     pub log: LogBook,
     /// Those that are worth showing, each once.
     pub lines: Vec<String>,
-    /// Whether a reply was read that has no end, although the server sent all of it without an error.
+    /// True if a reply was read that has no end, although the server sent all of it without an
+    /// error.
     pub endless: bool,
 }
 
@@ -76,7 +77,8 @@ impl Seen {
         });
     }
 
-    /// Whether a repetition gave the same as the first time; if not, records the difference.
+    /// Returns true if a repetition gave the same as the first time; if not, records the
+    /// difference.
     pub fn same(&mut self, what: impl FnOnce() -> String, first: &str, second: &str) -> bool {
         if first == second {
             return true;

@@ -46,7 +46,7 @@ fn dependencies(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<Str
     ))
 }
 
-/// Whether a sample waits for the end of another's reply.
+/// True if a sample waits for the end of another's reply.
 fn waits_for(sample: &Sample, other: &str) -> bool {
     let mut after = sample.after.iter();
     after.any(|on| on.sample == other && on.point == Point::End)

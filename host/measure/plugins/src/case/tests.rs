@@ -1,5 +1,5 @@
-//! What needs no plugin: damage, batches, texts of expectations. The rest is tested with the built binary, in
-//! `tests/plugin_cases`.
+//! Tests that need no plugin: damage, batches, texts of expectations. The rest is tested with the
+//! built binary, in `tests/plugin_cases`.
 
 use super::dice::Dice;
 use super::report::Failure;

@@ -32,7 +32,7 @@ const IDS: usize = 16 << 20;
 /// the tasks of lm-evaluation-harness.
 const ATTEMPTS: [u32; 11] = [1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100];
 
-/// What a scorer that runs answers declares.
+/// The declaration of a scorer that runs answers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Declaration {
@@ -43,7 +43,7 @@ pub(super) struct Declaration {
 }
 
 impl Declaration {
-    /// What a configuration schema declares; `None` if the scorer does not run answers.
+    /// Reads the declaration in a configuration schema; `None` if the scorer does not run answers.
     ///
     /// # Errors
     /// What is wrong with the declaration.
@@ -79,7 +79,7 @@ impl Declaration {
         scores
     }
 
-    /// Whether a program with these scores passed; `None` if it was not judged.
+    /// Returns true if a program with these scores passed; `None` if it was not judged.
     fn has_passed(&self, scores: &[(String, f64)]) -> Option<bool> {
         let passed = scores.iter().find(|(name, _)| *name == self.passed);
         passed.map(|(_, value)| (value - 1.0).abs() < f64::EPSILON)
@@ -92,7 +92,7 @@ pub(super) struct Programs {
     samples: BTreeMap<String, Count>,
     /// Bytes of the samples' ids.
     bytes: usize,
-    /// Whether there were too many samples to count.
+    /// True if there were too many samples to count.
     too_many: bool,
 }
 

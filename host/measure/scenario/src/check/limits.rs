@@ -28,7 +28,7 @@ const THREADS: u64 = 64;
 const WARMUP: u64 = 100_000;
 /// Requests per second.
 pub(super) const RATES: RangeInclusive<f64> = 1e-6..=1e6;
-/// How far the gaps' shape, or the speed of a trace, may go from 1.
+/// The range of factors for the shape of gaps, or the speed of a trace; 1 changes nothing.
 pub(super) const FACTORS: RangeInclusive<f64> = 1e-6..=1e6;
 /// Any time: a run, a timeout, a pause.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -36,14 +36,14 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 const LONGEST_CALL: Duration = Duration::from_secs(24 * 3600);
 /// The time between two readings of devices: counters of energy in processors begin again after little more than a minute.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
-/// What machines cost per hour, in any currency.
+/// The highest cost of machines per hour, in any currency.
 const MOST_PER_HOUR: f64 = 1e12;
 /// Letters of a currency's label.
 const CURRENCY: usize = 8;
 /// Percentiles of a report.
 const PERCENTILES: usize = 100;
 
-/// What is beyond its limit, or not above zero.
+/// Finds values that are beyond their limit, or not above zero.
 pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
     let mut check = |problem: Option<Problem>| problems.extend(problem);
     let load = &scenario.load;
@@ -164,7 +164,8 @@ fn watched(scenario: &Scenario, check: &mut impl FnMut(Option<Problem>)) {
     }
 }
 
-/// What is too much although each value is within its limit: requests at once, requests in all, and the run's length.
+/// Finds totals that are too large although each value is within its limit: requests at once,
+/// requests in all, and the run's length.
 pub(super) fn together(load: &Load, problems: &mut Vec<Problem>) {
     if fits(load) {
         at_once(load, problems);
@@ -173,7 +174,7 @@ pub(super) fn together(load: &Load, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Whether each value is within its limit, so that they can be looked at together.
+/// True if each value is within its limit, so that they can be checked together.
 fn fits(load: &Load) -> bool {
     let stages = || load.stages.iter().flatten().map(|said| &said.value);
     let ends = stages().flat_map(|stage| [&stage.rate, &stage.from, &stage.to]);
@@ -196,7 +197,7 @@ fn fits(load: &Load) -> bool {
         && spans.all(|said| !said.value.0.is_zero() && said.value.0 <= LONGEST)
 }
 
-/// Whether requests can come at this rate; at an infinite one, all come at once.
+/// True if requests can come at this rate; at an infinite one, all come at once.
 pub(super) fn is_rate(rate: f64) -> bool {
     rate == f64::INFINITY || RATES.contains(&rate)
 }

@@ -57,7 +57,7 @@ fn usable(rate: &f64) -> bool {
     *rate == 0.0 || RATES.contains(rate)
 }
 
-/// What is wrong with the two ends of a ramp that are each in range.
+/// Checks the two ends of a ramp that are each in range.
 fn climb(
     name: &str,
     shape: &Option<Located<Shape>>,
@@ -322,7 +322,7 @@ fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
     }
 }
 
-/// What is wrong with stages as a list, or with one as a whole.
+/// Checks stages as a list, and each as a whole.
 fn stages(load: &Load, problems: &mut Vec<Problem>) {
     let Some(stages) = &load.stages else { return };
     let mut ends = None;
@@ -416,7 +416,7 @@ fn ways_of(said: &Located<Stage>, follows: bool) -> Option<Problem> {
     }
 }
 
-/// What an arrival needs.
+/// Finds the missing keys that an arrival needs.
 pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     let load = &scenario.load;
     let varies = load.ramp.place().is_some() || load.stages.is_some();

@@ -112,7 +112,7 @@ fn place<T>(said: &Option<Located<T>>) -> Option<&Place> {
     said.as_ref().map(|said| &said.place)
 }
 
-/// What a key needs.
+/// Finds the missing keys that a key needs.
 pub(super) fn gaps(request: &RequestOptions, problems: &mut Vec<Problem>) {
     if let (Some(assignment), None) = (&request.adapter_assignment, &request.adapters) {
         problems.push(

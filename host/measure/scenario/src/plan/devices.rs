@@ -16,7 +16,7 @@ const PAGE: Nanos = Nanos(1_000_000_000);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct WatchedDevices {
-    /// Where their telemetry is from: `nvml`, or the URL of a page of DCGM's exporter.
+    /// The source of their telemetry: `nvml`, or the URL of a page of DCGM's exporter.
     pub from: DeviceMetrics,
     /// The time from one sample to the next, in nanoseconds.
     pub every: Nanos,
@@ -26,7 +26,7 @@ pub struct WatchedDevices {
 }
 
 impl WatchedDevices {
-    /// How often devices are read where the scenario does not say.
+    /// Returns the interval at which devices are read if the scenario does not say.
     pub fn usual(from: &DeviceMetrics) -> Nanos {
         match from {
             DeviceMetrics::None | DeviceMetrics::Nvml => NVML,

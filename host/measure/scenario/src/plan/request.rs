@@ -13,7 +13,7 @@ use model::units::Nanos;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RequestOptions {
-    /// Whether replies are streamed.
+    /// True if replies are streamed.
     pub stream: bool,
     /// Output tokens to ask for if the sample does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct RequestOptions {
     /// Minimum number of output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_output_tokens: Option<u32>,
-    /// Whether answers reach the requested length.
+    /// True if answers reach the requested length.
     pub ignore_eos: bool,
     /// Sampling temperature; absent if requests state none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,19 +53,19 @@ pub struct RequestOptions {
     /// Adapters to use if the sample names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adapters: Vec<String>,
-    /// How adapters are assigned to requests.
+    /// The assignment of adapters to requests.
     #[serde(default, skip_serializing_if = "is_default")]
     pub adapter_assignment: Assignment,
     /// Instructions that every conversation begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Which answers stand in the history of a conversation.
+    /// The answers in the history of a conversation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub history: History,
-    /// What becomes of requests that depend on one that failed.
+    /// The treatment of requests that depend on one that failed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub after_failure: AfterFailure,
-    /// Which requests are cancelled on purpose; absent if none is.
+    /// The requests that are cancelled on purpose; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel: Option<Cancel>,
     /// Fields added to every request's body.
@@ -83,20 +83,21 @@ pub struct RequestOptions {
 pub struct Cancel {
     /// Their share of the requests, above 0 and at most 1; the seed decides which.
     pub share: f64,
-    /// How long after a request was sent, if its answer has not ended by then.
+    /// The time after a request was sent at which it is cancelled, if its answer has not ended by
+    /// then.
     pub after: Nanos,
 }
 
 impl RequestOptions {
-    /// Whether requests force the length of their answers: they are to ignore the end of the text, and no text of theirs
-    /// ends an answer before.
+    /// True if requests force the length of their answers: they ignore the end of the text, and no
+    /// text of theirs ends an answer before.
     pub fn forces_length(&self) -> bool {
         self.ignore_eos && self.stop.is_empty()
     }
 }
 
 impl Cancel {
-    /// Whether the request with this number is one of them.
+    /// True if the request with this number is one of them.
     fn chooses(&self, seed: u64, index: u64) -> bool {
         let number = mix(mix(seed ^ CANCELLED).wrapping_add(index));
         // 53 bits: as many as a double holds, from 0 up to but not including 1.
@@ -126,8 +127,9 @@ impl Plan {
         adapters.get(place).map(String::as_str)
     }
 
-    /// How long after it was sent the measured request with this number is cancelled on purpose, if it is one of those.
-    /// It depends only on the plan, so that each slice of the plan cancels the same.
+    /// Returns how long after it was sent the measured request with this number is cancelled on
+    /// purpose, if it is one of those. It depends only on the plan, so that each slice of the plan
+    /// cancels the same.
     pub fn cancelled_after(&self, index: u64) -> Option<Nanos> {
         let cancel = self.request.cancel?;
         let is_chosen = cancel.chooses(self.load.seed, index);

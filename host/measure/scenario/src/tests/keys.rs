@@ -1,4 +1,4 @@
-//! What the declarations of keys say together.
+//! Tests of the declarations of keys together.
 
 use std::collections::BTreeSet;
 
@@ -103,7 +103,7 @@ fn flags_say_what_files_say() {
     }
 }
 
-/// What assignments say, or what is wrong with them.
+/// Reads assignments: returns the scenario, or what is wrong with them.
 fn assigned(texts: &[&str]) -> Value {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     let (scenario, problems) = Scenario::assigned(&texts);

@@ -1,4 +1,4 @@
-//! What flags do to a file.
+//! Effects of flags on a file.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ fn flags(load: Load) -> Scenario {
     }
 }
 
-/// What `[load]` says once `over` is laid over the text, or what is wrong with it.
+/// Returns `[load]` once `over` is laid over the text, or what is wrong with it.
 fn load_over(text: &str, over: Load) -> Value {
     let both = file(text).overlay(flags(over));
     match both.validate() {

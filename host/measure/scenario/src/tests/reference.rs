@@ -3,7 +3,7 @@
 use super::*;
 use crate::comparability::Fate;
 
-/// What the tables are for. Keys without a table come first.
+/// The purposes of the tables. Keys without a table come first.
 const TABLES: [(&str, &str); 17] = [
     ("", "At the top"),
     (

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::plan::{Plan, Slice};
 
-/// How long every reply takes, in nanoseconds.
+/// Duration of every reply, in nanoseconds.
 const REPLY: u64 = 42_000_000;
-/// How many times the trace has.
+/// Number of times that the trace has.
 const RECORDED: u64 = 120;
-/// How many replies of a load without an end are looked at.
+/// Number of replies of a load without an end that are checked.
 const LOOKED_AT: usize = 300;
 
 fn plan(load: &Value) -> Plan {

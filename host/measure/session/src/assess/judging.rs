@@ -12,7 +12,7 @@ use runs::assessment::{Assessment, free_names};
 use super::Answer;
 use super::threads::share;
 
-/// How many calls of a scorer may fail in a row before it is left out.
+/// Failed calls of a scorer in a row after which it is left out.
 const TOLERATED: u32 = 10;
 
 /// A scorer at work.
@@ -25,7 +25,7 @@ pub(super) struct Judging {
     failed: Vec<u64>,
     /// Answers that it gave no score, by why.
     passed_over: Unjudged,
-    /// What it failed with. Its errors are counted beyond those that are kept.
+    /// Its errors. They are counted beyond those that are kept.
     errors: Assessment,
 }
 
@@ -146,7 +146,7 @@ impl Judging {
     }
 }
 
-/// What a thread does next.
+/// The next task of a thread.
 enum Task<'a> {
     /// All answers by a scorer that sees them in order.
     InOrder(&'a mut Judging),

@@ -15,11 +15,11 @@ use model::access::Sigv4;
 use model::clock::Date;
 use model::hex;
 
-/// When a request was signed.
+/// The header with the time of signing.
 pub(super) const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 /// The digest of its body.
 pub(super) const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
-/// What a temporary key is sent with.
+/// The header with the token of a temporary key.
 pub(super) const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -27,7 +27,7 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 /// Headers that others on the way may change, so that they are not signed; the SDKs of AWS leave out the same.
 const UNSIGNED: [&str; 4] = ["authorization", "expect", "user-agent", "x-amzn-trace-id"];
 
-/// Whether a header is signed if a request has it.
+/// True if a header is signed if a request has it.
 pub(super) fn is_signed(name: &str) -> bool {
     !UNSIGNED.contains(&name)
 }
@@ -36,9 +36,9 @@ pub(super) fn is_signed(name: &str) -> bool {
 pub(super) struct Unsigned {
     with: Arc<Sigv4>,
     region: String,
-    /// What precedes the date.
+    /// The text before the date.
     before: String,
-    /// What follows it.
+    /// The text after the date.
     after: String,
     /// The names of the headers that are signed, as they are listed.
     names: String,
@@ -124,7 +124,7 @@ impl Unsigned {
         [(DATE, value(&date)), (AUTHORIZATION, secret)]
     }
 
-    /// What is hashed of the request.
+    /// Returns the text of the request that is hashed.
     fn canonical(&self, date: &str) -> String {
         format!("{}{DATE}:{date}\n{}", self.before, self.after)
     }

@@ -41,9 +41,9 @@ const RANKED: usize = 4096;
 /// A reply that is being assembled.
 #[derive(Default)]
 pub(super) struct Answer {
-    /// What the plugin remembers; absent before the reply's head was shown to it.
+    /// The plugin's memory of the reply; absent before it was shown the reply's head.
     pub(super) fold: Option<Fold>,
-    /// What the plugin carries to the next request of the conversation.
+    /// The state that the plugin carries to the next request of the conversation.
     pub(super) carry: Option<Vec<u8>>,
     /// Frames that wait until it is worth handing over a large state.
     pub(super) waiting: Frames,
@@ -52,14 +52,14 @@ pub(super) struct Answer {
     usage: Option<Usage>,
     vectors: Option<Vectors>,
     order: Vec<Ranked>,
-    /// Whether the end marker came.
+    /// True if the end marker came.
     pub(super) whole: bool,
-    /// Whether anything was decoded.
+    /// True if anything was decoded.
     pub(super) decoded: bool,
-    /// When its first output came, until those who wait for it know.
+    /// Arrival of its first output, until those who wait for it know.
     pub(super) first_output: Option<Nanos>,
     has_output: bool,
-    /// When its last output came.
+    /// Arrival of its last output.
     pub(super) last_output: Nanos,
     pub(super) fault: Option<Fault>,
     has_result: bool,
@@ -70,9 +70,9 @@ pub(super) struct Answer {
 /// Events with their text, one after the other.
 #[derive(Default)]
 struct Log {
-    /// What is in memory: the latest.
+    /// The latest bytes, in memory.
     bytes: Vec<u8>,
-    /// What is on disk, in order.
+    /// The parts on disk, in order.
     spooled: Vec<Extent>,
     events: usize,
     text: usize,
@@ -80,12 +80,12 @@ struct Log {
 }
 
 impl Answer {
-    /// How large it is, wherever it is kept.
+    /// Returns its size in bytes, wherever it is kept.
     pub(super) fn size(&self) -> usize {
         self.log.text + self.log.events * EVENT_BYTES + self.finish.as_ref().map_or(0, String::len)
     }
 
-    /// How much memory it takes, more or less.
+    /// Returns the memory that it takes, in bytes, more or less.
     pub(super) fn memory(&self) -> usize {
         self.log.bytes.capacity()
             + self.log.spooled.capacity() * size_of::<Extent>()
@@ -96,7 +96,7 @@ impl Answer {
             + self.finish.as_ref().map_or(0, String::len)
     }
 
-    /// Whether anything of an answer came.
+    /// True if anything of an answer came.
     pub(super) fn has_output(&self) -> bool {
         let counted = self.usage.and_then(|usage| usage.output_tokens);
         self.has_result || counted.is_some_and(|tokens| tokens > 0)

@@ -8,7 +8,7 @@ use load::pace::Signal;
 use model::exchange::{Class, Outcome};
 use plugins::PluginError;
 
-/// How many requests or replies a plugin may spoil in a row before the run ends.
+/// Requests or replies that a plugin may spoil in a row before the run ends.
 const TOLERATED: u32 = 10;
 /// Longest message kept of a failure, in bytes.
 const MESSAGE_BYTES: usize = 1_000;
@@ -63,7 +63,7 @@ impl FailureLimit {
         self.signal.stop();
     }
 
-    /// Why the run was ended, if it was. Returned once.
+    /// Returns why the run was ended, if it was. Returned once.
     pub(crate) fn abort_reason(&self) -> Option<RunError> {
         self.abort_reason
             .lock()

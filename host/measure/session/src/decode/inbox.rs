@@ -1,4 +1,5 @@
-//! What readers pass on for each reply, and how decode threads come by it.
+//! The inboxes between readers and decode threads: readers pass on what they read of each reply,
+//! and decode threads take it.
 //!
 //! Each reply has an inbox. It is in the queue of the decode threads while it holds something, once, so any thread may
 //! take it, no two take it at the same time, and everything that has piled up in it is decoded in one call.
@@ -35,7 +36,7 @@ pub struct Inboxes {
     sessions: Arc<Sessions>,
 }
 
-/// What was read of one reply and is not decoded.
+/// The bytes of one reply that were read and are not decoded.
 pub struct Inbox {
     mail: Mutex<Mail>,
     progress: DecodeProgress,
@@ -45,7 +46,7 @@ pub struct Inbox {
     streaming: bool,
     /// The pacer's number of the request.
     pub(super) key: u64,
-    /// What others wait for.
+    /// The progress that others wait for.
     pub(super) followed: Followed,
     pub(super) sessions: Arc<Sessions>,
 }
@@ -62,7 +63,7 @@ struct Mail {
     head: Option<Head>,
     batches: VecDeque<Batch>,
     closed: Option<Closed>,
-    /// Whether the inbox is in the queue, or with a decode thread.
+    /// True if the inbox is in the queue, or with a decode thread.
     is_waiting: bool,
 }
 
@@ -71,7 +72,7 @@ pub(super) struct Batch {
     pub(super) frames: Frames,
     /// The reply's head, with its first frames.
     pub(super) head: Option<Head>,
-    /// When the first of them were passed on.
+    /// Instant at which the first of them were passed on.
     pub(super) handed_on: Nanos,
     /// Counts them.
     held: Held,
@@ -79,15 +80,14 @@ pub(super) struct Batch {
 
 /// The end of a request.
 pub(super) struct Closed {
-    /// What the transport saw of it.
+    /// The transport's record of it.
     pub(super) exchange: Box<Open>,
-    /// How it ended.
     pub(super) end: End,
     /// Counts the reply, if it is an error.
     _held: Held,
 }
 
-/// What a decode thread finds in an inbox.
+/// The contents of an inbox, as a decode thread finds them.
 pub(super) enum Found {
     /// Frames of a successful reply.
     Frames(Batch),
@@ -216,12 +216,11 @@ impl Inbox {
         }
     }
 
-    /// How far the reply is decoded.
     pub(super) fn progress(&self) -> &DecodeProgress {
         &self.progress
     }
 
-    /// When the first of its frames were passed on; absent if it holds none.
+    /// Returns when the first of its frames were passed on; absent if it holds none.
     pub(super) fn waits_since(&self) -> Option<Nanos> {
         self.lock().batches.front().map(|batch| batch.handed_on)
     }
@@ -243,7 +242,7 @@ impl Inbox {
         Some(Found::Frames(batch))
     }
 
-    /// What was taken is done: the inbox goes to the end of the queue if it holds more.
+    /// Marks what was taken as done: the inbox moves to the end of the queue if it holds more.
     pub(super) fn put_back(self: &Arc<Self>) {
         let mut mail = self.lock();
         mail.is_waiting = !mail.batches.is_empty() || mail.closed.is_some();

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where parts of answers are put.
+/// The folder into which parts of answers are put.
 pub(crate) struct Spool {
     folder: PathBuf,
     state: Mutex<State>,
@@ -22,7 +22,7 @@ struct State {
     end: u64,
 }
 
-/// Where a part is.
+/// The place of a part.
 #[derive(Debug)]
 pub(super) struct Extent {
     file: Arc<File>,
@@ -39,7 +39,7 @@ impl Spool {
         }
     }
 
-    /// Where its files are.
+    /// Returns the folder of its files.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }

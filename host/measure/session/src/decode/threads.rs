@@ -16,12 +16,12 @@ use plugins::backend::Backend;
 
 /// The most decode threads of a run.
 const MOST: usize = 16;
-/// How long an idle decode thread sleeps before it looks for work again: waking up costs more than decoding, and
-/// whatever arrives in the meantime is taken together.
+/// Time for which an idle decode thread sleeps before it looks for work again: waking up costs more
+/// than decoding, and whatever arrives in the meantime is taken together.
 const REST: Duration = Duration::from_millis(1);
-/// How long a reply may wait before the next thread is called.
+/// Time for which a reply may wait before the next thread is called.
 const LATE: Nanos = Nanos(20_000_000);
-/// How long a thread that was called stays without work.
+/// Time for which a thread that was called stays without work.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// One decode thread.

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 pub struct Answer {
     /// The number of its request.
     pub index: u64,
-    /// What the dataset says of its sample.
+    /// Facts about its sample, from the dataset.
     pub sample: SampleFacts,
     /// The digest of its conversation, if it is a turn of one.
     pub conversation: Option<u64>,
@@ -126,7 +126,7 @@ impl Answers {
         Ok(())
     }
 
-    /// What a request was answered with, if it is part of a conversation.
+    /// Returns the answer to a request, if it is part of a conversation.
     pub fn said(&self, index: u64) -> Option<(String, String)> {
         self.said.get(&index).cloned()
     }
@@ -144,7 +144,7 @@ fn answered(run: &RunFolder) -> Result<HashSet<u64>, FolderError> {
     Ok(samples)
 }
 
-/// Whether it was measured and answered in full, and not with vectors or an order.
+/// True if it was measured and answered in full, and not with vectors or an order.
 fn has_text(exchange: &Exchange) -> bool {
     let texts = [&exchange.output, &exchange.tool_calls, &exchange.reasoning];
     exchange.phase == Phase::Measure
@@ -152,13 +152,13 @@ fn has_text(exchange: &Exchange) -> bool {
         && texts.iter().any(|text| !text.is_empty())
 }
 
-/// Whether others may depend on it, or it on others.
+/// True if others may depend on it, or it on others.
 fn is_linked(exchange: &Exchange) -> bool {
     let sample = &exchange.sample;
     sample.descendants > 0 || !sample.parents.is_empty() || sample.history.is_some()
 }
 
-/// What the user was answered, without the reasoning before it.
+/// Returns the user's answer, without the reasoning before it.
 fn text(exchange: &Exchange) -> String {
     match (exchange.output.is_empty(), exchange.tool_calls.is_empty()) {
         (_, true) => exchange.output.clone(),

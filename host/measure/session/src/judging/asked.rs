@@ -1,5 +1,5 @@
-//! What a saved run asked. Records have no prompts, so the samples are drawn again, with the calls of the run, and
-//! conversations are put together with the answers that the run was given.
+//! Questions of a saved run. Records have no prompts, so the samples are drawn again, with the
+//! calls of the run, and conversations are put together with the answers that the run was given.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::resolve::{Faults, Source, again};
 use crate::sessions::graph::{Graph, Policy};
 use crate::sessions::history::Given;
 
-/// What a request asked.
+/// The question of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The sample's id, by which it is seen that it is the one on record.
@@ -25,7 +25,7 @@ pub struct Question {
     /// The prompt as text: a single text as it is, of a conversation every message under its author. `None` for what is
     /// not made of messages or text, such as tokens or texts to embed.
     pub text: Option<String>,
-    /// Whether it held images or audio, which a text only mentions.
+    /// True if it held images or audio, which a text only mentions.
     pub has_media: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Question {
 pub struct Questions {
     plan: Plan,
     dataset: Dataset,
-    /// What the user should know, one line each.
+    /// Remarks for the user, one line each.
     pub remarks: Vec<String>,
 }
 
@@ -51,8 +51,9 @@ impl Questions {
         })
     }
 
-    /// What the requests with these numbers asked. `answer` gives the text and the tool calls that a request was answered
-    /// with; of conversations, those before the wanted ones are asked for.
+    /// Returns the questions of the requests with these numbers. `answer` gives the text and the
+    /// tool calls that a request was answered with; of conversations, those before the wanted ones
+    /// are needed.
     ///
     /// # Errors
     /// If the dataset fails.
@@ -168,7 +169,7 @@ fn text(prompt: &Prompt) -> Option<String> {
     }
 }
 
-/// What a message says, with its further fields, such as the calls of tools, as JSON.
+/// Returns a message's text, with its further fields, such as the calls of tools, as JSON.
 fn words(message: &Message) -> String {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text(text) | Part::Answer(text) => text.as_str(),

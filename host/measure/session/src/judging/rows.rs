@@ -7,14 +7,13 @@ use serde_json::json;
 
 use super::rubric::{Kind, Rubrics, Scale, Texts};
 
-/// What is put before the judge once, or in both orders.
+/// A case that is put before the judge once, or in both orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Case {
     /// The number of the run's request.
     pub index: u64,
     /// The sample's class.
     pub class: Option<String>,
-    /// What was asked.
     pub question: String,
     /// The sample's reference as text.
     pub reference: Option<String>,
@@ -54,7 +53,7 @@ impl Order {
 pub struct Asking {
     /// The number of the run's request that is judged.
     pub index: u64,
-    /// Which time it is judged, from 0.
+    /// Number of the time that it is judged, from 0.
     pub repeat: u32,
     /// In which order answers are shown.
     pub order: Order,

@@ -1,4 +1,4 @@
-//! What a judge is given to read: a text with places for the question and the answers.
+//! The text that a judge is given to read, with places for the question and the answers.
 //!
 //! The rubrics that ship have the shape of MT-Bench's (Zheng et al. 2023, "Judging LLM-as-a-Judge with MT-Bench and Chatbot
 //! Arena"; lm-sys/FastChat, `fastchat/llm_judge/data/judge_prompts.jsonl`: `single-v1` and `single-math-v1`, `pair-v2` and
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use model::nearest;
 
-/// What is judged.
+/// The subject of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One answer, with a grade.
@@ -69,7 +69,6 @@ impl std::fmt::Display for Scale {
 /// A place in a rubric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
-    /// What was asked.
     Question,
     /// The sample's reference.
     Reference,
@@ -83,7 +82,7 @@ pub enum Slot {
     Lowest,
     /// The highest grade.
     Highest,
-    /// What no text that is put in knows beforehand.
+    /// A random text that no text that is put in knows beforehand.
     Nonce,
 }
 
@@ -126,17 +125,16 @@ enum Piece {
 /// A rubric of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rubric {
-    /// What it is called: its file, or the name of one that ships.
+    /// Its name: its file, or the name of one that ships.
     pub name: String,
     /// The text as it was written.
     pub text: String,
     pieces: Vec<Piece>,
 }
 
-/// What is put into the places.
+/// The texts that are put into the places.
 #[derive(Clone, Debug, Default)]
 pub struct Texts<'t> {
-    /// What was asked.
     pub question: &'t str,
     /// The sample's reference, if it has one.
     pub reference: Option<&'t str>,
@@ -236,12 +234,12 @@ impl Rubric {
         })
     }
 
-    /// Whether it shows the reference, so that samples without one cannot be judged by it.
+    /// True if it shows the reference, so that samples without one cannot be judged by it.
     pub fn needs_reference(&self) -> bool {
         self.pieces.contains(&Piece::Slot(Slot::Reference))
     }
 
-    /// Whether it has marks that no answer can close.
+    /// True if it has marks that no answer can close.
     pub fn has_nonce(&self) -> bool {
         self.pieces.contains(&Piece::Slot(Slot::Nonce))
     }
@@ -297,9 +295,9 @@ fn braced(names: &[&str]) -> String {
 /// The rubrics of a judging: for samples without a reference, and for those that have one.
 #[derive(Clone, Debug)]
 pub struct Rubrics {
-    /// What a judge is given of a sample.
+    /// The rubric for a sample.
     pub plain: Rubric,
-    /// What it is given of a sample with a reference, if that is another one.
+    /// The rubric for a sample with a reference, if that is another one.
     pub with_reference: Option<Rubric>,
 }
 
@@ -343,7 +341,7 @@ impl Rubrics {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// What they are called, and a digest of all their text.
+    /// Returns their names, and a digest of all their text.
     pub fn identity(&self) -> (String, String) {
         match &self.with_reference {
             None => (self.plain.name.clone(), self.plain.digest()),

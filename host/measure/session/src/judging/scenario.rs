@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::rubric::{Kind, Scale};
 
-/// What messages say that set it.
+/// The name in messages of whatever set a key.
 const SETTER: &str = "the judging";
 
 /// Requests in flight at the same time, where nothing says so.
@@ -23,11 +23,11 @@ const OUTPUT_TOKENS: u64 = 2048;
 pub struct Prompts<'p> {
     /// The file.
     pub file: &'p Path,
-    /// How many prompts it has.
+    /// Number of prompts.
     pub count: u64,
-    /// Whether any of them has a class.
+    /// True if any of them has a class.
     pub has_classes: bool,
-    /// What verdicts are about.
+    /// Subject of the verdicts.
     pub kind: Kind,
     /// The ends of grades.
     pub scale: Scale,

@@ -10,10 +10,10 @@ use runs::judged::Requests;
 use super::answers::Answer;
 use super::rows::{Asking, Order};
 
-/// What came of the requests to a judge.
+/// The results of the requests to a judge.
 #[derive(Debug, Default)]
 pub struct Verdicts {
-    /// How many, by what became of them.
+    /// Number of requests, by outcome.
     pub requests: Requests,
     /// Of the answers without a verdict, those that ended at their limit of tokens.
     pub cut: u64,
@@ -83,7 +83,7 @@ impl Verdicts {
         grades
     }
 
-    /// What was said of each pair.
+    /// Returns the verdicts on each pair.
     pub fn duels(&self, answers: &[Answer], repeats: u32) -> Vec<Duel> {
         let duel = |answer: &Answer| {
             let choice = |repeat, order| {

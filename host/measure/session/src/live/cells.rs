@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 
 use model::units::Nanos;
 
-/// How far a percentile may be from that of the samples, as a share of it: half a cell of two significant
-/// digits.
+/// Largest distance of a percentile from that of the samples, as a share of it: half a cell of two
+/// significant digits.
 pub const ERROR: f64 = 1.0 / 256.0;
 
 /// The length of the recent past in seconds.
@@ -99,7 +99,7 @@ impl Cells {
 /// A summary of a distribution. Percentiles are within [`ERROR`] of those of the samples, the rest is exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantiles {
-    /// How many samples.
+    /// Number of samples.
     pub count: u64,
     /// The arithmetic mean, in milliseconds.
     pub mean_ms: f64,
@@ -207,7 +207,8 @@ impl Buckets {
         self.sum += u128::from(span.0) * u128::from(times);
     }
 
-    /// How many there are in each bucket, by its upper bound in seconds; the last is infinite.
+    /// Returns the number of samples in each bucket, by its upper bound in seconds; the last is
+    /// infinite.
     pub fn each(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let bounds = self.bounds.iter().map(|bound| bound.as_secs_f64());
         bounds
@@ -215,7 +216,7 @@ impl Buckets {
             .zip(self.counts.iter().copied())
     }
 
-    /// How many there are in all.
+    /// Number of samples in all buckets.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

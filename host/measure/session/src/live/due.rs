@@ -1,5 +1,5 @@
-//! How many requests are due by an instant. This follows from the plan, so an onlooker counts for itself and does
-//! not ask the pacer.
+//! The count of requests that are due by an instant. This follows from the plan, so an onlooker
+//! counts for itself and does not ask the pacer.
 
 use std::iter::Peekable;
 
@@ -33,7 +33,8 @@ impl DueCount {
         })
     }
 
-    /// How many are due this long after the beginning. Spans must not get shorter from call to call.
+    /// Returns how many requests are due this long after the beginning. Spans must not get shorter
+    /// from call to call.
     pub fn upto(&mut self, elapsed: Nanos) -> u64 {
         let end = self.end;
         let passed = |due: &Due| matches!(due, Due::At(at) if *at <= elapsed && *at < end);

@@ -285,7 +285,7 @@ fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     Ok(())
 }
 
-/// What the devices said last. What a device does not say has no series.
+/// Writes the devices' last figures. A figure that a device does not give has no series.
 fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     let Some((facts, sample)) = &seen.devices else {
         return Ok(());
@@ -357,7 +357,7 @@ fn client(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     }
 }
 
-/// What each process of a fleet did, and whether it is heard.
+/// Writes the figures of each process of a fleet, and if it is heard.
 fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
     let ranks: Vec<String> = agents.iter().map(|agent| agent.rank.to_string()).collect();
     let named: Vec<Vec<(&str, &str)>> = (agents.iter().zip(&ranks))
@@ -429,7 +429,7 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
     }
 }
 
-/// What the threads of one or several processes use of their cores.
+/// Writes the shares of their cores that the threads of one or several processes use.
 fn loads(page: &mut Page<'_>, of: &[(Vec<(&str, &str)>, &Load)]) -> fmt::Result {
     let threads = |of_thread: fn(&Busy) -> f64| {
         let mut series = Vec::new();

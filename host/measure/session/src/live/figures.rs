@@ -17,7 +17,7 @@ use load::vitals::{Busy, Load};
 use model::exchange::Class;
 use model::units::Nanos;
 
-/// How many bytes of JSON the figures of a process have at most.
+/// The most bytes of JSON that the figures of a process have.
 pub const MOST_BYTES: usize = 128 << 10;
 /// Characters of a failure's message that travel; in the records it is whole.
 const MOST_MESSAGE: usize = 200;
@@ -25,7 +25,7 @@ const MOST_MESSAGE: usize = 200;
 const MOST_THREADS: usize = 128;
 const MOST_NAME: usize = 32;
 
-/// What is counted of a run.
+/// The counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Counts {
@@ -156,12 +156,12 @@ impl State {
         Ok(whole)
     }
 
-    /// How long the run has been measuring; absent before.
+    /// Returns how long the run has been measuring; absent before.
     pub fn elapsed(&self) -> Option<Nanos> {
         self.counts.elapsed
     }
 
-    /// What is shown of it.
+    /// Returns the form that is shown.
     pub fn snapshot(&self) -> Snapshot {
         let counts = self.counts.clone();
         let [ttft, itl, tpot, e2e, send_lag] = self.tracks.each_ref().map(Track::latency);
@@ -194,7 +194,7 @@ impl State {
         }
     }
 
-    /// What is sent of it, within [`MOST_BYTES`].
+    /// Returns the form that is sent, within [`MOST_BYTES`].
     pub fn figures(&self) -> Value {
         let fine = self.packed(Resolution::Fine).json();
         match fine.to_string().len() > MOST_BYTES {
@@ -280,7 +280,7 @@ fn worst(whole: &mut Load, part: &PackedLoad) {
 }
 
 impl Figures {
-    /// What a process sent; nothing if no process of this version sends that.
+    /// Reads the figures that a process sent; nothing if no process of this version sends them.
     pub fn read(sent: &Value) -> Option<Self> {
         let read = Figures::deserialize(sent).ok()?;
         // What adds up alone adds up with others.
@@ -311,7 +311,7 @@ impl Figures {
         self.counts.in_flight
     }
 
-    /// What the process's threads used of their cores; absent where it does not say.
+    /// Returns the use of cores by the process's threads; absent if it does not say.
     pub fn load(&self) -> Option<Load> {
         let load = self.load.as_ref()?;
         let mut whole = Load::default();

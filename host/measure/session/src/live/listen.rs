@@ -35,15 +35,15 @@ const CONNECTIONS: usize = 16;
 /// The most bytes of a request's head, and the most fields.
 const HEAD_BYTES: usize = 16 << 10;
 const HEAD_FIELDS: usize = 64;
-/// How long a connection may last. Scrapers open another one.
+/// The lifetime of a connection. Scrapers open another one.
 const LIFETIME: Duration = Duration::from_secs(300);
-/// How long a request's head may take.
+/// The time limit for a request's head.
 const HEAD: Duration = Duration::from_secs(10);
-/// How long to wait after a failed accept.
+/// The pause after a failed accept.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Where to listen: `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`; `:9464` or `9464` on loopback. Port 0 lets
-/// the system choose one.
+/// The address to listen at: `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`; `:9464` or `9464` on
+/// loopback. Port 0 lets the system choose one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -147,7 +147,7 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -227,8 +227,9 @@ async fn serve(
     }
 }
 
-/// Whether a request names this machine. A web page can give its own name this machine's address, and a browser
-/// then asks under that name; so only addresses, `localhost` and the name that was bound to are answered.
+/// True if a request names this machine. A web page can give its own name this machine's address,
+/// and a browser then asks under that name; so only addresses, `localhost` and the name that was
+/// bound to are answered.
 fn is_meant(host: &str, bound: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),

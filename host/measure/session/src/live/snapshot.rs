@@ -11,7 +11,7 @@ use model::exchange::Class;
 use model::units::Nanos;
 use scenario::plan::Amount;
 
-/// How far the run is.
+/// The phase of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -51,7 +51,7 @@ impl Phase {
     }
 }
 
-/// Whether the run was stopped.
+/// The state of a run's stop: not stopped, or how it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
@@ -68,7 +68,7 @@ pub enum Stopped {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Failures {
-    /// How many.
+    /// Number of failures.
     pub count: u64,
     /// The last message. Without secrets.
     pub latest: String,
@@ -89,11 +89,10 @@ pub struct Latency {
 /// about those under way are current.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// How far it is.
     pub phase: Phase,
-    /// Whether it was stopped.
+    /// State of its stop.
     pub stopped: Stopped,
-    /// How long it has been measuring; absent before.
+    /// Time that it has been measuring; absent before.
     pub elapsed: Option<Nanos>,
     /// Requests that were ready before the first was sent.
     pub ready: u64,
@@ -132,18 +131,19 @@ pub struct Snapshot {
     pub tpot: Latency,
     /// End-to-end latency.
     pub e2e: Latency,
-    /// How late requests were sent.
+    /// Lateness of the requests' sending.
     pub send_lag: Latency,
     /// The devices and what they said last; absent if none is sampled, before the first sample, and after the run.
     pub devices: Option<(Facts, Sample)>,
-    /// What this client's threads used of their cores in the last second; absent until the measurement has
-    /// lasted that long, and if the system does not say. Of several processes the busiest thread of each name.
+    /// Use of cores by this client's threads in the last second; absent until the measurement has
+    /// lasted that long, and if the system does not say. Of several processes the busiest thread of
+    /// each name.
     pub load: Option<Load>,
     /// The processes that make the run, by rank; none for a run of one process.
     pub agents: Vec<Agent>,
 }
 
-/// Whether a process of a fleet is heard.
+/// The state of a fleet's process: heard or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// It is gone for good.
@@ -179,13 +179,12 @@ impl Standing {
 /// A process of a fleet, as it was heard last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// Which one.
     pub rank: u32,
     /// Its machine's name; absent before it greeted.
     pub host: Option<String>,
-    /// Whether it is heard.
+    /// State of the process: heard or not.
     pub standing: Standing,
-    /// How long ago its last figures came; absent before the first, and once it has finished.
+    /// Age of its last figures; absent before the first, and once it has finished.
     pub age: Option<Nanos>,
     /// Measured requests of its own that are over and answered.
     pub answered: u64,
@@ -193,7 +192,7 @@ pub struct Agent {
     pub failed: u64,
     /// Requests of its own whose replies have not ended; absent where it is lost.
     pub in_flight: Option<u64>,
-    /// What its threads used of their cores in its last second; absent where it does not say.
+    /// Use of cores by its threads in its last second; absent if it does not say.
     pub load: Option<Load>,
 }
 

@@ -13,7 +13,7 @@ use result::metric::{self, Measure, Metric, Of, Reading};
 /// Milliseconds in the whole steps that metrics are counted in.
 const STEPS_PER_MS: f64 = 1e6;
 
-/// What is kept of exchanges that have ended.
+/// The totals of exchanges that have ended.
 pub(super) struct Totals {
     /// Of the warm-up.
     pub warmup: u64,

@@ -13,37 +13,37 @@ use crate::check::Checked;
 use crate::parts::RunError;
 use crate::telemetry::Watching;
 
-/// What one process measured, beside its records.
+/// The measurements of one process, beside its records.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Part {
     /// Requests that were due, and have no record.
     pub unsent: u64,
-    /// Why its load ended early, if it did.
+    /// Reason why its load ended early, if it did.
     pub error: Option<String>,
-    /// How it fared as a client.
+    /// Performance of the process as a client.
     pub client: Option<Client>,
-    /// What the server counted, if this process asked.
+    /// The server's own counts, if this process asked.
     pub server: Option<Server>,
-    /// What the dataset did to its input.
+    /// The dataset's changes to its input.
     pub dataset: Option<Dataset>,
 }
 
-/// What others measured of a run whose records are in its folder.
+/// The measurements by others of a run whose records are in its folder.
 pub struct Elsewhere {
     /// The records that were written.
     pub records: Written,
     /// Requests that were due, and have no record.
     pub unsent: u64,
-    /// Who made the run.
+    /// The processes that made the run.
     pub fleet: Fleet,
-    /// How the worst of them fared as a client.
+    /// Performance of the worst of them as a client.
     pub client: Option<Client>,
-    /// What the server counted.
+    /// The server's own counts.
     pub server: Option<Server>,
-    /// What the dataset did to its input.
+    /// The dataset's changes to its input.
     pub dataset: Option<Dataset>,
-    /// Why the load ended early, if it did.
+    /// The end of the load: an error if it ended early.
     pub ended: Result<(), RunError>,
 }
 
@@ -133,12 +133,13 @@ impl Checked {
 }
 
 impl Kept {
-    /// How the load ended, and whether all files could be written, where nothing else is made of it.
+    /// Returns how the load ended, and an error if files could not be written, if nothing else is
+    /// made of it.
     pub fn ended(self) -> (Result<(), RunError>, Result<(), FolderError>) {
         (self.ended, self.kept)
     }
 
-    /// What this process measured, for a run that several make together.
+    /// Returns the measurements of this process, for a run that several make together.
     pub fn part(&self) -> Part {
         Part {
             unsent: self.unsent,

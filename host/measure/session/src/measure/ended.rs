@@ -1,4 +1,4 @@
-//! Why a run did not begin, or has no result.
+//! Reasons why a run did not begin, or has no result.
 
 use plugins::PluginError;
 use runs::folder::FolderError;
@@ -7,7 +7,7 @@ use scenario::plan::Plan;
 use crate::parts::RunError;
 use crate::telemetry::NoDevices;
 
-/// Why a run could not begin.
+/// The reason why a run could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
     /// Its folder could not be created.
@@ -21,7 +21,7 @@ pub enum BeginError {
     Devices(#[from] NoDevices),
 }
 
-/// Why a run that began has no result.
+/// The reason why a run that began has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMeasured {
     /// The run ended before the measurement.
@@ -31,9 +31,9 @@ pub enum NotMeasured {
     /// paths.
     #[error("{why} ({})", .files.join(", "))]
     Input {
-        /// What the dataset says.
+        /// The dataset's error.
         why: RunError,
-        /// Which name is which file.
+        /// The files by name.
         files: Vec<String>,
     },
     /// Records could not be read.
@@ -46,7 +46,7 @@ pub(super) fn is_no_sample(why: &RunError) -> bool {
     matches!(why, RunError::NoSample(error) if matches!(**error, PluginError::Input { .. }))
 }
 
-/// Why a run ended before its first record.
+/// Returns the error for a run that ended before its first record.
 pub(super) fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
     let is_input = matches!(&why, RunError::Plugin(PluginError::Input { .. }));
     if !is_input && !is_no_sample(&why) {

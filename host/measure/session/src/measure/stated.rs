@@ -1,4 +1,4 @@
-//! What plugins did, as a result states it.
+//! Statements about plugins in a result.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use model::target::Secrets;
 use plugins::sandbox::LogBook;
 use result::summary::{Dataset, Remark, Treatment};
 
-/// What a dataset did to its input, as a result states it.
+/// States what a dataset did to its input, as a result does.
 pub(super) fn altered(remarks: &[plugins::dataset::Remark], secrets: &Secrets) -> Dataset {
     use plugins::dataset::Treatment as Said;
     let stated = |remark: &plugins::dataset::Remark| Remark {

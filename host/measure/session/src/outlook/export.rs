@@ -23,11 +23,11 @@ use tokenizer::Tokenizer;
 pub struct Exporter<'t> {
     format: Format,
     tokenizer: &'t Tokenizer,
-    /// Whether due times are worth writing: not if all are due at once.
+    /// True if due times are worth writing: not if all are due at once.
     is_timed: bool,
     /// The dataset of the runner that reads the rows so far, once they are not for either.
     reader: Option<Reader>,
-    /// Whether a conversation is only of a user's messages, of which `custom` would send the first.
+    /// True if a conversation is only of a user's messages, of which `custom` would send the first.
     only_user: bool,
 }
 
@@ -271,7 +271,8 @@ fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Str
     Ok(rows)
 }
 
-/// Whether a row that stands alone is read alike by `custom` and `conversation`: messages with nothing but tools.
+/// True if a row that stands alone is read alike by `custom` and `conversation`: messages with
+/// nothing but tools.
 fn is_for_either(request: &Request) -> bool {
     let sample = &request.given;
     matches!(sample.prompt, Prompt::Messages(_))
@@ -280,7 +281,7 @@ fn is_for_either(request: &Request) -> bool {
         && parameters(sample).keys().all(|key| key == "tools")
 }
 
-/// Whether a prompt is several messages, all of a user.
+/// True if a prompt is several messages, all of a user.
 fn is_only_user(sample: &Sample) -> bool {
     match &sample.prompt {
         Prompt::Messages(said) => {
@@ -370,7 +371,7 @@ fn conversation(requests: &[Request]) -> Result<Vec<(&Request, Option<&Request>)
     Ok(turns)
 }
 
-/// Whether a sample depends on the end of this one alone.
+/// True if a sample depends on the end of this one alone.
 fn is_after(sample: &Sample, before: &Sample) -> bool {
     match sample.after.as_slice() {
         [only] => only.sample == before.id && only.point == Point::End,
@@ -395,7 +396,7 @@ fn asked(sample: &Sample) -> Result<Fields, String> {
     Ok(row)
 }
 
-/// What a row says beside the prompt.
+/// Writes a row's fields beside the prompt.
 fn beside(row: &mut Fields, request: &Request, output: &str) {
     let sample = &request.given;
     put(row, "id", Some(&sample.id));
@@ -440,7 +441,7 @@ fn message(message: &Message) -> Option<Value> {
     Some(written)
 }
 
-/// Why a message has no row.
+/// The reason why a message has no row.
 const ONLY_TEXT: &str = "pictures, audio and answers of other samples are not exported";
 
 fn name(requests: &[Request]) -> String {

@@ -3,7 +3,7 @@
 use plugins::backend::{Message, Part, Role};
 use tokenizer::Tokenizer;
 
-/// What they are made of: words that most tokenizers have a token for.
+/// The words that made-up answers are made of: most tokenizers have a token for each.
 const WORDS: &str =
     "the time of the day was long and the people said that it would be a good year for all of us ";
 /// The longest that is made up, in tokens.

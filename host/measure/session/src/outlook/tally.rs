@@ -21,7 +21,7 @@ use scenario::plan::Plan;
 
 /// The most classes that are counted on their own.
 const CLASSES: usize = 1000;
-/// What the others are counted under.
+/// The name under which the others are counted.
 const OTHERS: &str = "(others)";
 
 /// Figures of what was drawn so far.
@@ -54,7 +54,7 @@ pub(super) struct Tally {
     shown: Vec<Shown>,
 }
 
-/// What a cache would have found.
+/// The hits of a cache, had there been one.
 #[derive(Default)]
 struct Found {
     requests: u64,
@@ -95,12 +95,10 @@ impl Tally {
         }
     }
 
-    /// How many requests there are.
     pub(super) fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// How many sessions.
     pub(super) fn sessions(&self) -> u64 {
         self.sessions
     }

@@ -11,7 +11,7 @@ use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Control, Dialect};
 
-/// How long between two questions.
+/// The pause between two questions.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Asks a target whether it is ready until it is, up to a time limit. Before each further try, `waits` gets

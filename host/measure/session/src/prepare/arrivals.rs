@@ -9,8 +9,9 @@ use plugins::backend::Sample;
 use plugins::dataset::{self, Dataset};
 use scenario::plan::{Amount, Load};
 
-/// How much the dataset has after the warm-up, for a load that does not say how much it measures: requests, or sessions
-/// if any request depends on another. Goes through the dataset once.
+/// Counts what the dataset has after the warm-up, for a load that does not say how much it
+/// measures: requests, or sessions if any request depends on another. Goes through the dataset
+/// once.
 ///
 /// # Errors
 /// If the dataset fails, or has more than can be planned.
@@ -66,8 +67,8 @@ fn too_many(dataset: &Dataset) -> PluginError {
     }
 }
 
-/// When the samples that a load measures are due, in order. Goes through the sequence once, with the same calls as a
-/// run, and keeps 8 bytes per sample.
+/// Returns when the samples that a load measures are due, in order. Goes through the sequence once,
+/// with the same calls as a run, and keeps 8 bytes per sample.
 ///
 /// # Errors
 /// If the dataset fails, or a sample has no arrival time, or one before that of the sample before it.

@@ -29,7 +29,7 @@ impl Drawing {
         &mut self.samples
     }
 
-    /// What the dataset did to its input so far.
+    /// Returns the remarks on what the dataset did to its input so far.
     ///
     /// # Errors
     /// If the dataset fails.

@@ -1,5 +1,6 @@
-//! What lies between preparation and the pacer: requests that are ready, as many as may be, in order. Preparation waits
-//! where there are enough of them, the pacer where there are none; neither waits for the other once the run is stopped.
+//! The feed between preparation and the pacer: requests that are ready, up to a limit, in order.
+//! Preparation waits if there are enough of them, the pacer if there are none; neither waits for
+//! the other once the run is stopped.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -12,9 +13,10 @@ use load::thread_group::GroupThread;
 
 /// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
-/// How often a waiting pacer looks whether the run was stopped.
+/// Interval at which a waiting pacer checks if the run was stopped.
 const GLANCE: Duration = Duration::from_millis(20);
-/// How long a plugin's call under way is waited for after the run was stopped; then it is left to itself.
+/// Time for which a plugin's call under way is waited for after the run was stopped; then it is
+/// left to itself.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Requests in waiting, in order.
@@ -25,7 +27,7 @@ pub struct Feed {
     pub(super) signal: Signal,
 }
 
-/// How much lies ready.
+/// The limits on how much lies ready.
 #[derive(Default)]
 pub(super) struct Stock {
     /// Most requests that may lie ready.

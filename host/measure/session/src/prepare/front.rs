@@ -1,4 +1,5 @@
-//! What the host puts in front of prompts: the run's instructions, and before everything its salt.
+//! The texts that the host puts in front of prompts: the run's instructions, and before everything
+//! its salt.
 
 use plugins::backend::{Message, Part, Prompt, Role};
 use scenario::plan::Salt;

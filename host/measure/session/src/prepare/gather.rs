@@ -10,11 +10,11 @@ use scenario::plan::{Amount, Plan};
 
 /// Puts samples together.
 pub(crate) struct Gathering {
-    /// How many sessions there are to be.
+    /// Number of sessions wanted.
     sessions: u64,
     /// The number of the next sample.
     index: u64,
-    /// How many roots came.
+    /// Number of roots that came.
     roots: u64,
     session: Vec<(u64, Sample)>,
     /// The size of its prompts so far.
@@ -72,7 +72,7 @@ impl Gathering {
         Ok(before)
     }
 
-    /// Whether all that are to be are whole, so that the next one is of no use.
+    /// True if all wanted sessions are complete, so that the next sample is of no use.
     pub(crate) fn is_over(&self) -> bool {
         self.roots > self.sessions
     }

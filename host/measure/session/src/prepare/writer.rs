@@ -38,7 +38,7 @@ pub struct Writer {
     secrets: Secrets,
     failures: FailureLimit,
     prompts: Option<Arc<SentPrompts>>,
-    /// Whether requests force the length of answers; unknown before the first is written.
+    /// True if requests force the length of answers; unknown before the first is written.
     forces_length: Option<bool>,
 }
 
@@ -65,7 +65,7 @@ impl Writer {
         })
     }
 
-    /// How replies are cut.
+    /// Returns how replies are cut.
     ///
     /// # Errors
     /// If the backend traps, or gives a framing that cannot be.
@@ -73,7 +73,7 @@ impl Writer {
         Ok(self.dialect.framing(self.plan.request.stream)?.into())
     }
 
-    /// What is recorded of a sample, before its request is written.
+    /// Returns the facts about a sample that are recorded before its request is written.
     fn prepared(&self, pending: &PendingRequest) -> Box<Prepared> {
         let sample = &pending.composed.sample;
         let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
@@ -208,8 +208,8 @@ impl Writer {
         (number % self.targets.len() as u64) as u32
     }
 
-    /// Whether a request forces the length of its answer. A backend whose API cannot say that the end of the text is to be
-    /// ignored writes the same body either way.
+    /// Returns true if a request forces the length of its answer. A backend whose API cannot say
+    /// that the end of the text is to be ignored writes the same body either way.
     fn is_forced(&mut self, sample: &Sample, earlier: Option<&Earlier>, body: &[u8]) -> bool {
         if !self.plan.request.forces_length() {
             return false;
@@ -258,7 +258,7 @@ impl Writer {
     }
 }
 
-/// What a backend is told of every request.
+/// Returns the settings that a backend gets with every request.
 fn settings(plan: &Plan) -> Settings {
     let request = &plan.request;
     Settings {

@@ -20,7 +20,8 @@ use runs::probe::{Outcome, Shape};
 
 /// The most requests that a server is sent.
 const MOST_REQUESTS: u32 = 16;
-/// How long an answer is waited for at most, whatever the run's timeout: a user sits in front of it.
+/// Longest time for which an answer is waited for, whatever the run's timeout: a user sits in front
+/// of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Header fields of replies that plugins do not see.
 const HIDDEN_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
@@ -29,11 +30,11 @@ const HIDDEN_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
 pub(super) struct Asker<'c, C> {
     pub(super) connect: &'c C,
     pub(super) clock: Clock,
-    /// How many requests were sent.
+    /// Number of requests that were sent.
     pub(super) requests: u32,
 }
 
-/// Why there is no reply.
+/// The reason why there is no reply.
 #[derive(Debug)]
 pub(super) enum Silence {
     /// No connection.
@@ -184,7 +185,7 @@ impl<C: Connect> Asker<'_, C> {
     }
 }
 
-/// What a reply with another status than a success says.
+/// Reads the refusal in a reply with another status than a success.
 ///
 /// # Errors
 /// If the backend breaks its contract.
@@ -202,7 +203,7 @@ pub(super) fn refused(
     ))
 }
 
-/// What a status means, with the reason that the server's words give.
+/// Returns the meaning of a status, with the reason that the server's words give.
 pub(super) fn outcome(status: u16, reason: Reason) -> Outcome {
     match (status, reason) {
         (200..300, _) => Outcome::Answers,
@@ -214,7 +215,7 @@ pub(super) fn outcome(status: u16, reason: Reason) -> Outcome {
     }
 }
 
-/// Whether a reply is a web page.
+/// True if a reply is a web page.
 pub(super) fn is_page(headers: &HeaderMap) -> bool {
     is_of(headers, b"text/html")
 }
@@ -238,7 +239,7 @@ fn cut(framing: Framing, body: &[u8]) -> Result<Frames, String> {
     Ok(frames)
 }
 
-/// What the frames of a reply mean.
+/// Reads the meaning of a reply's frames.
 fn read(
     dialect: &mut Dialect,
     head: &Head,

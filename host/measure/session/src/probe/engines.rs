@@ -1,5 +1,5 @@
-//! What is known of engines: what shows that a server is one, and which of the shipped backends speaks to it on
-//! which routes.
+//! Knowledge of engines: what shows that a server is one, and which of the shipped backends speaks
+//! to it on which routes.
 
 use serde_json::Value;
 
@@ -58,8 +58,8 @@ const fn of(engine: Engine, backend: &'static str, route: Option<&'static str>) 
     }
 }
 
-/// What is tried with each engine, the best first: of its own backend the default, which is the route that its
-/// own benchmark uses. Only backends that ship are tried.
+/// The backends that are tried with each engine, the best first: of its own backend the default,
+/// which is the route that its own benchmark uses. Only backends that ship are tried.
 pub(super) const TRIES: &[Try] = {
     use Engine::{
         Anthropic, Bedrock, Cohere, Gemini, LlamaCpp, Lmdeploy, Mock, Ollama, OpenAi, Sglang,
@@ -104,7 +104,7 @@ pub(super) const TRIES: &[Try] = {
 /// The most routes that are tried with one server.
 pub(super) const MOST_TRIES: usize = 4;
 
-/// Where the services are that are no engine on a machine of the user's: the end of the host's name.
+/// The hosts of services that are no engine on a machine of the user's: the end of the host's name.
 const HOSTS: [(&str, Engine); 6] = [
     ("api.openai.com", Engine::OpenAi),
     ("api.anthropic.com", Engine::Anthropic),
@@ -124,7 +124,7 @@ pub(super) fn hosted(host: &str) -> Option<Engine> {
     Some(*engine)
 }
 
-/// What engines call the owner of their models in `/v1/models`.
+/// The names that engines give the owner of their models in `/v1/models`.
 const OWNERS: [(&str, Engine); 7] = [
     ("vllm", Engine::Vllm),
     ("sglang", Engine::Sglang),
@@ -156,13 +156,14 @@ pub(super) struct Clue {
     pub(super) path: &'static str,
     /// Fields of the answer, JSON pointers; all of them have to be there.
     fields: &'static [&'static str],
-    /// Where the version is, if anywhere.
+    /// Place of the version, if the answer has one.
     version: Option<&'static str>,
-    /// Whether it shows the engine alone. If not, it only gives the version of an engine that is known already.
+    /// True if it shows the engine alone. If not, it only gives the version of an engine that is
+    /// known already.
     pub(super) is_proof: bool,
 }
 
-/// What identifies engines, in the order in which it is asked for.
+/// The clues that identify engines, in the order in which they are asked for.
 pub(super) const CLUES: &[Clue] = &[
     // Many services have such a route.
     Clue {
@@ -238,7 +239,7 @@ pub(super) const CLUES: &[Clue] = &[
 ];
 
 impl Clue {
-    /// Whether the answer is this engine's, and the version in it.
+    /// Returns the version in the answer if the answer is this engine's.
     pub(super) fn read(&self, answer: &Value) -> Option<Option<String>> {
         let holds = self
             .fields

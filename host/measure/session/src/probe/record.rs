@@ -23,15 +23,15 @@ pub struct Recorder(Alone);
 pub struct Recorded {
     /// Its status.
     pub status: u16,
-    /// What it says that its body is.
+    /// The type of its body, as it says.
     pub content_type: Option<String>,
     /// Its body.
     pub body: Vec<u8>,
-    /// Whether the server repeated a secret, which was taken out.
+    /// True if the server repeated a secret, which was taken out.
     pub redacted: bool,
 }
 
-/// Why there is no reply to keep.
+/// The reason why there is no reply to keep.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The server does not answer.
@@ -45,7 +45,7 @@ pub enum RecordError {
     NoModel {
         /// The target.
         target: String,
-        /// What it answered instead.
+        /// The reason that its answer gives instead.
         why: String,
     },
     /// The reply is too long for a case.
@@ -62,12 +62,11 @@ impl Recorder {
         alone(source).map(Recorder)
     }
 
-    /// What the user should know: which secrets go to the target, for example.
+    /// Returns remarks for the user: which secrets are sent to the target, for example.
     pub fn remarks(&self) -> &[String] {
         &self.0.remarks
     }
 
-    /// Where it asks.
     pub fn target(&self) -> &Target {
         &self.0.target
     }

@@ -1,4 +1,4 @@
-//! What a probe sends, and the command that it ends with.
+//! Requests of a probe, and the command that it ends with.
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use plugins::backend::{Prompt, Request, Sample, Sampling, Settings};
 use reader::Located;
 use runs::probe::{Probe, Route};
 
-/// What the generating routes are asked.
+/// The prompt of the generating routes.
 const PROMPT: &str = "Count from one to ten.";
-/// How many tokens of answer they are asked for.
+/// The number of output tokens that they are asked for.
 const TOKENS: u32 = 8;
 /// The variable that most clients keep a key in.
 const USUAL_KEY: &str = "OPENAI_API_KEY";
@@ -51,7 +51,7 @@ pub(super) fn resolved(
     alone(&source)
 }
 
-/// What the generating routes are asked.
+/// Returns the sample that the generating routes are asked.
 pub(super) fn sample() -> Sample {
     Sample {
         id: "probe".to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn sample() -> Sample {
     }
 }
 
-/// How they are asked: as little as can be, and with the server's own defaults.
+/// Returns the settings: as few as can be, and with the server's own defaults.
 pub(super) fn settings(model: &str) -> Settings {
     Settings {
         model: model.to_owned(),

@@ -1,4 +1,4 @@
-//! What a reply was made of: pure, over its frames and what the backend made of them.
+//! The shape of a reply: pure, over its frames and what the backend made of them.
 
 use std::collections::BTreeMap;
 
@@ -61,8 +61,8 @@ pub(super) fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning
     shape
 }
 
-/// Whether some field of the frames holds all of the text so far: it grows from frame to frame, and in the end it is
-/// the whole text.
+/// True if some field of the frames holds all of the text so far: it grows from frame to frame, and
+/// in the end it is the whole text.
 fn is_cumulative(frames: &Frames, text: &str) -> bool {
     let mut fields: BTreeMap<String, (String, u32)> = BTreeMap::new();
     for frame in frames.iter() {

@@ -1,4 +1,4 @@
-//! What the answers mean for a user: which model to ask for, and why a server cannot be benchmarked as it is.
+//! The verdict for a user: which model to ask for, and why a server cannot be benchmarked as it is.
 
 use super::Prober;
 use crate::Faults;
@@ -7,7 +7,7 @@ use crate::resolve::Alone;
 use plugins::PluginError;
 use runs::probe::{Control, Outcome, Probe, Route};
 
-/// Why a server cannot be probed, or not be benchmarked as it is.
+/// The reason why a server cannot be probed, or not be benchmarked as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// It is not there, does not let us in, or does not serve the model.
@@ -28,7 +28,7 @@ pub enum ProbeError {
     NoAnswer {
         /// The target.
         target: String,
-        /// What the first of them said.
+        /// The first error.
         seen: String,
     },
 }
@@ -86,7 +86,7 @@ impl Prober {
         Err(error.into())
     }
 
-    /// Why the server cannot be benchmarked as it is, if no route gave an answer.
+    /// Returns why the server cannot be benchmarked as it is, if no route gave an answer.
     pub(super) fn judged(&self, probe: &Probe) -> Option<ProbeError> {
         if probe.routes.iter().any(Route::answers) {
             return None;

@@ -29,7 +29,7 @@ struct State<Io> {
     reading: Reading,
     connection: Connection<Io>,
     marks: Rc<Marks>,
-    /// How it broke, if it did, and when it ended; absent while it goes on.
+    /// The error if it broke, and when it ended; absent while it goes on.
     ended: Option<(Option<End>, Nanos)>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// How an item went out: its session and turn, when it was due, and when it was handed on.
+/// An item as it was handed on: its session and turn, when it was due, and when it was handed on.
 type Seen = (u32, u32, u64, u64);
 
 /// Paces sessions of this many turns, whose answers take `service` and whose users then think for `delay`.

@@ -1,5 +1,5 @@
-//! Where a reply's body lies in the bytes of its connection: chunked, of a stated length, or up to
-//! the connection's end. Pure.
+//! The extent of a reply's body in the bytes of its connection: chunked, of a stated length, or up
+//! to the connection's end. Pure.
 //!
 //! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out. A head that states its body's length in
 //! two ways is refused, because two readers could see two different replies.
@@ -46,12 +46,12 @@ enum Chunked {
 struct SizeLine {
     size: u64,
     digits: usize,
-    /// Whether the digits are over: blanks or an extension follow.
+    /// True after the digits: blanks or an extension follow.
     ended: bool,
     length: usize,
 }
 
-/// What is at the beginning of some bytes.
+/// The part of a body at the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'b> {
     /// Content of the body.
@@ -106,17 +106,17 @@ impl Body {
         }
     }
 
-    /// Whether its end can be seen without the connection's.
+    /// True if its end can be seen without the connection's.
     pub(crate) fn has_own_end(&self) -> bool {
         !matches!(self.0, State::UntilClose)
     }
 
-    /// Whether it was read to its end.
+    /// True if it was read to its end.
     pub fn is_over(&self) -> bool {
         matches!(self.0, State::Over)
     }
 
-    /// What is at the beginning of these bytes, and how many of them it takes.
+    /// Reads the part at the beginning of these bytes, and says how many of them it takes.
     ///
     /// # Errors
     /// If they are not what the head announced.
@@ -393,7 +393,7 @@ mod tests {
         assert!(Body::of(200, &both).is_err());
     }
 
-    /// What can be sent without end is refused at some length.
+    /// Anything that can be sent without end is refused at some length.
     #[test]
     fn lines_and_trailers_have_an_end() {
         let endless = |begin: &str, again: &str| {
@@ -427,7 +427,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where the bytes are cut on their way makes no difference.
+        /// The places at which the bytes are cut on their way make no difference.
         #[test]
         fn cuts_make_no_difference(cuts in prop::collection::vec(0..WHOLE.len(), 0..12)) {
             let mut cuts = cuts;

@@ -5,7 +5,7 @@ use model::clock::Clock;
 use model::connection::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// What a client sees of a reply: status and body, or why there is none; and whether the connection
+/// A client's view of a reply: status and body, or why there is none; and true if the connection
 /// can be used again.
 type Seen = (Result<(u16, String), String>, bool);
 
@@ -171,7 +171,6 @@ async fn interim_replies_without_end_are_no_reply() {
     assert!(!again);
 }
 
-/// What is kept of a reply is all that is read of it.
 #[tokio::test]
 async fn a_body_is_read_no_further_than_it_is_kept() {
     let (mut connection, mut server) = connect();
@@ -198,7 +197,7 @@ async fn a_body_is_read_no_further_than_it_is_kept() {
     assert_eq!((head.status, body.len()), (500, 1 << 20));
 }
 
-/// What follows a reply belongs to no request, so the connection is not used again.
+/// Bytes that follow a reply belong to no request, so the connection is not used again.
 #[tokio::test]
 async fn bytes_after_the_end_end_the_connection() {
     let reply = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";

@@ -1,6 +1,6 @@
-//! When requests go out on a connection of HTTP/2: reads the frames that are written to it, because the library does
-//! not say when it writes which request. It may hold one back: until a stream is free, or the server takes more of a
-//! body.
+//! The times at which requests leave on a connection of HTTP/2: reads the frames that are written
+//! to it, because the library does not say when it writes which request. It may hold one back:
+//! until a stream is free, or the server takes more of a body.
 //!
 //! Streams are opened in the order in which requests were given to the library, so the first HEADERS of each stream
 //! belongs to the request that has waited longest. RFC 9113, 4.1 and 5.1.1.
@@ -18,7 +18,7 @@ use crate::transport::stamp::Marks;
 use model::clock::Clock;
 use model::units::Nanos;
 
-/// What a client says before its first frame.
+/// Length of the client's preface, which it sends before its first frame.
 const PREFACE_BYTES: usize = 24;
 /// The head of a frame.
 const HEAD_BYTES: usize = 9;
@@ -29,7 +29,7 @@ const RST_STREAM: u8 = 3;
 /// The flag of a stream's last frame.
 const END_STREAM: u8 = 1;
 
-/// What is written on one connection, as far as its requests are concerned.
+/// The bytes written on one connection, as far as its requests are concerned.
 #[derive(Debug, Default)]
 pub struct Outgoing(RefCell<State>);
 
@@ -70,7 +70,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether a further request can still be told from the others.
+    /// True if a further request can still be told from the others.
     pub fn is_sure(&self) -> bool {
         !self.0.borrow().unsure
     }

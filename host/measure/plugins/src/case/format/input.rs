@@ -24,19 +24,19 @@ pub struct SampleFile {
     input_tokens: Option<u32>,
     /// Tokens to request.
     output_tokens: Option<u32>,
-    /// What a scorer compares the answer with.
+    /// The value that a scorer compares the answer with.
     reference: Option<Value>,
     /// The conversation that the sample belongs to, and which of its turns it is, from 0.
     turn: Option<TurnFile>,
     /// The kind of sample, in the dataset's words.
     class: Option<String>,
-    /// When it is due, in nanoseconds from the beginning.
+    /// Due time, in nanoseconds from the beginning.
     arrival: Option<u64>,
     /// The LoRA adapter.
     adapter: Option<String>,
     /// Fields of this request alone; they win over the plugin's fields, and `extra-body` wins over them.
     parameters: Option<Map<String, Value>>,
-    /// What the last reply of the conversation left, if the sample continues one.
+    /// The state that the last reply of the conversation left, if the sample continues one.
     earlier: Option<EarlierFile>,
 }
 
@@ -44,9 +44,10 @@ pub struct SampleFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct EarlierFile {
-    /// What that reply carried: text, or bytes as a list of numbers.
+    /// The value that reply carried: text, or bytes as a list of numbers.
     carry: CarryFile,
-    /// How many messages at the beginning of the prompt were the prompt of that reply or its answer.
+    /// The number of messages at the beginning of the prompt that were the prompt of that reply or
+    /// its answer.
     messages: u32,
 }
 
@@ -79,7 +80,7 @@ enum PromptFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CandidatesFile {
-    /// What the texts should answer.
+    /// The query that the texts should answer.
     query: String,
     /// The texts.
     documents: Vec<String>,
@@ -146,7 +147,7 @@ enum RoleFile {
 struct TurnFile {
     /// The conversation's name.
     session: String,
-    /// Which of its turns this is, from 0.
+    /// Index of this turn in its session, from 0.
     index: u32,
 }
 
@@ -163,7 +164,7 @@ impl TurnFile {
 type Read<'r> = dyn FnMut(&str) -> Option<Vec<u8>> + 'r;
 
 impl SampleFile {
-    /// What the last reply of its conversation left.
+    /// Returns the state that the last reply of its conversation left.
     pub fn earlier(&mut self) -> Option<Earlier> {
         let file = self.earlier.take()?;
         Some(Earlier {
@@ -256,7 +257,7 @@ impl PartFile {
 pub struct SettingsFile {
     /// The model's name on the server.
     model: String,
-    /// Whether the reply is to be streamed.
+    /// True if the reply is to be streamed.
     streaming: bool,
     /// Output tokens to request if the sample does not set them.
     output_tokens: Option<u32>,
@@ -309,7 +310,6 @@ impl Default for SettingsFile {
 }
 
 impl SettingsFile {
-    /// Whether the reply is to be streamed.
     pub fn is_streaming(&self) -> bool {
         self.streaming
     }
@@ -371,7 +371,7 @@ pub use crate::backend::CONTROLS;
 pub struct ExchangeFile {
     /// The sample's id.
     id: String,
-    /// What to compare the answer with.
+    /// The value to compare the answer with.
     reference: Option<Value>,
     /// The conversation that the sample belongs to, and which of its turns it is, from 0.
     turn: Option<TurnFile>,
@@ -393,7 +393,7 @@ pub struct ExchangeFile {
     tool_calls: String,
     /// The tokens of the answer, reasoning included, and how they were counted.
     output_tokens: Option<CountFile>,
-    /// Why the server stopped, in its own word.
+    /// The reason why the server stopped, in its own word.
     finish: Option<String>,
 }
 
@@ -403,7 +403,7 @@ pub struct ExchangeFile {
 struct CountFile {
     /// The number of tokens.
     tokens: u32,
-    /// How the tokens were counted.
+    /// The source of the count.
     source: SourceFile,
 }
 

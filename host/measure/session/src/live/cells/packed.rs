@@ -17,10 +17,11 @@ const OF_A_WIDTH: u64 = 256;
 const HALF: u64 = OF_A_WIDTH / 2;
 /// The number of the last cell, which holds the longest span that there is.
 const LAST: u64 = number(u64::MAX);
-/// How many neighbours are put together where there are too many cells: they are then known to one digit.
+/// Number of neighbours that are merged if there are too many cells: they are then known to one
+/// digit.
 const TOGETHER: u64 = 16;
 
-/// How finely cells are sent.
+/// The resolution at which cells are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
     /// Each by itself, to two significant digits.
@@ -51,7 +52,7 @@ pub struct PackedBuckets {
     sum: Nanos,
 }
 
-/// What came is no distribution of this program.
+/// The text received is no distribution of this program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a distribution cannot be read: {0}")]
 pub struct NotPacked(&'static str);
@@ -83,7 +84,6 @@ impl NotPacked {
 }
 
 impl PackedCells {
-    /// What cells hold.
     pub fn of(cells: &Cells, resolution: Resolution) -> Self {
         if cells.cells.is_empty() {
             return PackedCells::default();
@@ -152,7 +152,6 @@ impl PackedCells {
 }
 
 impl PackedBuckets {
-    /// What buckets hold.
     pub fn of(buckets: &Buckets) -> Self {
         PackedBuckets {
             counts: buckets.counts.clone(),

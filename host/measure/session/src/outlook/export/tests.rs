@@ -110,7 +110,7 @@ fn a_request_that_stands_alone() {
     }
 }
 
-/// What a row must keep, so that the bytes are the same when it is read again.
+/// A row must keep these, so that the bytes are the same when it is read again.
 #[test]
 fn parts_the_order_of_parameters_and_texts_to_embed_are_kept() {
     let text = |text: &str| Part::Text(text.to_owned());
