@@ -64,7 +64,7 @@ pub struct Live {
     pub telemetry: Telemetry,
     /// The dataset's changes to its input, once it has given its last sample.
     pub remarks: Arc<OnceLock<Vec<Remark>>>,
-    /// The files of the recorder, once it has written everything.
+    /// The recorder's report, once it has written everything.
     pub written: OnceLock<Written>,
     phase: AtomicU8,
     /// Instant at which the measurement began, in nanoseconds since the run's origin; 0 before.

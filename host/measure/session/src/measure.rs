@@ -37,7 +37,7 @@ pub use ended::{BeginError, NotMeasured};
 use ended::unbegun;
 use stated::{altered, overruns};
 
-/// The folder in which a run is kept, and what it holds before the first request.
+/// The folder in which a run is kept, and the facts that it records before the first request.
 pub struct Record {
     /// The folder in which the run gets a folder of its own.
     pub output: PathBuf,

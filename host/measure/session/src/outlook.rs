@@ -102,8 +102,8 @@ impl Resolved {
 }
 
 impl Checked {
-    /// Computes what the run would send. `each` gets every session in order, and returns true to go
-    /// on. If `signal` stops, so does this, with what was drawn until then.
+    /// Computes what the run would send. `each` gets every session in order; an error from it ends
+    /// the drawing. If `signal` stops, so does this, with what was drawn until then.
     ///
     /// # Errors
     /// If a plugin fails.

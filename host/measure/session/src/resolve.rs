@@ -63,7 +63,7 @@ use tokens::Counting;
 pub struct Resolved {
     /// The plan, but for the model where the scenario names none.
     pub draft: Draft,
-    /// What a run is made of.
+    /// The parts of the run.
     pub parts: Parts,
     /// The scorers that judge the answers.
     pub scorers: Vec<Scorer>,
@@ -71,20 +71,19 @@ pub struct Resolved {
     pub tokenizer: Arc<Tokenizer>,
     /// Its file or folder; absent for the substitute.
     pub tokenizer_from: Option<PathBuf>,
-    /// What plugins have logged.
+    /// The log of the plugins.
     pub log: LogBook,
-    /// What the user should know about the loading of plugins, one line each.
+    /// Remarks for the user on the loading of plugins, one line each.
     pub remarks: Vec<String>,
-    /// How far the start has come.
     pub timings: Arc<Timings>,
-    /// What it was resolved from.
+    /// The source that it was resolved from.
     pub(crate) source: Box<Source>,
 }
 
-/// What is wrong with a run before it begins.
+/// The mistakes in a run before it begins.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// What is wrong with the scenario, the flags or the input.
+    /// The mistakes in the scenario, the flags or the input.
     pub scenario: Vec<Problem>,
     /// Plugins that did not load.
     pub plugins: Vec<PluginError>,
@@ -402,7 +401,7 @@ impl<'s> Resolution<'s> {
         Some((plugin, Some(&said.place)))
     }
 
-    /// What the plan records about a plugin, once its configuration agrees with its schema.
+    /// Returns the plan's record of a plugin, once its configuration agrees with its schema.
     fn planned<P>(
         &mut self,
         made: Result<P, PluginError>,

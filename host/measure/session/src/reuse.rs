@@ -28,12 +28,12 @@ pub struct SentPrompts {
 struct State {
     file: File,
     end: u64,
-    /// Where each is.
+    /// The place of each prompt.
     places: Vec<Stored>,
     failed: Option<io::Error>,
 }
 
-/// Where a prompt is: the number of its request, its place and its length.
+/// The place of a prompt: the number of its request, its position and its length.
 #[derive(Clone, Copy)]
 struct Stored {
     request: u64,
@@ -108,8 +108,9 @@ impl SentPrompts {
         }
     }
 
-    /// What of the prompts that were sent repeats, and what the server says that it found. `None` if it is given up, if
-    /// nothing was kept, or if a prompt could not be written or read, because sums over a part would mislead.
+    /// Counts the repeated parts of the prompts that were sent, and what the server says that it
+    /// found. `None` if it is given up, if nothing was kept, or if a prompt could not be written or
+    /// read, because sums over a part would mislead.
     ///
     /// # Errors
     /// The first error of reading the exchanges.

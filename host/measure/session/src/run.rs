@@ -33,19 +33,20 @@ use server_control::ServerControl;
 /// The most connections opened ahead for a run with a fixed rate.
 const SPARE_CONNECTIONS: usize = 256;
 
-/// How many workers and at most how many decode threads a plan gets on a machine with this many cores.
+/// Returns the number of workers and the highest number of decode threads that a plan gets on a
+/// machine with this many cores.
 fn threads(wiring: &Wiring, cores: usize) -> (usize, usize) {
     let said = |number: Option<u32>| number.map(|number| number.max(1) as usize);
     let workers = said(wiring.readers).unwrap_or((cores / 2).clamp(1, 8));
     (workers, said(wiring.decoders).unwrap_or(most(cores)))
 }
 
-/// What a run is made on.
+/// The base on which a run is made: real time and threads, or simulated ones.
 pub trait Executor {
-    /// What wakes the pacer of a run.
+    /// Returns the signal that wakes the pacer of a run.
     fn signal(&self) -> Signal;
 
-    /// Whether time passes as it does elsewhere, so that what happens elsewhere can be measured.
+    /// True if time passes as it does elsewhere, so that what happens elsewhere can be measured.
     fn is_in_real_time(&self) -> bool {
         true
     }
@@ -290,8 +291,8 @@ impl<'r> Running<'r> {
         Ok((running, (preparation, newsfeed, server_control)))
     }
 
-    /// Whether readers may nap: if the kernel's timestamps count, nothing depends on when they look except the
-    /// next request of a closed loop.
+    /// True if readers may nap: if the kernel's timestamps count, nothing depends on when they look
+    /// except the next request of a closed loop.
     fn may_nap(&self) -> bool {
         let wiring = &self.plan.connection;
         cfg!(target_os = "linux")

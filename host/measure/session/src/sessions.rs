@@ -29,26 +29,26 @@ use model::units::Nanos;
 pub struct Sessions {
     /// The requests under way that belong to a session, by the pacer's number.
     places: Mutex<HashMap<u64, Place>>,
-    /// Whether any request depends on another. Otherwise nothing here costs anything.
+    /// True if any request depends on another. Otherwise nothing here costs anything.
     is_used: AtomicBool,
-    /// Whether nothing more is sent.
+    /// True if nothing more is sent.
     is_closed: AtomicBool,
-    /// How many sessions are over.
+    /// Number of sessions that are over.
     over: AtomicU64,
-    /// What those under way hold.
+    /// Memory of the sessions under way.
     pub memory: Memory,
     /// One queue for each thread. A session's events all go to the same one, so that they are worked on in order.
     events: Vec<Sender<Event>>,
     announcer: Announcer<Item>,
-    /// Whether time stands still while what follows is worked out.
+    /// True if time stands still while the followers are worked out.
     waits: bool,
 }
 
-/// Where a request is in its session.
+/// The place of a request in its session.
 #[derive(Clone)]
 pub struct Place {
     session: Arc<Mutex<Session>>,
-    /// Which queue the session's events go to.
+    /// Index of the queue for the session's events.
     queue: usize,
     node: usize,
 }
@@ -58,15 +58,15 @@ struct Session {
     graph: Graph,
     /// The pacer's number of its first request.
     root: u64,
-    /// When the last event of it was.
+    /// Instant of its last event.
     last: Nanos,
-    /// What it holds: what it began with, and the answers since.
+    /// Bytes that it holds: those that it began with, and the answers since.
     bytes: usize,
-    /// Whether the pacer knows that it is over.
+    /// True if the pacer knows that it is over.
     is_announced: bool,
 }
 
-/// What an item is to its session, until it is handed on.
+/// The role of an item in its session, until it is handed on.
 pub enum Entry {
     /// It begins one.
     Root(Box<Graph>),
@@ -81,7 +81,7 @@ enum Event {
     Stop,
 }
 
-/// How a request of a session ended.
+/// The end of a session's request.
 enum Ended {
     /// With an answer.
     Answered(Given),
@@ -91,12 +91,12 @@ enum Ended {
     Left,
 }
 
-/// What must be known of a reply that others depend on.
+/// The facts that must be known of a reply that others depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// Whether its end matters.
+    /// True if its end matters.
     pub end: bool,
-    /// Whether its first output does.
+    /// True if its first output matters.
     pub first_output: bool,
 }
 
@@ -169,7 +169,7 @@ impl Sessions {
         let _ = self.events[queue].send(event);
     }
 
-    /// What must be known of the reply to a request.
+    /// Returns what must be known of the reply to a request.
     pub fn followed(&self, key: u64) -> Followed {
         if !self.is_used.load(Ordering::Acquire) {
             return Followed::default();
@@ -181,7 +181,7 @@ impl Sessions {
         })
     }
 
-    /// Whether a reply whose first output is watched waits until it was looked at.
+    /// True if a reply whose first output is watched waits until it was looked at.
     pub fn waits(&self) -> bool {
         self.waits
     }
@@ -241,13 +241,12 @@ impl Sessions {
         }
     }
 
-    /// How many sessions are over.
     pub fn over_count(&self) -> u64 {
         self.over.load(Ordering::Relaxed)
     }
 }
 
-/// What has happened and was not worked on, for one thread.
+/// The events that were not worked on, for one thread.
 pub struct EventQueue(Receiver<Event>);
 
 impl Place {

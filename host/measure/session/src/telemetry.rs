@@ -28,13 +28,13 @@ use scenario::plan::Plan;
 
 use crate::parts::RunError;
 
-/// How long an exporter may take for its page, and as long again to be connected to.
+/// Time limit for an exporter's page, and again for the connection.
 const PAGE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Where an exporter has its page, if the URL has no path.
+/// Path of an exporter's page, if the URL has none.
 const PAGE: &str = "/metrics";
 
-/// Why devices cannot be sampled.
+/// The reason why devices cannot be sampled.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDevices {
     /// NVML does not read them.
@@ -49,7 +49,7 @@ pub enum NoDevices {
     Page {
         /// The URL.
         url: String,
-        /// Why there is no page, or none with devices.
+        /// The reason why there is no page, or none with devices.
         why: String,
     },
 }
@@ -69,7 +69,7 @@ pub struct Telemetry {
     recorded: Mutex<Option<Recorded>>,
 }
 
-/// What was recorded, and whether all of it is in the run's folder.
+/// The recording, and the success of writing all of it into the run's folder.
 pub(crate) struct Recorded {
     pub(crate) recording: Recording,
     pub(crate) written: Result<(), RecordError>,
@@ -119,7 +119,7 @@ pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
     }))
 }
 
-/// What fetches an exporter's page, each time on a connection of its own.
+/// Returns a function that fetches an exporter's page, each time on a connection of its own.
 fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
     let version = Version::Http1;
     let targets = std::slice::from_ref(target);
@@ -217,7 +217,7 @@ impl Telemetry {
         self.monitor.get()?.latest()
     }
 
-    /// What was recorded, once.
+    /// Returns the recording, once.
     pub(crate) fn recorded(&self) -> Option<Recorded> {
         lock(&self.recorded).take()
     }

@@ -1,5 +1,5 @@
-//! What lies beside a tokenizer's file and belongs to it: the settings of the model's own tokenizer, its special
-//! tokens, its chat templates.
+//! Files beside a tokenizer's file that belong to it: the settings of the model's own tokenizer,
+//! its special tokens, its chat templates.
 //!
 //! The files are those that a model's folder on a hub has. A file that is not there is no error; one that cannot be
 //! read is an error for those alone who need it.
@@ -25,7 +25,7 @@ const ROLES: [&str; 7] = [
     "mask_token",
 ];
 
-/// What lies beside a tokenizer's file.
+/// The files beside a tokenizer's file.
 pub(super) struct Beside {
     /// `tokenizer_config.json`, or why it cannot be read.
     settings: Result<Map<String, Value>, String>,
@@ -172,7 +172,7 @@ impl Beside {
     }
 }
 
-/// What chat templates there are: of their own file, else of the settings, else of the older file.
+/// Returns the chat templates: of their own file, else of the settings, else of the older file.
 fn templates(folder: &Path, settings: &Result<Map<String, Value>, String>) -> Option<Templates> {
     let named = |file: &str, texts| {
         Some(Templates {

@@ -12,17 +12,17 @@ use super::table::{Key, Strings};
 /// A byte-level tokenizer.
 pub(super) struct ByteLevel {
     pub(super) classes: Classes,
-    /// Whether texts are brought into normalization form C.
+    /// True if texts are brought into normalization form C.
     pub(super) composes: bool,
     pub(super) pattern: Pattern,
     pub(super) merges: Merges,
     pub(super) added: Added,
-    /// What the model puts before a text and behind it.
+    /// Tokens that the model puts before a text and behind it.
     pub(super) around: [Vec<u32>; 2],
     pub(super) spelling: Spelling,
     /// One for each thread that encodes at the same time.
     pub(super) memories: Mutex<Vec<Memory>>,
-    /// Whether its file alone decides what it is, and nothing that lies beside it.
+    /// True if its file alone determines it, and nothing that lies beside the file.
     pub(super) stands_alone: bool,
 }
 
@@ -47,7 +47,7 @@ const LONGEST: usize = 256;
 /// The bytes of each token, end to end in the order of ids. An id that is no token has none.
 pub(super) struct Spelling {
     pub(super) bytes: Vec<u8>,
-    /// Where the bytes of each id begin, and where the last end.
+    /// The beginnings of each id's bytes, and the end of the last.
     pub(super) starts: Vec<u32>,
 }
 
@@ -103,7 +103,7 @@ impl ByteLevel {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
-    /// How many bytes the text of ids has, at most.
+    /// Returns the number of bytes that the text of ids has, at most.
     pub(super) fn decoded_bytes(&self, ids: &[u32]) -> u64 {
         // A byte that is no text is replaced by a character of three.
         let of = |id: &u32| 3 * u64::from(self.spelling.length(*id));
@@ -141,7 +141,8 @@ impl Added {
         self.ids.entries()
     }
 
-    /// What comes before the first of them in a text, and that one: the longest of the leftmost.
+    /// Finds the first of them in a text, the longest of the leftmost, and returns the text before
+    /// it and it.
     fn find<'t>(&self, text: &'t str) -> (&'t str, Option<(&'t str, u32)>) {
         let bytes = text.as_bytes();
         let next = |from: usize| {
@@ -175,14 +176,14 @@ impl Spelling {
         self.word(id).map_or(0, |word| word.len() as u32)
     }
 
-    /// What an id spells; absent where there is no such id.
+    /// Returns the bytes that an id spells; absent if there is no such id.
     pub(super) fn word(&self, id: u32) -> Option<&[u8]> {
         let at = |id: usize| self.starts.get(id).map(|start| *start as usize);
         let range = at(id as usize)?..at(id as usize + 1)?;
         self.bytes.get(range)
     }
 
-    /// What each id spells, in order.
+    /// Returns the bytes that each id spells, in order.
     pub(super) fn words(&self) -> impl Iterator<Item = &[u8]> {
         let ranges = self.starts.windows(2);
         ranges.map(|range| &self.bytes[range[0] as usize..range[1] as usize])

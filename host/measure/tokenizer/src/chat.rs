@@ -27,7 +27,7 @@ mod json;
 
 /// Most steps of one rendering: ten thousand messages take a tenth of it.
 const STEPS: u64 = 20_000_000;
-/// How deep macros and loops nest.
+/// The depth to which macros and loops nest.
 const DEPTH: usize = 200;
 /// Most bytes of a template, and of what it renders.
 const TEMPLATE_BYTES: usize = 4 << 20;
@@ -36,7 +36,7 @@ const RENDERED_BYTES: usize = 64 << 20;
 /// The names under which messages hold the model's reasoning, the usual one first.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
-/// Why there is no text of a conversation.
+/// The reason why there is no text of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChatError {
@@ -53,19 +53,19 @@ pub enum ChatError {
     Broken {
         /// The file's name, without its folder.
         file: String,
-        /// What is wrong with it, with the line.
+        /// The mistake, with the line.
         cause: String,
     },
     /// The template itself refuses such messages.
     #[error("the chat template refuses the messages: {message}")]
     Refused {
-        /// What it says.
+        /// The template's own message.
         message: String,
     },
     /// It fails with these messages.
     #[error("the chat template fails: {cause}")]
     Failed {
-        /// What fails, with the line.
+        /// The failure, with the line.
         cause: String,
     },
     /// The text cannot be encoded.
@@ -76,7 +76,7 @@ pub enum ChatError {
 /// A model's chat template.
 pub struct ChatTemplate {
     templates: Environment<'static>,
-    /// What every rendering sees: the special tokens by role.
+    /// The values that every rendering sees: the special tokens by role.
     special: Map<String, Value>,
 }
 
@@ -265,7 +265,7 @@ fn tojson(_: &State<'_, '_>, value: &Jinja, options: Kwargs) -> Result<Jinja, mi
     Ok(Jinja::from_safe_string(text))
 }
 
-/// What a template itself refuses.
+/// The refusal by a template itself, as an error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Refusal(String);
@@ -304,7 +304,7 @@ fn said(error: &minijinja::Error) -> String {
     said
 }
 
-/// What was rendered, up to a size.
+/// The text rendered so far, up to a size.
 #[derive(Default)]
 struct Bounded(Vec<u8>);
 

@@ -1,5 +1,5 @@
-//! What a character is, to those who split and normalize texts: one byte a character, from the tables that the
-//! `tokenizers` crate's own regular expressions and normalizers stand on.
+//! Classes of characters, for splitting and normalizing texts: one byte a character, from the
+//! tables that the `tokenizers` crate's own regular expressions and normalizers stand on.
 
 use std::sync::LazyLock;
 
@@ -105,7 +105,7 @@ impl Classes {
         }
     }
 
-    /// Whether it is of one of these.
+    /// True if it is of one of these.
     #[inline]
     pub(super) fn is(self, c: char, classes: u8) -> bool {
         self.of(c) & classes != 0

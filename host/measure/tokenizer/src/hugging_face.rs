@@ -20,7 +20,7 @@ const PROBE: &str = "A  first\ntry: 10 é 中";
 /// A tokenizer of any kind.
 pub(super) struct HuggingFace {
     model: tokenizers::Tokenizer,
-    /// How many times longer its decoder can make the tokens' texts.
+    /// Factor by which its decoder can make the tokens' texts longer.
     expansion: u64,
     /// The special tokens, where a text that begins with none of them gets a space before it.
     space_unless: Option<Vec<String>>,
@@ -163,7 +163,7 @@ impl HuggingFace {
             .map_err(|cause| format!("cannot decode tokens: {cause}"))
     }
 
-    /// How many bytes the text of ids has, at most.
+    /// Returns the number of bytes that the text of ids has, at most.
     pub(super) fn decoded_bytes(&self, ids: &[u32]) -> u64 {
         let of = |id: &u32| {
             self.model
@@ -176,11 +176,11 @@ impl HuggingFace {
 }
 
 thread_local! {
-    /// Whether a panic of this thread becomes an error.
+    /// True if a panic of this thread becomes an error.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of the calling thread becomes an error, so that a panic hook need not print it.
+/// True if a panic of the calling thread becomes an error, so that a panic hook need not print it.
 pub fn is_guarded() -> bool {
     GUARDED.get()
 }

@@ -207,7 +207,7 @@ impl Writer {
     }
 }
 
-/// What is left to read.
+/// The bytes that remain to be read.
 struct Reader<'b>(&'b [u8]);
 
 impl<'b> Reader<'b> {

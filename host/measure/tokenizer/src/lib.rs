@@ -81,22 +81,22 @@ struct Read<M> {
     model: M,
 }
 
-/// What holds for every text.
+/// Facts that hold for every text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Token ids are below this.
     pub vocabulary_size: u32,
     /// Ids from here on were added to the vocabulary the model's tokenizer was made with.
     pub base_size: u32,
-    /// How many special tokens are put around a single text.
+    /// Number of special tokens that are put around a single text.
     pub added_tokens: u32,
     /// Ids without a text of their own, ascending.
     pub special: Vec<u32>,
-    /// Whether it is a substitute for the model's own tokenizer.
+    /// True if it is a substitute for the model's own tokenizer.
     pub approximate: bool,
 }
 
-/// Why a tokenizer could not be opened.
+/// The reason why a tokenizer could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
     /// Nothing there.
@@ -134,7 +134,6 @@ pub enum TokenizerError {
     NotTokenizer {
         /// The file that was read.
         path: PathBuf,
-        /// What is wrong with it.
         cause: String,
     },
 }
@@ -313,7 +312,7 @@ impl Tokenizer {
         }
     }
 
-    /// How many bytes the text of ids has, at most.
+    /// Returns the number of bytes that the text of ids has, at most.
     pub fn decoded_bytes(&self, ids: &[u32]) -> u64 {
         match &self.model {
             Model::Bytes | Model::Pairs => 4 * ids.len() as u64,
@@ -353,7 +352,8 @@ impl Tokenizer {
         self.chat.render(&messages, tools, extra)
     }
 
-    /// How many tokens a chat is: those of its text, which holds all special tokens already, so none are added.
+    /// Counts the tokens of a chat: those of its text, which holds all special tokens already, so
+    /// none are added.
     ///
     /// # Errors
     /// As [`Tokenizer::render_chat`], or if the text cannot be encoded.

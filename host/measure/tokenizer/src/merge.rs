@@ -5,13 +5,13 @@ use std::collections::BinaryHeap;
 
 use super::table::{Key, Merge, Pairs, Strings};
 
-/// What a word's bytes become.
+/// The tokens of single bytes, and the merges of neighbours into longer ones.
 pub(super) struct Merges {
     /// The token of each byte.
     pub(super) bytes: [u32; 256],
-    /// What neighbours become.
+    /// The merges of neighbours.
     pub(super) pairs: Pairs,
-    /// How many bytes each token has.
+    /// Number of bytes of each token.
     pub(super) lengths: Vec<u32>,
     /// Words that are tokens as they stand, whatever merges say.
     pub(super) whole: Option<Strings>,
@@ -25,7 +25,7 @@ const NEVER: Merge = Merge {
     token: 0,
 };
 
-/// What merging takes, kept from word to word.
+/// The buffers for merging, kept from word to word.
 #[derive(Default)]
 pub(super) struct Scratch {
     tokens: Vec<u32>,
@@ -47,7 +47,7 @@ struct Link {
 const END: u32 = u32::MAX;
 
 impl Merges {
-    /// What bytes become by merging alone.
+    /// Returns the tokens that bytes become by merging alone.
     fn merged<'s>(&self, word: &[u8], scratch: &'s mut Scratch) -> &'s [u32] {
         scratch.tokens.clear();
         let tokens = word.iter().map(|byte| self.bytes[usize::from(*byte)]);
@@ -144,7 +144,8 @@ impl Merges {
 /// bytes of the two alone; and what comes before it is the same in both.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// How many tokens each word has; beside it the token where there is one, else where in `tokens` they begin.
+    /// Number of tokens of each word; beside it the token if there is one, else the place in
+    /// `tokens` at which they begin.
     words: Strings,
     tokens: Vec<u32>,
     /// A word's only token.
@@ -159,7 +160,7 @@ pub(super) struct Memory {
 #[derive(Default)]
 struct Tokens {
     ids: Vec<u32>,
-    /// Where in the word each ends.
+    /// Place in the word at which each ends.
     ends: Vec<usize>,
 }
 
@@ -300,7 +301,7 @@ impl Memory {
     }
 }
 
-/// Where the part that begins there ends: at a character, if it can be.
+/// Returns where the part that begins there ends: at a character, if it can be.
 fn part_end(word: &[u8], start: usize) -> usize {
     let most = word.len().min(start + PART.end);
     for end in start + PART.start..most {
@@ -325,7 +326,7 @@ impl Tokens {
         }));
     }
 
-    /// Where a token begins, for tokens of the whole word.
+    /// Returns where a token begins, for tokens of the whole word.
     fn start(&self, index: usize) -> usize {
         match index {
             0 => 0,

@@ -6,7 +6,7 @@ use super::beside::Beside;
 use super::{FILE_BYTES, Model, Read, Tokenizer, TokenizerError, bytes_of};
 use super::{hugging_face, kept, read, sentencepiece, tiktoken};
 
-/// What a folder is looked through for, in this order. Behind them, any rank file.
+/// The files for which a folder is searched, in this order. Behind them, any rank file.
 const NAMES: [&str; 5] = [
     "tokenizer.json",
     "tokenizer.model",
@@ -14,7 +14,7 @@ const NAMES: [&str; 5] = [
     "spiece.model",
     "sentencepiece.bpe.model",
 ];
-/// How rank files' names end.
+/// The ending of rank files' names.
 const RANKS: &str = "tiktoken";
 
 /// A file, or the one in a folder.

@@ -20,7 +20,7 @@ const START: u32 = 9120;
 const END: u32 = 9121;
 const SEVEN: u32 = 7;
 
-/// What holds for every text.
+/// Returns the facts that hold for every text.
 pub fn facts() -> Facts {
     Facts {
         vocabulary_size: END + 1,

@@ -29,12 +29,12 @@ pub(super) struct Piece {
     pub(super) role: Role,
 }
 
-/// What a piece is for.
+/// The purpose of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A part of texts.
     Normal,
-    /// What stands for unknown characters.
+    /// The piece for unknown characters.
     Unknown,
     /// A mark that is no part of texts.
     Control,

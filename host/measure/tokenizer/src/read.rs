@@ -65,7 +65,7 @@ struct Model<'f> {
 /// Tokens and their ids, in the file's order.
 struct Vocabulary<'f>(Vec<(Text<'f>, u32)>);
 
-/// What merges, written as `"a b"` or as `["a", "b"]`.
+/// The two tokens that merge, written as `"a b"` or as `["a", "b"]`.
 struct Pair<'f>(Text<'f>, Text<'f>);
 
 /// A text that is borrowed where it holds no escapes.
@@ -195,7 +195,7 @@ fn added(file: &File<'_>, composes: bool) -> Option<Added> {
     Added::new(tokens.iter().map(|token| (&*token.content, token.id)))
 }
 
-/// What is put before and behind a single text.
+/// Returns the tokens put before and behind a single text.
 fn around(post_processor: &Value) -> Option<[Vec<u32>; 2]> {
     match post_processor["type"].as_str() {
         None if post_processor.is_null() => Some(Default::default()),
@@ -276,7 +276,7 @@ fn merges(model: &Model<'_>, ids: &Strings, lengths: Vec<u32>) -> Option<Merges>
     })
 }
 
-/// What ids spell, in the order in which they were read.
+/// The bytes that ids spell, in the order in which they were read.
 #[derive(Default)]
 struct Spelled {
     bytes: Vec<u8>,
@@ -300,7 +300,7 @@ impl Spelled {
         std::mem::replace(&mut self.ranges[index], range) != (0, 0)
     }
 
-    /// How many bytes each id has.
+    /// Returns the number of bytes of each id.
     fn lengths(&self) -> Vec<u32> {
         let ranges = self.ranges.iter();
         ranges.map(|(start, end)| end - start).collect()

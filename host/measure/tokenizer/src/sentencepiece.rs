@@ -18,7 +18,7 @@ use super::{Facts, Read};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
-/// What stands for a space.
+/// The character that stands for a space.
 const SPACE: &str = "▁";
 /// Most work on finding what merges, in bytes that are looked at: a hundred times what the largest model needs.
 const MOST_WORK: usize = 1 << 31;
@@ -92,7 +92,7 @@ fn correct(facts: &mut Facts, proto: &Proto) {
     facts.special.dedup();
 }
 
-/// Where a space is put before a text.
+/// The places at which a space is put before a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefix {
     Never,
@@ -104,7 +104,7 @@ enum Prefix {
 
 struct Settings {
     prefix: Prefix,
-    /// What is put before a text and behind it.
+    /// The token put before a text, and the one behind it.
     around: [Option<(String, u32)>; 2],
 }
 

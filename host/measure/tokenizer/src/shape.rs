@@ -1,5 +1,5 @@
-//! What a `tokenizer.json` may ask for, before the `tokenizers` crate builds it: a file from a stranger must not
-//! make a small text a large one, or take hours over it.
+//! Limits on a `tokenizer.json`, checked before the `tokenizers` crate builds it: a file from a
+//! stranger must not make a small text a large one, or take hours over it.
 //!
 //! The limits are far above what any model's tokenizer needs.
 
@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 /// Most components of a kind, such as normalizers, and how deep their sequences nest.
 const COMPONENTS: usize = 64;
 const DEPTH: usize = 8;
-/// How many times longer normalizers, pre-tokenizers or decoders may make a text, all together.
+/// Factor by which normalizers, pre-tokenizers or decoders may make a text longer, all together.
 const EXPANSION: u64 = 1024;
 /// Most tokens that are put around a text.
 pub(super) const AROUND: u64 = 1024;
@@ -116,7 +116,7 @@ fn each(
     Ok(())
 }
 
-/// How many times longer components make a text, at most.
+/// Returns the factor by which components make a text longer, at most.
 fn expansion(key: &str, inner: &str, component: &Value) -> Result<u64, String> {
     let mut product: u64 = 1;
     each(key, inner, component, |one| {
@@ -139,7 +139,8 @@ fn too_long(key: &str) -> String {
     format!("`{key}` can make a text more than {EXPANSION} times longer")
 }
 
-/// How many times longer one component makes a text, at most; only of those that do so again when they come twice.
+/// Returns the factor by which one component makes a text longer, at most; only of those that do so
+/// again when they come twice.
 fn factor(component: &Value) -> u64 {
     let of = |key: &str| component[key].as_str().map_or(0, |text| text.len() as u64);
     match component["type"].as_str() {
@@ -176,7 +177,7 @@ fn longest_entry(encoded: Option<&str>) -> u64 {
     longest.unwrap_or(0).max(1) as u64
 }
 
-/// How many tokens a post-processor adds.
+/// Returns the number of tokens that a post-processor adds.
 fn added(processor: &Value) -> u64 {
     let Some(pieces) = processor["single"].as_array() else {
         return 2;

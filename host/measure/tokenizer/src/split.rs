@@ -10,11 +10,11 @@ use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 pub(super) enum Pattern {
     /// GPT-2's.
     Gpt2,
-    /// That of Llama 3 and of Qwen, with numbers of so many digits at most, and that of `cl100k`, which takes the
-    /// spaces that end a text as one word, with the lines among them.
+    /// The pattern of Llama 3 and of Qwen, with numbers of so many digits at most, and that of
+    /// `cl100k`, which takes the spaces that end a text as one word, with the lines among them.
     Cl100k { digits: usize, whole_end: bool },
-    /// That of `o200k`, where a word begins anew at a capital, and that of Kimi, where Chinese characters are words
-    /// apart.
+    /// The pattern of `o200k`, where a word begins anew at a capital, and that of Kimi, where
+    /// Chinese characters are words apart.
     Cased { apart: bool },
 }
 
@@ -37,12 +37,12 @@ impl Pattern {
         digits: 1,
         whole_end: false,
     };
-    /// That of GPT-4.
+    /// The pattern of GPT-4.
     pub(super) const CL100K: Self = Pattern::Cl100k {
         digits: 3,
         whole_end: true,
     };
-    /// That of GPT-4o and gpt-oss.
+    /// The pattern of GPT-4o and gpt-oss.
     pub(super) const O200K: Self = Pattern::Cased { apart: false };
     /// Kimi's.
     pub(super) const KIMI: Self = Pattern::Cased { apart: true };
@@ -104,7 +104,7 @@ impl<'t> Iterator for Words<'t> {
 struct Char {
     value: char,
     class: u8,
-    /// Where the next one begins.
+    /// Place at which the next one begins.
     end: usize,
 }
 
@@ -144,7 +144,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Where the run of such characters that begins here ends.
+    /// Returns where the run of such characters that begins here ends.
     #[inline]
     fn run(&self, mut at: usize, mut of: impl FnMut(Char) -> bool) -> usize {
         while let Some(c) = self.at(at).filter(|c| of(*c)) {
@@ -303,7 +303,7 @@ impl Reader<'_> {
         end - last.map_or(0, char::len_utf8)
     }
 
-    /// Where `s`, `t`, `re`, `ve`, `m`, `ll` or `d` ends, if one begins here.
+    /// Returns where `s`, `t`, `re`, `ve`, `m`, `ll` or `d` ends, if one begins here.
     fn contraction(&self, start: usize, is: impl Fn(char, char) -> bool) -> Option<usize> {
         let first = self.at(start)?;
         if ['s', 't', 'm', 'd']

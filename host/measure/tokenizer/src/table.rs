@@ -57,7 +57,6 @@ impl Strings {
         }
     }
 
-    /// How many strings it holds.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -206,7 +205,7 @@ fn mix(value: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// What two neighbouring tokens become.
+/// The merge of two neighbouring tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Merge {
     /// Lower ranks come first.
@@ -252,7 +251,7 @@ impl Pairs {
         }
     }
 
-    /// What the pair becomes.
+    /// Returns the merge of the pair, if there is one.
     #[inline]
     pub(super) fn get(&self, left: u32, right: u32) -> Option<Merge> {
         let slot = self.slots[self.find(left, right, hash_pair(left, right))];

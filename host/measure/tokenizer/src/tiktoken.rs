@@ -31,7 +31,7 @@ const MOST_PAIRS: usize = 1 << 24;
 #[derive(Clone, Copy)]
 struct Family {
     pattern: Pattern,
-    /// Whether texts are brought into normalization form C.
+    /// True if texts are brought into normalization form C.
     composes: bool,
     /// Special tokens beside so many ranks, for files without settings that name them.
     special: fn(u32) -> Vec<(u32, String)>,
@@ -129,7 +129,7 @@ const BY_CLASS: [(&str, Family); 5] = [
     ("llama", LLAMA3),
 ];
 
-/// Whether it looks like a rank file: a first line of base64 and a number.
+/// True if it looks like a rank file: a first line of base64 and a number.
 pub(super) fn is_ranks(bytes: &[u8]) -> bool {
     let first = bytes
         .split(|byte| *byte == b'\n')

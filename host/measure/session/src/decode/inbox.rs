@@ -46,7 +46,7 @@ pub struct Inbox {
     streaming: bool,
     /// The pacer's number of the request.
     pub(super) key: u64,
-    /// The progress that others wait for.
+    /// The parts of the reply that other requests wait for.
     pub(super) followed: Followed,
     pub(super) sessions: Arc<Sessions>,
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::rubric::{Kind, Scale};
 
-/// The name in messages of whatever set a key.
+/// The source of these settings in messages.
 const SETTER: &str = "the judging";
 
 /// Requests in flight at the same time, where nothing says so.

@@ -27,7 +27,7 @@ pub struct Feed {
     pub(super) signal: Signal,
 }
 
-/// The limits on how much lies ready.
+/// The amount that lies ready, and its limit.
 #[derive(Default)]
 pub(super) struct Stock {
     /// Most requests that may lie ready.

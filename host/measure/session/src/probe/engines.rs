@@ -239,7 +239,7 @@ pub(super) const CLUES: &[Clue] = &[
 ];
 
 impl Clue {
-    /// Returns the version in the answer if the answer is this engine's.
+    /// Reads the version from the answer; `None` if the answer is not this engine's.
     pub(super) fn read(&self, answer: &Value) -> Option<Option<String>> {
         let holds = self
             .fields

@@ -45,7 +45,7 @@ pub enum RecordError {
     NoModel {
         /// The target.
         target: String,
-        /// The reason that its answer gives instead.
+        /// The reason why there is none.
         why: String,
     },
     /// The reply is too long for a case.

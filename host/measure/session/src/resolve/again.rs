@@ -11,14 +11,14 @@ use plugins::sandbox::{Grants, LogBook};
 use reader::{ConfigTable, Located, Place, Problem};
 use scenario::plan::Plan;
 
-/// What messages say that names the dataset, its files and its tokenizer.
+/// The source, in messages, of the names of the dataset, its files and its tokenizer.
 const SETTER: &str = "plan.json";
 
 /// The dataset of a saved run.
 pub(crate) struct Again {
     /// It, with the configuration, the files and the tokenizer that it had.
     pub(crate) dataset: Dataset,
-    /// What the user should know about its loading, one line each.
+    /// Remarks for the user on its loading, one line each.
     pub(crate) remarks: Vec<String>,
 }
 

@@ -12,7 +12,7 @@ use plugins::PluginError;
 use plugins::load::{self, Plugin, SearchPath};
 use reader::Located;
 
-/// What was read.
+/// The plugins and files that were read ahead.
 pub(super) struct Ahead {
     /// By the name under which it was asked for.
     pub(super) plugins: BTreeMap<String, Result<Plugin, PluginError>>,
@@ -71,7 +71,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
     })
 }
 
-/// Where to search for a scenario's plugins.
+/// Returns where to search for a scenario's plugins.
 pub(super) fn search(source: &Source) -> SearchPath {
     SearchPath {
         scenario: source.folder.clone(),

@@ -19,13 +19,12 @@ pub(crate) struct Alone {
     pub(crate) backend: Backend,
     /// The first of the targets.
     pub(crate) target: Target,
-    /// What requests carry that nobody else may see.
+    /// Secrets of requests, which nobody else may see.
     pub(crate) secrets: Secrets,
-    /// How to connect.
     pub(crate) wiring: Wiring,
-    /// When to give up.
     pub(crate) timeouts: Timeouts,
-    /// What the user should know: what a plugin's loading took, and which secrets go to the target.
+    /// Remarks for the user: what a plugin's loading took, and which secrets are sent to the
+    /// target.
     pub(crate) remarks: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What requests carry that nobody else may see: the key that the user keeps in a variable, used as the backend says,
-//! and the user's headers.
+//! Secrets of requests, which nobody else may see: the key that the user keeps in a variable, used
+//! as the backend says, and the user's headers.
 //!
 //! A backend says how a key is used and where people keep it; it never sees one. Which of the user's secrets may leave
 //! the machine is not for it to choose: a variable that it names is read only if its name says that it holds an API
@@ -17,7 +17,7 @@ use plugins::backend::{Authentication, Backend, Credentials};
 use reader::Problem;
 use scenario::plan::{ApiKey, Scheme};
 
-/// What the variable is called that most clients read.
+/// The variable that most clients read.
 const USUAL: &str = "OPENAI_API_KEY";
 /// The end of the names of variables that a backend may choose.
 const KEY: &str = "_API_KEY";
@@ -28,16 +28,17 @@ const AWS_TOKEN: &str = "AWS_SESSION_TOKEN";
 /// The variables that say in which region of AWS to work.
 const AWS_REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 
-/// Which variables may hold the key.
+/// The variables that may hold the key.
 struct Sources {
     /// Their names; the first that is set counts.
     variables: Vec<String>,
-    /// Whether the user named it.
+    /// True if the user named it.
     is_named: bool,
 }
 
 impl Resolution<'_> {
-    /// What requests carry that nobody else may see, what the plan says of it, and the names of the user's headers.
+    /// Returns the secrets of requests, which nobody else may see, the plan's record of them, and
+    /// the names of the user's headers.
     pub(super) fn secrets(
         &mut self,
         backend: Option<&Backend>,
@@ -90,7 +91,8 @@ impl Resolution<'_> {
         (secrets, planned, names)
     }
 
-    /// Where the key may be: in the variable that the user names, else in the backend's, else in the usual one.
+    /// Returns where the key may be: in the variable that the user names, else in the backend's,
+    /// else in the usual one.
     fn sources(&mut self, credentials: &Credentials) -> Sources {
         if let Some(said) = &self.source.scenario.target.api_key_env {
             return Sources {
@@ -276,12 +278,12 @@ impl Resolution<'_> {
     }
 }
 
-/// Whether a backend may have this variable read.
+/// True if a backend may have this variable read.
 fn may_be_chosen(variable: &str) -> bool {
     is_name(variable) && variable.ends_with(KEY)
 }
 
-/// Whether this can be a variable's name.
+/// True if this can be a variable's name.
 fn is_name(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

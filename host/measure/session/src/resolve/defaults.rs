@@ -18,8 +18,8 @@ use result::threshold::Threshold;
 use scenario::plan::{Amount, Cancel, Controls, Load, RequestOptions, WatchedDevices};
 use scenario::{Arrival, DeviceMetrics, Ramp, Scenario, Stage};
 
-/// How many requests, and when: by default all at once, after one to warm up. Stages and
-/// traces determine their own length.
+/// Returns the number of requests and their due times: by default all at once, after one to warm
+/// up. Stages and traces determine their own length.
 pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>) -> Load {
     let load = &scenario.load;
     let otherwise = match (&load.stages, trace) {
@@ -220,7 +220,7 @@ pub fn timeouts(scenario: &Scenario) -> Timeouts {
     }
 }
 
-/// What targets are asked in addition to the measured requests: nothing by default.
+/// Returns the requests to targets in addition to the measured ones: none by default.
 pub fn controls(scenario: &Scenario) -> Controls {
     Controls {
         wait_ready: (scenario.target.wait_ready.as_ref())
@@ -234,7 +234,7 @@ pub fn controls(scenario: &Scenario) -> Controls {
     }
 }
 
-/// Which devices are sampled: none by default.
+/// Returns the devices to sample: none by default.
 pub fn device_metrics(scenario: &Scenario) -> Option<WatchedDevices> {
     let run = &scenario.run;
     let from = run.device_metrics();
@@ -247,7 +247,7 @@ pub fn device_metrics(scenario: &Scenario) -> Option<WatchedDevices> {
     })
 }
 
-/// What the machines cost.
+/// Returns the cost of the machines.
 pub fn cost(scenario: &Scenario) -> Option<Price> {
     let cost = &scenario.cost;
     Some(Price {

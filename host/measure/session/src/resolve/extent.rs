@@ -1,4 +1,4 @@
-//! How many samples a dataset has: draws it to its end, and sends nothing.
+//! The extent of a dataset, in samples: draws it to its end, and sends nothing.
 
 use load::pace::Signal;
 use plugins::PluginError;
@@ -10,7 +10,7 @@ use crate::prepare::draw::Drawing;
 /// Samples after which a dataset is taken to have no end.
 pub const MOST: u64 = 200_000;
 
-/// How many samples a dataset has.
+/// The number of samples in a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// So many, each once.

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::{Source, ahead, tokens};
 use crate::check::Checked;
 
-/// What messages say that set the places of copies.
+/// The source, in messages, of the places of copies.
 const SETTER: &str = "the files of the run";
 
-/// What a file is to a run.
+/// The role of a file in a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -35,9 +35,7 @@ pub enum Role {
 /// A file of a run, and where it is on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// What it is.
     pub role: Role,
-    /// Where it is.
     pub path: PathBuf,
 }
 

@@ -17,11 +17,11 @@ use scenario::plan::PlannedPlugin;
 pub struct Judges {
     /// The scorers, with their configurations.
     pub scorers: Vec<Scorer>,
-    /// What is recorded of each.
+    /// The record of each in the plan.
     pub planned: Vec<PlannedPlugin>,
-    /// What plugins log.
+    /// The log of the plugins.
     pub log: LogBook,
-    /// What the user should know about the loading of plugins, one line each.
+    /// Remarks for the user on the loading of plugins, one line each.
     pub remarks: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What people call a run: the name that its author gave it, or, where that would not be true of it, its dataset with
-//! the lengths, and its load.
+//! Names of runs: the name that its author gave it, or, where that would not be true of it, its
+//! dataset with the lengths, and its load.
 //!
 //! A name in a scenario's file says what the file describes, as "Random 1k/1k" does. Once flags, a lab or a sweep have
 //! set other lengths, another dataset or another load, it is untrue, and the run is called after what it is.
@@ -33,7 +33,7 @@ const OF_LOAD: [&str; 11] = [
 const OF_REQUESTS: [&str; 2] = ["request.output-tokens", "request.min-output-tokens"];
 
 impl Source {
-    /// What people call its run.
+    /// Returns the name of its run for people.
     pub fn title(&self) -> String {
         match self.said_name() {
             Some(name) => name.to_owned(),
@@ -41,7 +41,8 @@ impl Source {
         }
     }
 
-    /// What people call it where its load is varied from run to run: the load has no part in the name.
+    /// Returns its name for people if its load is varied from run to run: the load has no part in
+    /// it.
     pub fn title_but_for_load(&self) -> String {
         match self.said_name() {
             Some(name) => name.to_owned(),
@@ -49,7 +50,7 @@ impl Source {
         }
     }
 
-    /// What its folder is called: a description is of a model too, if that is known.
+    /// Returns the name of its folder: a description is of a model too, if that is known.
     pub fn folder_title(&self, title: String, model: Option<&str>) -> String {
         let model = model.filter(|model| !model.is_empty());
         match (self.said_name(), model) {
@@ -72,7 +73,8 @@ impl Source {
         }
     }
 
-    /// Whether flags, or what stands for them, set another dataset, other lengths or another load than the file.
+    /// True if flags, or what stands for them, set another dataset, other lengths or another load
+    /// than the file.
     fn is_changed(&self) -> bool {
         let entries = self.scenario.entries();
         let plugins = self.plugins.iter();
@@ -126,7 +128,7 @@ impl Source {
     }
 }
 
-/// Whether something that the file does not say makes it another workload.
+/// True if something that the file does not say makes it another workload.
 fn changes(entry: &Entry) -> bool {
     let of = |key: &str| {
         let rest = entry.path.strip_prefix(key);
@@ -138,7 +140,7 @@ fn changes(entry: &Entry) -> bool {
     matches!(entry.place, Place::Flag(_)) && (is_of_dataset || keys.copied().any(of))
 }
 
-/// How much load there is, in words.
+/// Describes the amount of load in words.
 fn load(load: &Load) -> String {
     let users = |count: u64| {
         let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);

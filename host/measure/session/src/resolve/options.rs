@@ -1,6 +1,7 @@
-//! Whether the backend can express the options of every request, and reads them, asked before the first request: an option
-//! that it refuses is a mistake of the command line or the scenario, and one that it ignores is said, because the run then
-//! measures something else than it states.
+//! Check of the backend's options: can it express those of every request, and does it read them?
+//! The check runs before the first request: an option that the backend refuses is a mistake of the
+//! command line or the scenario, and one that it ignores is reported, because the run then measures
+//! something else than it states.
 
 use plugins::PluginError;
 use plugins::backend::{
@@ -14,7 +15,7 @@ use super::defaults::request_options;
 use crate::prepare::masked::MaskedSecrets;
 use scenario::plan::RequestOptions;
 
-/// What a request is written from.
+/// The input from which a request is written.
 #[derive(Clone)]
 struct Asked {
     sample: Sample,
@@ -95,7 +96,7 @@ impl Asked {
         other
     }
 
-    /// Whether answers are text that the options of generation apply to.
+    /// True if answers are text that the options of generation apply to.
     fn generates(&self) -> bool {
         !matches!(
             self.sample.prompt,
@@ -298,8 +299,8 @@ fn all_of(plain: &Asked, plan: &RequestOptions, temperature: Option<f64>) -> Ask
     full
 }
 
-/// Whether the backend writes the same request with an option, without it, and with another value of it. A backend that
-/// refuses one of them has read it.
+/// True if the backend writes the same request with an option, without it, and with another value
+/// of it. A backend that refuses one of them has read it.
 fn ignores(dialect: &mut Dialect, full: &Asked, option: Take) -> bool {
     let Ok(with) = full.written(dialect) else {
         return false;
@@ -316,7 +317,7 @@ fn ignores(dialect: &mut Dialect, full: &Asked, option: Take) -> bool {
     })
 }
 
-/// What a request is written from, for a prompt that the backend writes a request for.
+/// Returns the input of a request, for a prompt that the backend writes a request for.
 fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Asked> {
     let message = Message {
         role: Role::User,

@@ -1,4 +1,5 @@
-//! What a user should know before a run begins: about the loading of plugins, and about who gets secrets.
+//! Remarks for a user before a run begins: about the loading of plugins, and about who gets
+//! secrets.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use scenario::plan::ApiKey;
 /// Compilation that takes longer than this is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// What is worth a line about the loading of a plugin.
+/// Returns the remarks on the loading of a plugin.
 pub fn of(plugin: &Plugin) -> Vec<String> {
     let loading = &plugin.loading;
     let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));
@@ -30,7 +31,7 @@ pub fn of(plugin: &Plugin) -> Vec<String> {
     warnings.chain(slow).collect()
 }
 
-/// Which secrets go to which targets, by their names; nothing where there are none.
+/// Says which secrets are sent to which targets, by their names; nothing if there are none.
 pub fn sent(key: &ApiKey, headers: &[String], targets: &[Target]) -> Option<String> {
     let key = (key.variable()).map(|variable| format!("the API key from {variable}"));
     let verb = match usize::from(key.is_some()) + headers.len() {

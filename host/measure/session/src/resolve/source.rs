@@ -8,7 +8,7 @@ use reader::Located;
 use scenario::Scenario;
 use scenario::plan::Slice;
 
-/// What is said to name a plugin that nobody named.
+/// The source, in messages, of a plugin that nobody named.
 pub const BY_DEFAULT: &str = "default";
 
 /// A scenario and where it comes from.
@@ -26,16 +26,17 @@ pub struct Source {
     pub plugin_path: Vec<PathBuf>,
     /// The plugins that ship with the program.
     pub shipped: Shipped,
-    /// Where the variables are read that a scenario names.
+    /// The place from which the variables are read that a scenario names.
     pub variables: Variables,
-    /// What the server calls its model, where it was asked: its tokenizer is looked for under these names where the
-    /// scenario names none.
+    /// The server's names for its model, if it was asked: its tokenizer is looked for under these
+    /// names if the scenario names none.
     pub served: Vec<String>,
     /// The part of the plan to run; absent for the whole.
     pub slice: Option<Slice>,
 }
 
-/// Where the variables are read that a scenario names, as the one that holds the API key.
+/// The place from which the variables are read that a scenario names, as the one that holds the API
+/// key.
 #[derive(Clone, Default)]
 pub enum Variables {
     /// There are none.

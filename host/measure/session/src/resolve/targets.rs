@@ -1,4 +1,4 @@
-//! Where requests go and how: addresses and connections.
+//! Targets of requests: addresses and connections.
 
 use super::Resolution;
 use super::ahead::seen;
@@ -11,7 +11,8 @@ use reader::{Located, Place, Problem};
 use scenario::plan::Wiring;
 
 impl Resolution<'_> {
-    /// Where requests go: what the scenario sets, else where the backend's engine listens by default on this machine.
+    /// Returns the targets of requests: what the scenario sets, else where the backend's engine
+    /// listens by default on this machine.
     ///
     /// A plugin does not choose who gets the user's key, headers and prompts: another machine must be named by the user.
     pub(super) fn targets(&mut self, backend: Option<&Backend>) -> Option<Vec<Target>> {
@@ -95,7 +96,6 @@ impl Resolution<'_> {
         None
     }
 
-    /// How to connect to the targets.
     pub(super) fn wiring(&self) -> Wiring {
         let connection = &self.source.scenario.connection;
         Wiring {

@@ -1,5 +1,6 @@
-//! Which tokenizer counts on this side: the one that the scenario names, by its path or by its name on the Hugging Face
-//! hub; else one that the hub's local cache has under a name of the served model; else bytes. Nothing is downloaded.
+//! The tokenizer that counts on this side: the one that the scenario names, by its path or by its
+//! name on the Hugging Face hub; else one that the hub's local cache has under a name of the served
+//! model; else bytes. Nothing is downloaded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -181,7 +182,7 @@ pub(super) fn cache(source: &Source) -> Option<Cache> {
     Cache::of(|name| source.variables.get(name))
 }
 
-/// What a path is if it is the name of a model on the hub.
+/// Reads a path as the name of a model on the hub.
 fn repository(path: &Path) -> Option<Repository> {
     let text = path.to_str()?;
     if OF_FILES.iter().any(|ending| text.ends_with(ending)) {

@@ -18,8 +18,8 @@ use plugins::dataset::Dataset;
 use scenario::plan::Load;
 
 impl Resolution<'_> {
-    /// When the dataset has its samples due, if the scenario leaves that to it; else nothing. Completes what the plan
-    /// records about it.
+    /// Returns when the dataset has its samples due, if the scenario leaves that to it; else
+    /// nothing. Completes the plan's record of it.
     pub(super) fn planned_arrivals(&mut self, load: &mut Load, dataset: &Dataset) -> Trace {
         if !matches!(load.arrival, Arrival::Dataset { .. }) {
             return Trace::default();

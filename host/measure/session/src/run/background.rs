@@ -20,16 +20,16 @@ use model::exchange::Exchange;
 use runs::record::{RecordError, Recorder};
 use scenario::plan::Plan;
 
-/// How many threads write what follows from replies, where this many decode them.
+/// Returns how many threads write what follows from replies if this many decode them.
 fn continuers_for(decoders: usize) -> usize {
     decoders.div_ceil(4)
 }
 
 /// The threads behind the workers.
 pub(super) struct Background {
-    /// Where replies go.
+    /// The receiver of replies.
     pub(super) replies: Arc<Inboxes>,
-    /// Where finished exchanges go.
+    /// The receiver of finished exchanges.
     pub(super) finished: Finished,
     /// Bounds what is in memory between the readers and the recorder.
     pub(super) backlog: Arc<Backlog>,

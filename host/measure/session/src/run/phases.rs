@@ -29,7 +29,7 @@ use model::units::Nanos;
 use result::summary::NOT_SENT;
 use scenario::plan::{Amount, Plan};
 
-/// How many seconds' worth of requests must be ready before a run with a fixed rate begins.
+/// Seconds' worth of requests that must be ready before a run with a fixed rate begins.
 const READY_SECONDS: f64 = 2.0;
 /// Connections that were opened longer ago are opened again before the first request is due.
 const IDLE_TOO_LONG: Nanos = Nanos(1_000_000_000);
@@ -40,13 +40,13 @@ const OPENING_AHEAD: Nanos = Nanos(500_000_000);
 /// Connections that are being opened.
 struct Opening {
     wanted: usize,
-    /// How many had been opened or had failed before, and how many of these had failed.
+    /// Number that had been opened or had failed before, and the number of these that had failed.
     settled_before: usize,
     failed_before: usize,
 }
 
-/// Whether the last of these requests is expected to be ready soon. A quarter of them must be, so that the time that they
-/// took says how long the others will take.
+/// True if the last of these requests is expected to be ready soon. A quarter of them must be, so
+/// that the time that they took says how long the others will take.
 fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
     let left = wanted.saturating_sub(ready);
     let expected = u128::from(taken.0) * u128::from(left) / u128::from(ready.max(1));
@@ -179,7 +179,8 @@ impl Phases<'_> {
         Ok(())
     }
 
-    /// When the measurement begins: now, or when it does for all that begin together. Nothing if the run is stopped.
+    /// Returns when the measurement begins: now, or when it does for all that begin together.
+    /// Nothing if the run is stopped.
     async fn start(&self) -> Result<Option<Nanos>, RunError> {
         let signal = &self.control.signal;
         let since = self.clock.now();
@@ -200,7 +201,8 @@ impl Phases<'_> {
         self.control.signal.wait(&self.clock, Some(until)).await;
     }
 
-    /// How many requests must be ready before the first is due: all that may be sent at once.
+    /// Returns how many requests must be ready before the first is due: all that may be sent at
+    /// once.
     fn ready(&self) -> u64 {
         let requests = self.plan.load.roots().unwrap_or(u64::MAX);
         let arrival = &self.plan.load.arrival;

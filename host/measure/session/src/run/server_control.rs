@@ -1,6 +1,6 @@
-//! What the server is asked outside of the measurement: to clear its prefix cache after the warmup, and for its
-//! metrics before and after. A worker asks, because its runtime's connections stay open; the pacer waits for it while
-//! nothing is due.
+//! Requests to the server outside of the measurement: to clear its prefix cache after the warmup,
+//! and for its metrics before and after. A worker asks, because its runtime's connections stay
+//! open; the pacer waits for it while nothing is due.
 
 use plugins::backend::ServerMetric;
 use std::collections::BTreeMap;
@@ -20,13 +20,14 @@ use plugins::backend::{Control, Dialect};
 use result::summary::server::{Figure, Server, Told};
 use scenario::plan::Plan;
 
-/// How often a server is asked to clear its cache: it may still be finishing the warmup's requests.
+/// Number of times that a server is asked to clear its cache: it may still be finishing the
+/// warmup's requests.
 const ATTEMPTS: u32 = 5;
-/// How long after a refusal it is asked again.
+/// The pause after a refusal before it is asked again.
 const AGAIN: Nanos = Nanos(200_000_000);
-/// How often to check whether an answer has arrived.
+/// Interval at which to check whether an answer has arrived.
 const GLANCE: Nanos = Nanos(1_000_000);
-/// How long an answer is waited for once the run was stopped.
+/// Time for which an answer is waited for once the run was stopped.
 const GRACE: Nanos = Nanos(1_000_000_000);
 
 /// Asks, with the backend's request.

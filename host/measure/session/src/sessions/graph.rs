@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// The most requests of a session.
 pub const MOST: usize = 100_000;
 
-/// How sessions go on.
+/// The rules by which sessions go on.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Which answers stand in histories.
+    /// The answers in histories.
     pub history: History,
-    /// What becomes of requests that depend on one that failed.
+    /// The treatment of requests that depend on one that failed.
     pub after_failure: AfterFailure,
 }
 
@@ -28,7 +28,7 @@ pub struct Policy {
 pub struct Graph {
     policy: Policy,
     nodes: Vec<Node>,
-    /// How many requests are not over, and may still be sent.
+    /// Number of requests that are not over, and may still be sent.
     open: usize,
 }
 
@@ -41,7 +41,7 @@ struct Node {
     parents: Vec<usize>,
     /// The position of the request whose conversation it continues.
     continues: Option<usize>,
-    /// How many dependencies have not come so far.
+    /// Number of dependencies that have not reached the required point.
     waits_for: usize,
     /// The latest of the instants at which those that have come so far let it go.
     due: Nanos,
@@ -49,7 +49,7 @@ struct Node {
     released: Option<Nanos>,
     followers: Vec<Edge>,
     state: State,
-    /// How many requests still need its answer.
+    /// Number of requests that still need its answer.
     needed: usize,
     /// Its own messages, from when it is composed until it is over.
     messages: Vec<Message>,
@@ -76,7 +76,7 @@ enum State {
     Dropped,
 }
 
-/// What follows from an event.
+/// The consequences of an event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Steps {
     /// Requests that have a due time now, by position.
@@ -181,7 +181,7 @@ impl Graph {
         })
     }
 
-    /// Whether every request is over, or will never be sent.
+    /// True if every request is over, or will never be sent.
     pub fn is_over(&self) -> bool {
         self.open == 0
     }
@@ -195,7 +195,6 @@ impl Graph {
         prompts.sum::<usize>() + self.nodes.len() * size_of::<Node>()
     }
 
-    /// When a request is due.
     pub fn due(&self, node: usize) -> Nanos {
         self.nodes[node].due
     }
@@ -205,7 +204,7 @@ impl Graph {
         self.nodes[node].index
     }
 
-    /// Whether something is due a while after the first output of a request.
+    /// True if something is due a while after the first output of a request.
     pub fn watches_first_output(&self, node: usize) -> bool {
         let mut edges = self.nodes[node].followers.iter();
         edges.any(|edge| edge.point == Point::FirstOutput && !edge.is_met)
@@ -410,8 +409,8 @@ impl Graph {
     }
 }
 
-/// Whether a request is over before another, the next one, can be due: some dependency waits for its end, or for a request
-/// that was not sent before it was over.
+/// True if a request is over before another, the next one, can be due: some dependency waits for
+/// its end, or for a request that was not sent before it was over.
 fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usize) -> bool {
     let at_end = (sample.after.iter().zip(parents))
         .any(|(dependency, parent)| *parent == which && dependency.point == Point::End);

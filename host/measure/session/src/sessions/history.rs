@@ -1,4 +1,5 @@
-//! What stands in front of a request that continues a conversation: the messages before it, and the answers to them.
+//! The history in front of a request that continues a conversation: the messages before it, and the
+//! answers to them.
 //!
 //! Conversations that fork share what they have in common.
 
@@ -13,29 +14,28 @@ use plugins::backend::{Earlier, Message, Part, Prompt, Role, Sample};
 
 /// A conversation up to an answer.
 pub struct Conversation {
-    /// What came before.
+    /// The conversation before this.
     pub before: Option<Arc<Conversation>>,
     /// The messages of the last request, without its history.
     pub messages: Vec<Message>,
     /// The answer to it.
     pub answer: Message,
-    /// Whether it is the one on record.
+    /// True if it is the one on record.
     pub is_recorded: bool,
     /// The last request's number.
     pub index: u64,
-    /// How many answers there are.
     pub answers: u32,
     /// Of these, answers on record in place of given ones.
     pub recorded: u32,
-    /// What the last reply left for the next request.
+    /// The state that the last reply left for the next request.
     pub carry: Option<Vec<u8>>,
 }
 
-/// What a reply gave.
+/// The content of a reply.
 pub struct Given {
     /// The answer, as a message of a conversation.
     pub answer: Message,
-    /// What the backend carries to the next request.
+    /// The state that the backend carries to the next request.
     pub carry: Option<Vec<u8>>,
 }
 
@@ -172,7 +172,7 @@ pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> 
     messages
 }
 
-/// How many results of tools stand at the beginning of these messages.
+/// Returns how many results of tools stand at the beginning of these messages.
 pub(super) fn result_count(messages: &[Message]) -> usize {
     let results = messages
         .iter()

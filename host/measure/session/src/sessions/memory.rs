@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use model::client::SessionMemory;
 use model::units::Nanos;
 
-/// How many bytes are held, of how many.
+/// The bytes that are held, and their bound.
 #[derive(Debug)]
 pub struct Memory {
     bound: u64,
@@ -16,7 +16,7 @@ pub struct Memory {
     peak: AtomicUsize,
     /// Since when new sessions wait, in nanoseconds since the clock's origin; `u64::MAX` while none does.
     since: AtomicU64,
-    /// How long they have waited before that.
+    /// Time for which they have waited before that.
     waited: AtomicU64,
 }
 
@@ -41,12 +41,13 @@ impl Memory {
         self.peak.fetch_max(held, Ordering::Relaxed);
     }
 
-    /// What was held is freed.
+    /// Frees bytes that were held.
     pub(super) fn free(&self, bytes: usize) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether another session may begin now. Only the pacer asks, so that time in which sessions wait is counted once.
+    /// Returns true if another session may begin now. Only the pacer asks, so that time in which
+    /// sessions wait is counted once.
     pub fn has_room(&self, now: Nanos) -> bool {
         let has_room = (self.held.load(Ordering::Relaxed) as u64) < self.bound;
         let since = self.since.load(Ordering::Relaxed);

@@ -25,9 +25,10 @@ use super::{ChatError, ChatTemplate, RENDERED_BYTES, Templates};
 
 /// The argument with which the program is started again.
 pub const ARGUMENT: &str = "render-chat-templates";
-/// How much memory such a process may take, in bytes. A text of the largest size is held some times over.
+/// Memory that such a process may take, in bytes. A text of the largest size is held some times
+/// over.
 pub const MEMORY: u64 = 1 << 30;
-/// How long it may take for one conversation, in seconds.
+/// Time that it may take for one conversation, in seconds.
 pub const SECONDS: u64 = 60;
 /// The exit code of such a process that took longer.
 pub const TOO_LONG: u8 = 3;
@@ -45,7 +46,7 @@ pub fn render_in(program: impl Into<OsString>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// What a template is made of.
+/// The sources of a template.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Sources {
     /// The file that they are from.
@@ -93,7 +94,7 @@ impl Chat {
         })
     }
 
-    /// That of a tokenizer which has none.
+    /// Returns the chat template of a tokenizer which has none.
     pub(crate) fn absent(tokenizer: &str) -> Self {
         Chat::of(Err(ChatError::Absent {
             tokenizer: tokenizer.to_owned(),
@@ -115,7 +116,7 @@ impl Chat {
         }))
     }
 
-    /// Whether there is one, and it can be read.
+    /// Checks that there is one, and that it can be read.
     ///
     /// # Errors
     /// Why not.
@@ -158,11 +159,11 @@ impl Chat {
 /// A process that renders one template.
 struct Apart {
     process: Option<Process>,
-    /// Why it has ended.
+    /// The reason for its end.
     ended: ChatError,
 }
 
-/// How to reach it.
+/// The process and its pipes.
 struct Process {
     child: Child,
     input: ChildStdin,
@@ -260,7 +261,7 @@ impl Drop for Process {
     }
 }
 
-/// Why a process of that ending does not render.
+/// Says why a process that ended with this status does not render.
 fn words(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(ABORTED), _) => format!("it takes more than {} MiB of memory", MEMORY >> 20),
@@ -333,7 +334,7 @@ mod tests {
         }
     }
 
-    /// What a process answers to these lines.
+    /// Returns a process's answers to these lines.
     fn answers(lines: &[Value]) -> Vec<Value> {
         let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let (mut output, mut times) = (Vec::new(), Vec::new());

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use minijinja::Value;
 use minijinja::value::{Kwargs, ValueKind};
 
-/// How deep values may nest.
+/// The depth to which values may nest.
 const DEPTH: usize = 128;
 /// Most spaces of an indentation.
 const INDENT: usize = 64;
 
-/// How it is written.
+/// The notation of JSON.
 pub(super) struct Style {
     indent: Option<String>,
     /// Between items, and between a key and its value.

@@ -1,4 +1,5 @@
-//! Where chat templates are found, what an engine does to messages, and templates of strangers.
+//! Tests of chat templates: where they are found, what an engine does to messages, and templates of
+//! strangers.
 
 use std::collections::BTreeMap;
 

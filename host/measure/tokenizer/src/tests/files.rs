@@ -1,5 +1,5 @@
-//! Which file of a folder is read, and files of strangers: rank files and models that would make tokenizing wrong,
-//! endless or enormous.
+//! Tests of files: which file of a folder is read, and files of strangers: rank files and models
+//! that would make tokenizing wrong, endless or enormous.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! What `tiktoken`, `sentencepiece` and transformers say, token for token and letter for letter. `golden.py` makes
-//! both the small tokenizers and what the libraries say of them.
+//! Golden results of `tiktoken`, `sentencepiece` and transformers, token for token and letter for
+//! letter. `golden.py` makes both the small tokenizers and the libraries' results for them.
 
 use std::path::{Path, PathBuf};
 

@@ -52,7 +52,7 @@ pub struct PackedBuckets {
     sum: Nanos,
 }
 
-/// The text received is no distribution of this program.
+/// An error: the data received are no distribution of this program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a distribution cannot be read: {0}")]
 pub struct NotPacked(&'static str);
