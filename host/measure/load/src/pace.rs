@@ -22,7 +22,7 @@ use users::Users;
 
 /// The facts about a phase that the pacer needs.
 pub struct Pacing {
-    /// Begin of the phase.
+    /// Start of the phase.
     pub origin: Nanos,
     /// Nothing is sent once the phase is this old; absent where requests are counted.
     pub duration: Option<Nanos>,

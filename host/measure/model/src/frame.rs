@@ -104,7 +104,7 @@ impl Frames {
         }
     }
 
-    /// Number of frames.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -135,7 +135,7 @@ impl Frames {
                 .sum::<usize>()
     }
 
-    /// The end of each frame's bytes.
+    /// Returns the end of each frame's bytes.
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }

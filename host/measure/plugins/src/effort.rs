@@ -1,7 +1,7 @@
 //! Memory that the compiler needs for the functions of a component, estimated before it sees them.
 //!
 //! The compiler's memory grows with the product of what a function has: its variables, and the places where paths
-//! meet. A few kilobytes can ask for gigabytes so. Functions are compiled in parallel, as many at a time as fit.
+//! meet. So a few kilobytes can need gigabytes. Functions are compiled in parallel, as many at a time as fit.
 
 use wasmparser::{BlockType, FunctionBody, Operator, Parser, Payload};
 

@@ -48,7 +48,7 @@ pub struct AtRest {
     pub memory_bytes: u64,
 }
 
-/// The moment at which an instance is made.
+/// The moment relative to the making of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// It is about to be made.

@@ -11,7 +11,7 @@ use crate::located::{Located, Place};
 /// A free-form table, such as `[backend.config]`, in the order in which it was written.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigTable {
-    /// The begin of the table, if it is part of a text.
+    /// The start of the table, if it is part of a text.
     pub place: Option<Place>,
     entries: Vec<ConfigEntry>,
 }

@@ -66,7 +66,7 @@ table! {
         name: Maybe<String> => plan("name", May).otherwise("the name of its file");
         /// Its position when a folder of scenarios is run; scenarios without one come after, by name.
         order: Maybe<u64> => unplanned();
-        /// What is measured, for readers of the result.
+        /// The subject of the measurement, for readers of the result.
         about: About;
         /// The server under test.
         target: Target;
@@ -74,23 +74,23 @@ table! {
         tokenizer: Tokenizer;
         /// The backend, which speaks the server's dialect.
         backend: Backend;
-        /// Where the requests' contents come from.
+        /// The source of the requests' contents.
         dataset: Dataset;
-        /// How many requests, and when.
+        /// The number of requests, and when they are due.
         load: Load;
         /// Options for every request.
         request: RequestOptions;
-        /// How to connect to the server.
+        /// The connection to the server.
         connection: Connection;
         /// The timeouts.
         timeouts: Timeouts;
         /// The scorers that judge the answers; if the list is empty, nothing judges them.
         scorers: Option<Vec<Located<Scorer>>>;
-        /// What is watched while the run goes on.
+        /// The things that are watched while the run goes on.
         run: Run;
-        /// What a million tokens cost.
+        /// The cost of a million tokens.
         cost: Cost;
-        /// What is reported.
+        /// The contents of the report.
         report: Report;
         /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as ttft:200 tpot:20 e2el:5000.
         ///

@@ -225,7 +225,7 @@ impl Preparation {
     }
 }
 
-/// Returns a dataset's view of how many samples a load measures.
+/// Returns the amount that a dataset is told for a load.
 pub(crate) fn amount(load: &Load) -> Amount {
     match load.amount {
         scenario::plan::Amount::Sessions(_) => {

@@ -113,7 +113,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// Number of free connections to a target.
+    /// Returns the number of free connections to a target.
     pub fn idle(&self, target: u32) -> usize {
         self.place(target).idle.borrow().len()
     }

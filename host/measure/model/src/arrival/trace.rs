@@ -110,7 +110,7 @@ impl Trace {
         Nanos::from_secs_f64(self.0.first().map_or(0.0, |first| first / time_scale))
     }
 
-    /// Number of times that it has.
+    /// Returns the number of times that it has.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -86,7 +86,7 @@ pub struct Reply {
 }
 
 impl Prepared {
-    /// The request is due at this time, and the cap let it go at that one.
+    /// Makes the request due at `due`; the cap released it at `granted`.
     pub fn due(self: Box<Self>, due: Nanos, granted: Option<Nanos>) -> Due {
         Due {
             prepared: self,

@@ -90,7 +90,7 @@ fn lines_and_whole_bodies() {
 }
 
 proptest! {
-    /// The places at which a reply is cut on its way make no difference to its frames.
+    /// Checks that the places at which a reply is cut on its way make no difference to its frames.
     #[test]
     fn cuts_make_no_difference(
         text in "(data: ?[a-zé]{0,4}|event: [ab]|:c|\r\n|\n|\r|\n\n){0,24}",
@@ -199,7 +199,7 @@ fn what_is_held_is_copied_once() {
 }
 
 proptest! {
-    /// The ends of reads make no difference to frames with their length before them.
+    /// Checks that the ends of reads make no difference to frames with their length before them.
     #[test]
     fn cuts_make_no_difference_to_prefixed_frames(
         sizes in prop::collection::vec(0_u32..40, 0..6),

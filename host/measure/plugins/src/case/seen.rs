@@ -16,7 +16,7 @@ const LINES: usize = 40;
 pub struct Seen {
     /// The output, by the expectation's file.
     pub found: Vec<(&'static str, String)>,
-    /// The plugin's mistakes.
+    /// The failures so far.
     pub failures: Vec<Failure>,
     /// The number of checks, by kind.
     pub checks: Checks,

@@ -216,7 +216,7 @@ impl Buckets {
             .zip(self.counts.iter().copied())
     }
 
-    /// Number of samples in all buckets.
+    /// Returns the number of samples in all buckets.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

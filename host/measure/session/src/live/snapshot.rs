@@ -51,7 +51,7 @@ impl Phase {
     }
 }
 
-/// The state of a run's stop: not stopped, or how it was.
+/// The way in which the run was stopped, if it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
@@ -90,7 +90,7 @@ pub struct Latency {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub phase: Phase,
-    /// State of its stop.
+    /// Way in which it was stopped, if it was.
     pub stopped: Stopped,
     /// Time that it has been measuring; absent before.
     pub elapsed: Option<Nanos>,
@@ -143,7 +143,7 @@ pub struct Snapshot {
     pub agents: Vec<Agent>,
 }
 
-/// The state of a fleet's process: heard or not.
+/// The standing of a process of a fleet: lost, silent, reporting or finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// It is gone for good.
@@ -182,7 +182,6 @@ pub struct Agent {
     pub rank: u32,
     /// Its machine's name; absent before it greeted.
     pub host: Option<String>,
-    /// State of the process: heard or not.
     pub standing: Standing,
     /// Age of its last figures; absent before the first, and once it has finished.
     pub age: Option<Nanos>,

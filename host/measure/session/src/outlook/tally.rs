@@ -54,7 +54,7 @@ pub(super) struct Tally {
     shown: Vec<Shown>,
 }
 
-/// The hits of a cache, had there been one.
+/// Requests, their tokens, and those of them that a cache would have found.
 #[derive(Default)]
 struct Found {
     requests: u64,

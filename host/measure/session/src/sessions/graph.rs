@@ -43,7 +43,7 @@ struct Node {
     continues: Option<usize>,
     /// Number of dependencies that have not reached the required point.
     waits_for: usize,
-    /// The latest of the instants at which those that have come so far let it go.
+    /// The latest of the instants at which dependencies released it.
     due: Nanos,
     /// The earliest of them.
     released: Option<Nanos>,

@@ -427,7 +427,7 @@ mod tests {
     }
 
     proptest! {
-        /// The places at which the bytes are cut on their way make no difference.
+        /// Checks that the places at which the bytes are cut on their way make no difference.
         #[test]
         fn cuts_make_no_difference(cuts in prop::collection::vec(0..WHOLE.len(), 0..12)) {
             let mut cuts = cuts;
