@@ -11,7 +11,6 @@ pub struct Bench {
     pub page: &'static str,
     /// Title and text above the tables.
     pub head: fn() -> String,
-    /// What is counted.
     pub parts: &'static [Part],
 }
 
@@ -22,17 +21,17 @@ pub type Part = (&'static str, u64, fn(u64) -> Vec<Section>);
 pub struct Section {
     /// Its heading.
     pub title: String,
-    /// What the table shows.
+    /// The subject of the table.
     pub about: String,
     /// The heads of the columns.
     pub heads: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
-    /// Why cells miss their target; empty if the table has no target.
+    /// The reason why cells miss their target; empty if the table has no target.
     pub why: String,
 }
 
-/// What stands before and after a cell that misses its target.
+/// Marks before and after a cell that misses its target.
 const MARK: [&str; 2] = ["**", "** ✗"];
 
 /// The rule by which cells are marked, in words.
@@ -59,12 +58,12 @@ pub fn percent(part: usize, of: usize) -> String {
     }
 }
 
-/// Whether so many of the runs are fewer than a share of them, beyond chance.
+/// True if so many of the runs are fewer than a share of them, beyond chance.
 pub fn falls_short(part: usize, of: usize, least: f64) -> bool {
     (part as f64) < least * of as f64 && binomial(of as f64, least, part as f64) < LEVEL
 }
 
-/// Whether so many of the runs are more than a share of them, beyond chance.
+/// True if so many of the runs are more than a share of them, beyond chance.
 pub fn exceeds(part: usize, of: usize, most: f64) -> bool {
     part as f64 > most * of as f64 && 1.0 - binomial(of as f64, most, part as f64 - 1.0) < LEVEL
 }
@@ -85,7 +84,7 @@ impl Section {
         )
     }
 
-    /// How many cells miss their target, and why.
+    /// Returns the number of cells that miss their target, and the reasons.
     fn remarks(&self) -> String {
         let cells = self.rows.iter().flatten();
         let missed = cells.filter(|cell| cell.ends_with(MARK[1])).count();

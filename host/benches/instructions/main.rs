@@ -21,10 +21,10 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-/// Where the counts to compare with are kept.
+/// The file of the counts to compare with.
 const BASELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/instructions.toml");
 
-/// What stands above them.
+/// The text above them.
 const PREAMBLE: &str = "\
 # Instructions a unit, by build. `host/benches/instructions.sh --bless` writes those of the build that it runs.
 # A count that is higher by more than the tolerance, as a share, is a failure.

@@ -1,4 +1,4 @@
-//! What is counted: the work on one piece of a reply at each of its stations, from the bytes read to
+//! The counted work: that on one piece of a reply at each of its stations, from the bytes read to
 //! the record and the summary.
 
 use std::io;
@@ -37,9 +37,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub struct Workload {
     /// Its name.
     pub name: &'static str,
-    /// What one of it is.
+    /// Name of one unit.
     pub unit: &'static str,
-    /// How many are enough for a stable count.
+    /// Units that are enough for a stable count.
     pub units: u64,
 }
 

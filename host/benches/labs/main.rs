@@ -1,8 +1,9 @@
-//! How often labs are right: `cargo bench -p lab --bench labs [-- PART...] [--runs N] [--bless]`.
+//! Error rates of labs: `cargo bench -p lab --bench labs [-- PART...] [--runs N] [--bless]`.
 //!
-//! Makes many labs of engines whose truth is known (`simulated`) and counts how often they recommend what is no better,
-//! how often they find what is, and how far the gains are off that they state. The parts are `equal`, `better` and `drift`.
-//! With `--bless`, the tables of all parts are written to the guide.
+//! Makes many labs of engines whose truth is known (`simulated`) and counts how often they
+//! recommend a change that is no better, how often they find one that is, and how far the gains
+//! that they state are off. The parts are `equal`, `better` and `drift`. With `--bless`, the tables
+//! of all parts are written to the guide.
 
 #![allow(
     clippy::disallowed_macros,

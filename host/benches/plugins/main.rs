@@ -1,8 +1,8 @@
-//! What plugins cost in time: `cargo bench --bench plugins [FIGURE...]`, with the figures `decode`, `cumulative`
-//! and `instance`.
+//! Time that plugins cost: `cargo bench --bench plugins [FIGURE...]`, with the figures `decode`,
+//! `cumulative` and `instance`.
 //!
-//! Each figure is the best of many short rounds: whatever else the machine does can only add to it. All are
-//! taken through the host's own calls, so what the host does around the guest is part of them.
+//! Each figure is the best of many short rounds: other work of the machine can only add to it. All
+//! are taken through the host's own calls, so the host's work around the guest is part of them.
 
 #![allow(
     clippy::disallowed_macros,
@@ -20,9 +20,9 @@ use plugins::backend::{Backend, Fold};
 use scenario::Scenario;
 use session::{Source, resolve};
 
-/// How long a round is, about.
+/// Length of a round, about.
 const ROUND: Duration = Duration::from_millis(50);
-/// How many there are.
+/// Number of rounds.
 const ROUNDS: usize = 40;
 
 /// An event as OpenAI-like engines write it, its data 260 bytes long; `{}` is where the text differs.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Load;
 
-/// What a client sends for each stream.
+/// The request that a client sends for each stream.
 pub const REQUEST: &[u8] = b"POST / HTTP/1.1\r\nhost: engine\r\ncontent-length: 0\r\n\r\n";
 /// The end of a reply, and nothing else of it.
 pub const END: &[u8] = b"0\r\n\r\n";
@@ -33,7 +33,7 @@ impl Engine {
         Ok(Engine { listener, load })
     }
 
-    /// Where it listens.
+    /// Returns the address where it listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

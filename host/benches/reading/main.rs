@@ -1,5 +1,6 @@
-//! What reading event streams costs: the processor time of the reading thread, beside that of a bare reader of the same
-//! streams. Nothing is decoded or recorded. The reader is on the first core and the engine on the second.
+//! Cost of reading event streams: the processor time of the reading thread, beside that of a bare
+//! reader of the same streams. Nothing is decoded or recorded. The reader is on the first core and
+//! the engine on the second.
 //!
 //! `cargo bench -p load --bench reading`. Variables: `ROUNDS` (5, of which medians are printed), `STREAMS` (1,024),
 //! `EVENTS` of each stream (512), and `PAUSE_MS`, the engine's pause between two events of a stream (none).
@@ -21,7 +22,7 @@ use engine::Engine;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-/// What the engine sends.
+/// The load that the engine sends.
 #[derive(Clone, Copy)]
 struct Load {
     streams: usize,
@@ -89,7 +90,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// What a thread spends that reads all streams of an engine.
+/// Measures the processor time of a thread that reads all streams of an engine.
 fn measure(load: Load, read: Read) -> io::Result<Cost> {
     let engine = Engine::bind(load)?;
     let address = engine.address()?;

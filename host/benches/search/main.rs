@@ -1,4 +1,5 @@
-//! How good the search is: `cargo bench -p search [-- PART...]`, where a part is `watch`, `queue` or `engine`.
+//! Quality of the search: `cargo bench -p search [-- PART...]`, where a part is `watch`, `queue` or
+//! `engine`.
 //!
 //! `watch` counts how often the detector stops runs of healthy and of overloaded queues; `queue` how close searches
 //! come to a truth that is known in closed form; `engine` the same of the engine of `simulator`, whose truth comes from
@@ -77,7 +78,7 @@ fn watch() {
 
 /// Requests that an interval 5 % wide is to take at most.
 const TARGET: f64 = 100_000.0;
-/// How many times as many as it takes at least it may take where that is more.
+/// Largest cost, as a multiple of the least number of steps, where that is more.
 const ABOVE: f64 = 1.5;
 
 fn queue() {

@@ -10,12 +10,12 @@ use memchr::memmem;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-/// What it saw.
+/// Observations of one client.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Ends of events.
     pub events: u64,
-    /// When each stream's first and later events came, since its request was written.
+    /// Instants of each stream's first and later events, since its request was written.
     pub instants: Vec<Vec<Duration>>,
 }
 

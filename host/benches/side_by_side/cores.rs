@@ -1,4 +1,5 @@
-//! What an event costs, how many are read in a second and how exact the instants are, on more and more cores.
+//! Processor time of an event, events read in a second, and exactness of the instants, on more and
+//! more cores.
 
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use crate::figures::{LOADS, STREAMS, check, median, runner_on};
 use crate::process::{Mock, run};
 use crate::truth::difference;
 
-/// How many cores the client gets, where the machine has them.
+/// Cores for the client, where the machine has them.
 const COUNTS: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// The client on the first 1, 2, 4, 8 and 16 cores, the engine on the others. Where the client has all, they share them.

@@ -1,4 +1,4 @@
-//! What is measured, and how it is told.
+//! The measured figures, and their tables.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub const STREAMS: usize = 1024;
 
 /// A load: its name, the engine's flags, and tokens an answer.
 pub struct Load {
-    /// What the engine does.
+    /// The engine's behaviour, in words.
     pub name: &'static str,
     /// Its flags.
     pub mock: &'static [&'static str],
@@ -151,7 +151,8 @@ pub fn check(result: &str, tokens: usize) -> Result<Value> {
     Ok(result)
 }
 
-/// How far the reported instants are from the engine's own record, with the core free and busy.
+/// Measures the error of the reported instants against the engine's own record, with the core free
+/// and busy.
 pub fn instants(rounds: usize) -> Result<()> {
     const TOKENS: usize = 300;
     for (core, timestamps) in [
@@ -212,7 +213,7 @@ pub fn instants(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// How late requests leave at 2,000 a second.
+/// Measures the send lag at 2,000 requests a second.
 pub fn send_lag(rounds: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mock = Mock::start(folder.path(), &["--ttft", "5ms", "--itl", "0ms"])?;
@@ -274,7 +275,7 @@ fn unpinned(pinned: &Command) -> Command {
     command
 }
 
-/// What the newest run of a folder says of its own start.
+/// Reads the start of the newest run in a folder, in milliseconds up to its first request.
 fn first_request_ms(folder: &Path) -> Result<f64> {
     let mut newest: Option<(std::time::SystemTime, std::path::PathBuf)> = None;
     for entry in std::fs::read_dir(folder)? {

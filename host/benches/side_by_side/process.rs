@@ -22,7 +22,7 @@ pub fn pinned(cores: &str, program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// What a process cost.
+/// The cost of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Processor time, user and system.
@@ -94,7 +94,7 @@ fn children_cpu() -> Result<Duration> {
 /// A mock engine on cores of its own; ends when dropped.
 pub struct Mock {
     child: Child,
-    /// Where it listens.
+    /// The address where it listens.
     pub address: String,
     truth: PathBuf,
 }

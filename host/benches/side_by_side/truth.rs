@@ -1,8 +1,8 @@
-//! What the engine itself noted of a run, and how far a result is from it.
+//! The engine's own record of a run, and the error of a result against it.
 
 use serde_json::Value;
 
-/// What the engine did: mean, median and P99 in milliseconds.
+/// The engine's own times: mean, median and P99 in milliseconds.
 struct Truth {
     ttft: [f64; 3],
     gaps: [f64; 3],

@@ -177,7 +177,7 @@ fn seen(summary: &Summary) -> [Option<(Seen, Seen)>; FIGURES.len()] {
     })
 }
 
-/// What the intervals did in groups of runs, each with an average of its own.
+/// Tallies the intervals in groups of runs, each with an average of its own.
 fn tally(groups: &[&[Seen]]) -> Tally {
     let mut tally = Tally::default();
     for group in groups.iter().filter(|group| group.len() > 1) {

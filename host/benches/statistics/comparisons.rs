@@ -1,4 +1,5 @@
-//! How often comparisons call equal engines different, and how often they find a difference.
+//! Error rates of comparisons: how often they call equal engines different, and how often they find
+//! a difference.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -100,7 +101,7 @@ fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
     compare(&sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }
 
-/// Whether each figure was called better or worse.
+/// Tells for each figure if it was called better or worse.
 fn called(found: &Compared) -> BTreeMap<String, bool> {
     let rows = found.pairs[0].figures.iter();
     rows.map(|row| {
@@ -110,7 +111,8 @@ fn called(found: &Compared) -> BTreeMap<String, bool> {
     .collect()
 }
 
-/// Whether the 95 % interval of a figure's difference holds zero, the truth of an engine compared with itself.
+/// True if the 95 % interval of a figure's difference holds zero, the truth of an engine compared
+/// with itself.
 fn holds_zero(found: &Compared, figure: &str) -> bool {
     let ends = found.row("B", figure).and_then(|row| row.interval);
     ends.is_none_or(|ends| ends.low <= 0.0 && ends.high >= 0.0)

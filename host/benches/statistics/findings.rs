@@ -1,4 +1,5 @@
-//! How often findings on the load are false, and how often they find what they are for.
+//! Error rates of findings on the load: how often they are false, and how often they find their
+//! cause.
 
 use crate::cases::{
     CHATS, CHUNKS, CONTEXT, FREE, KV, LONG, MANY, MIXED, PREFIXES, SHARED, SLOW_JITTER, THINKING,
@@ -47,14 +48,15 @@ impl Target {
     }
 }
 
-/// Whether a run has each of the counted findings, and any that makes it suspect.
+/// For each counted finding, true if a run has it; and true if it has any that makes it suspect.
 type Found = ([bool; COUNTED.len()], bool);
 
 pub fn sections(runs: u64) -> Vec<Section> {
     vec![healthy(runs), overloaded(runs), slowing(runs), late(runs)]
 }
 
-/// How many of a case's runs have each of the counted findings, and any that makes a run suspect.
+/// Counts the runs of a case that have each of the counted findings, and any that makes a run
+/// suspect.
 fn row(
     case: &Case,
     runs: u64,

@@ -1,4 +1,4 @@
-//! How often a run's own 95 % intervals hold the truth.
+//! Coverage of a run's own 95 % intervals: how often they hold the truth.
 
 use crate::cases::{
     CHATS, CHUNKS, CONTEXT, EVEN, FREE, KV, LONG, MIXED, PREFIXES, SHARED, SLOW_JITTER, THINKING,

@@ -4,7 +4,7 @@ use model::exchange::Exchange;
 use result::summary::{Loop, Run, RunFacts, Summary};
 use simulator::{Case, Load};
 
-/// How replies come.
+/// The form of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
     /// Token by token.
@@ -13,7 +13,7 @@ pub enum Replies {
     Whole,
 }
 
-/// What the summary of a case's run needs to know beside its exchanges.
+/// Returns the facts beside its exchanges that the summary of a case's run needs.
 pub fn facts(case: &Case) -> RunFacts {
     facts_of(case, Replies::Streamed)
 }
@@ -74,7 +74,7 @@ fn run() -> Run {
     }
 }
 
-/// What each of so many runs gives, drawn on all cores.
+/// Returns the result of each of so many runs, drawn on all cores.
 pub fn each<T: Send>(runs: u64, draw: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let draw = &draw;

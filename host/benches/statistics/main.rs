@@ -1,4 +1,5 @@
-//! How honest the statistics are: `cargo bench -p report --bench statistics -- [PART...] [--runs N] [--bless]`.
+//! Error rates of the statistics: `cargo bench -p report --bench statistics -- [PART...] [--runs N]
+//! [--bless]`.
 //!
 //! Draws many runs of simulated engines (`simulator`), summarises and compares each as a real one, and counts how
 //! often intervals hold the truth, how often findings are false and how often comparisons are right. The parts are

@@ -21,7 +21,7 @@ const WIDEST: f64 = 1.5;
 /// Engines that do not vary give the same to rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// What the table is about, in words that all tables of intervals share.
+/// Explanation of the columns, in words that all tables of intervals share.
 pub const WORDS: &str = "\"Given\" is the share of runs that have an interval at all, if not all do; \"open\" the share of \
     the given ones without an end; \"±\" half the median width of the others, and \"×\" how many times as wide that is as it had \
     to be, which is 1.96 standard deviations of the figure over the runs. A width is marked if it is more than 1.5 times the \
@@ -55,7 +55,7 @@ impl Tally {
         }
     }
 
-    /// Whether so few have an interval that its coverage means nothing.
+    /// True if so few have an interval that its coverage means nothing.
     fn is_rare(&self) -> bool {
         self.given * 20 < self.runs
     }
@@ -64,7 +64,7 @@ impl Tally {
         Some(Sorted::new(self.halves.clone())?.percentile(50.0))
     }
 
-    /// How many times as wide half the median width is as it had to be.
+    /// Returns half the median width, as a multiple of the width needed.
     fn wider(&self) -> Option<f64> {
         let needed = 1.96 * (self.squares / self.runs as f64).sqrt();
         self.half()

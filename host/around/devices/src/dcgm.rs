@@ -68,7 +68,7 @@ const FIELDS: [(&str, Field); 14] = [
     ("DCGM_FI_DEV_CLOCK_THROTTLE_REASON", Field::Throttle),
 ];
 
-/// What a page says of a device.
+/// The readings of one device on a DCGM page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// The driver's version.

@@ -1,4 +1,4 @@
-//! What is recorded, entry by entry: a recording is the sum of its entries, so that a file that has
+//! The recording, entry by entry: a recording is the sum of its entries, so that a file that has
 //! them line by line gives the same recording again, however early it ends.
 
 use model::units::Nanos;
@@ -17,38 +17,39 @@ pub(crate) const MOST_READINGS: usize = 288_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entry {
-    /// What is recorded from here on: the first line, and again where a device was added.
+    /// The devices and counters of the entries that follow: the first line, and again where a
+    /// device was added.
     Head(Head),
-    /// What was read at an instant.
+    /// Readings at one instant.
     Sample(Sample),
     /// Readings that failed.
     Failed(Failed),
 }
 
-/// What is recorded.
+/// The devices and counters that are recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Head {
-    /// Which devices there are; absent where none are measured.
+    /// The devices; absent where none are measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
-    /// What of the host is counted, such as `package-0`; nothing where it is not.
+    /// The host's counters that are read, such as `package-0`; empty where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<String>,
     /// The time from one sample to the next, in nanoseconds.
     pub every_ns: Nanos,
 }
 
-/// What all devices said at an instant.
+/// The readings of all devices at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Sample {
-    /// When, since the origin of the run's clock, in nanoseconds.
+    /// The instant, since the origin of the run's clock, in nanoseconds.
     pub at_ns: Nanos,
     /// The devices in the order of the facts. Absent is one that said nothing; there may be fewer than in the facts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<Option<Reading>>,
-    /// What the host has drawn since the recording began, in joules.
+    /// Energy that the host has drawn since the recording began, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_j: Option<f64>,
 }
@@ -57,30 +58,30 @@ pub struct Sample {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Failed {
-    /// How many since the recording began.
+    /// Failed readings since the recording began.
     pub count: u64,
-    /// Why the last of these failed.
+    /// The error of the last of these.
     pub error: String,
 }
 
-/// What was recorded of devices.
+/// The readings of devices over a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Recording {
-    /// Which devices there are; absent where none are measured.
+    /// The devices; absent where none are measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
-    /// What of the host is counted, such as `package-0`; nothing where it is not.
+    /// The host's counters that are read, such as `package-0`; empty where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<String>,
     /// The time from one sample to the next, in nanoseconds.
     pub every_ns: Nanos,
     /// The samples, the earliest first.
     pub samples: Vec<Sample>,
-    /// How many readings failed.
+    /// Readings that failed.
     #[serde(default)]
     pub failed: u64,
-    /// Why the last of these failed.
+    /// The error of the last of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

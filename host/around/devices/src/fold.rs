@@ -18,7 +18,7 @@ use line::{Area, Line};
 /// the rest.
 const COVERED: f64 = 0.9;
 
-/// What devices and their host did in an interval.
+/// Figures of devices and their host over an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Telemetry {
@@ -51,25 +51,26 @@ pub struct Telemetry {
     /// The host; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
-    /// How many readings failed in the whole recording, and why the last one did.
+    /// Readings that failed in the whole recording, and the error of the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<(u64, String)>,
 }
 
-/// What a device did in an interval. What it did not say, or too seldom, is absent.
+/// Figures of a device over an interval. A quantity that it did not report, or reported too seldom,
+/// is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Figures {
     /// The device.
     pub device: Device,
-    /// How many samples are of the interval.
+    /// Samples in the interval.
     pub samples: u64,
     /// The share of the interval that samples cover: what lies between two of them that are not far apart.
     pub covered: f64,
     /// The energy, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
-    /// What the energy is from.
+    /// The source of the energy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_from: Option<EnergyFrom>,
     /// The mean power, in watts: the energy over the time.
@@ -78,7 +79,7 @@ pub struct Figures {
     /// The largest power that was read, in watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_power_w: Option<f64>,
-    /// What it may draw, in watts: the smallest that was read.
+    /// Power limit, in watts: the smallest that was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_limit_w: Option<f64>,
     /// The highest temperature, in degrees Celsius.
@@ -96,7 +97,7 @@ pub struct Figures {
     /// The most memory that was in use, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
-    /// How much memory it has, in bytes.
+    /// Size of its memory, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_total: Option<u64>,
     /// The mean share of the time in which anything ran on it.
@@ -106,12 +107,12 @@ pub struct Figures {
     /// it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<BTreeMap<Reason, f64>>,
-    /// Why figures are absent, or not what one might expect.
+    /// Reasons why figures are absent, or not as expected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What an energy is from.
+/// The source of an energy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergyFrom {
@@ -121,11 +122,11 @@ pub enum EnergyFrom {
     Power,
 }
 
-/// What the host did in an interval.
+/// Figures of the host over an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Host {
-    /// What is counted, such as `package-0`.
+    /// Counters that are read, such as `package-0`.
     pub counted: Vec<String>,
     /// The energy, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,22 +134,22 @@ pub struct Host {
     /// The mean power, in watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
-    /// Why figures are absent.
+    /// The reason why figures are absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// That a device was throttled: facts for a finding.
+/// A device that was throttled: facts for a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Throttled {
-    /// What to call the device in a sentence.
+    /// The device's name in a sentence.
     pub device: String,
-    /// Why.
+    /// The reason for it.
     pub reason: Reason,
     /// The share of the time.
     pub share: f64,
-    /// Whether something is wrong with the machine, as [`Reason::is_fault`] says.
+    /// True if something is wrong with the machine, as [`Reason::is_fault`] says.
     pub fault: bool,
     /// The highest temperature of the device, in degrees Celsius.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,7 +179,8 @@ impl Telemetry {
 }
 
 impl Recording {
-    /// What was done from one instant to another, both since the origin of the recording's clock.
+    /// Returns the figures from one instant to another, both since the origin of the recording's
+    /// clock.
     pub fn over(&self, from: Nanos, to: Nanos) -> Telemetry {
         let span = Span {
             from: from.as_secs_f64(),

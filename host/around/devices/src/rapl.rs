@@ -1,9 +1,9 @@
-//! What the host's processors and memory draw, from the counters that the kernel shows
+//! Energy of the host's processors and memory, from the counters that the kernel shows
 //! (<https://docs.kernel.org/power/powercap/powercap.html>). AMD's processors have them under the
 //! same names.
 //!
 //! Since 2020 only root may read them unless the machine's owner says otherwise, so they are often
-//! absent. They do not have what fans, disks and power supplies draw.
+//! absent. They do not count fans, disks and power supplies.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ struct Zone {
     /// Beyond this it begins at zero again.
     range: u64,
     last: u64,
-    /// What it has counted since it was opened, in microjoules.
+    /// Energy counted since it was opened, in microjoules.
     counted: u64,
 }
 
@@ -108,13 +108,13 @@ impl Rapl {
         })
     }
 
-    /// What is counted, such as `package-0` and `dram`.
+    /// Names of the counters, such as `package-0` and `dram`.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// What the host has drawn since this was opened, in joules. It must be read more often than a
-    /// counter begins again: a minute is often enough.
+    /// Reads the energy that the host has drawn since this was opened, in joules. It must be read
+    /// more often than a counter wraps around: a minute is often enough.
     ///
     /// # Errors
     /// If a counter cannot be read any more.

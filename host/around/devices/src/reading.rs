@@ -1,4 +1,4 @@
-//! What a device says at an instant.
+//! Readings of a device at one instant.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ pub struct Device {
     /// Its number on its machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
-    /// What it is called, such as `NVIDIA H100 80GB HBM3`.
+    /// Product name, such as `NVIDIA H100 80GB HBM3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What no other device is called.
+    /// Identifier that no other device has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
     /// The machine, where the source names it.
@@ -21,7 +21,7 @@ pub struct Device {
     pub machine: Option<String>,
 }
 
-/// Which devices there are, and who says so.
+/// The devices, and the source of this list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Facts {
@@ -34,17 +34,17 @@ pub struct Facts {
     pub devices: Vec<Device>,
 }
 
-/// What a device says at an instant. What it does not say is absent.
+/// Readings of a device at one instant. A quantity that it does not report is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Reading {
-    /// What it draws, in watts. Some devices give the mean over the last second.
+    /// Power that it draws, in watts. Some devices give the mean over the last second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
-    /// What it may draw, in watts.
+    /// Power limit, in watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_limit_w: Option<f64>,
-    /// What it has drawn since some instant, in joules.
+    /// Energy drawn since some instant, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// Its temperature, in degrees Celsius.
@@ -56,22 +56,23 @@ pub struct Reading {
     /// The clock of its memory, in MHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_clock_mhz: Option<f64>,
-    /// How much of its memory is in use, in bytes.
+    /// Memory in use, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_used: Option<u64>,
-    /// How much memory it has, in bytes.
+    /// Size of its memory, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_total: Option<u64>,
     /// The share of the time just past in which anything ran on it, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
-    /// Why its clock is below its maximum, as the bits of [`Reason`].
+    /// The reasons why its clock is below its maximum, as the bits of [`Reason`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<u64>,
 }
 
-/// Why a device's clock is below its maximum: NVML's `nvmlClocksEventReasons`, which DCGM has with the same bits. A device
-/// that is idle, or whose user set its clock, is not throttled, so these reasons are not among them.
+/// The reason why a device's clock is below its maximum: NVML's `nvmlClocksEventReasons`, which
+/// DCGM has with the same bits. A device that is idle, or whose user set its clock, is not
+/// throttled, so these reasons are not among them.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -126,16 +127,16 @@ impl Reason {
         }
     }
 
-    /// Whether another machine of the same kind would not have it: something is wrong with cooling, or the power supply.
-    /// The power that a device may draw is its own property.
+    /// True if another machine of the same kind would not have it: something is wrong with cooling,
+    /// or the power supply. The power that a device may draw is its own property.
     pub fn is_fault(self) -> bool {
         !matches!(self, Reason::PowerCap | Reason::SyncBoost)
     }
 }
 
-/// What reads devices.
+/// A source of readings, such as NVML.
 pub trait Source: Send {
-    /// Which devices there are. Devices may be added, and keep their places.
+    /// Returns the devices. Devices may be added, and keep their places.
     fn facts(&self) -> &Facts;
 
     /// A reading of each device, in the order of the facts; absent where the device said nothing.
@@ -145,7 +146,7 @@ pub trait Source: Send {
     fn read(&mut self) -> Result<Vec<Option<Reading>>, String>;
 }
 
-/// Which devices are measured.
+/// The choice of devices to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// All.
@@ -168,7 +169,7 @@ impl Choice {
         )
     }
 
-    /// Whether a device is measured.
+    /// True if the device is measured.
     pub fn has(&self, device: &Device) -> bool {
         let Choice::Some(list) = self else {
             return true;
@@ -212,7 +213,7 @@ pub fn held(
 }
 
 impl Device {
-    /// What to call it in a sentence: its number, or its place among the others.
+    /// Returns its name in a sentence: its number, or its place among the others.
     pub fn label(&self, place: usize) -> String {
         let index = self.index.map_or(place as u64, u64::from);
         match &self.machine {

@@ -1,4 +1,4 @@
-//! What a million tokens took.
+//! Energy and cost of a million tokens.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ const MILLION: f64 = 1e6;
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
-/// What a million tokens took.
+/// Energy and cost of a million tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PerTokens {
@@ -24,8 +24,8 @@ pub struct PerTokens {
     pub cost: Option<f64>,
 }
 
-/// What a million tokens took, of an interval in which there were so many, on machines that cost so much an hour.
-/// Nothing where there were no tokens.
+/// Computes the energy and cost of a million tokens, from an interval with so many tokens, on
+/// machines that cost so much an hour. Nothing where there were no tokens.
 pub fn per_tokens(telemetry: &Telemetry, tokens: u64, per_hour: Option<f64>) -> PerTokens {
     let millions = tokens as f64 / MILLION;
     let each = |amount: Option<f64>| amount.filter(|_| tokens > 0).map(|it| it / millions);

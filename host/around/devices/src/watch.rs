@@ -15,7 +15,7 @@ use crate::reading::{Facts, Reading, Source};
 /// The time that a source may take to give its last reading: a driver that hangs holds no run up.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
-/// What goes along with a recording, on its thread.
+/// Work that is done along with a recording, on its thread.
 pub trait Aside: Send {
     /// The thread has begun.
     fn begin(&mut self) {}
@@ -80,7 +80,7 @@ impl Watch {
         })
     }
 
-    /// What shows the latest sample for as long as the recording goes on.
+    /// Returns a monitor, which shows the latest sample for as long as the recording goes on.
     pub fn monitor(&self) -> Monitor {
         Monitor(Arc::clone(&self.shared))
     }

@@ -16,8 +16,8 @@
 
 use model::units::Nanos;
 
-/// How much two sound clocks may drift apart, in millionths: quartz of servers is within 50 of
-/// true.
+/// Drift of two sound clocks against each other, at most, in millionths: quartz of servers is
+/// within 50 of true.
 pub const DRIFT_PPM: u64 = 100;
 /// The share of the smallest interval reported that the bound may have, as its divisor.
 pub const SHARE: u64 = 10;
@@ -42,7 +42,7 @@ pub struct Exchange {
 pub struct Estimate {
     /// The lead of the agent's clock over the coordinator's, in nanoseconds.
     pub offset: i64,
-    /// How far that may be from the truth, on either side.
+    /// Distance from the truth, on either side, at most.
     pub bound: Nanos,
 }
 
@@ -89,7 +89,7 @@ pub struct Course {
     unkept: u64,
 }
 
-/// Where the offset lies, at an instant of the coordinator's clock.
+/// Bounds of the offset, at an instant of the coordinator's clock.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     least: i64,
@@ -204,7 +204,7 @@ impl Estimate {
         Nanos(at.0.saturating_add_signed(self.offset.saturating_neg()))
     }
 
-    /// Whether it is exact enough where intervals as short as `smallest` are reported.
+    /// Checks that it is exact enough where intervals as short as `smallest` are reported.
     ///
     /// # Errors
     /// If the bound is above a tenth of it.

@@ -46,7 +46,7 @@ pub enum FileError {
     /// The list of files cannot be right.
     #[error("the coordinator's list of files is unusable: {0}")]
     List(String),
-    /// What came is not the file.
+    /// The bytes that came are not the file.
     #[error(
         "the file `{name}` came with the SHA-256 {found}; the run's is {expected}: it changed on the coordinator's disk"
     )]
@@ -397,8 +397,8 @@ mod tests {
         );
     }
 
-    /// What rank 0 may have kept from others is the user's alone here too, also where an earlier
-    /// run left it open.
+    /// A file that rank 0 may have kept from others is readable by its owner alone here too, also
+    /// where an earlier run left it open.
     #[test]
     fn what_is_kept_is_its_owners_alone() {
         use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Who may speak, and as what: TLS 1.3 in which each side proves its role in the run.
+//! Authentication of both sides: TLS 1.3 in which each side proves its role in the run.
 //!
 //! The coordinator has one Ed25519 key and all agents another; both follow from the run's token.
 //! Each side presents the public half of its own as a raw public key (RFC 7250), signs the
@@ -41,7 +41,7 @@ const SPKI: [u8; 12] = [
 /// coordinator.
 const PROTOCOL: &[u8] = b"runner-fleet";
 
-/// What people read where the other side has another token.
+/// The message where the other side has another token.
 pub const TOKENS_DIFFER: &str = "tokens differ: give every process of the run the same RUNNER_FLEET_TOKEN, or rank 0 that one and the others what `runner fleet token` prints for it";
 
 /// The coordinator's configuration of TLS; nothing for an agents' token, which cannot coordinate.
@@ -93,7 +93,7 @@ fn own(seed: &[u8; 32]) -> Result<Arc<CertifiedKey>, Error> {
     Ok(Arc::new(CertifiedKey::new(vec![presented], key)))
 }
 
-/// What takes this key and no other.
+/// Returns a verifier that accepts this key and no other.
 fn only(public: &[u8; 32], provider: &Arc<CryptoProvider>) -> Arc<OneKey> {
     Arc::new(OneKey {
         public: key_info(public),
@@ -111,8 +111,8 @@ pub(crate) fn name() -> ServerName<'static> {
     ServerName::try_from("coordinator").expect("a valid name")
 }
 
-/// What a handshake's error means; none if it says nothing about who the other side is, as a broken
-/// connection.
+/// Explains a handshake's error; none if it says nothing about the identity of the other side, as a
+/// broken connection.
 pub(crate) fn meaning(error: &io::Error) -> Option<&'static str> {
     let tls = error.get_ref()?.downcast_ref::<Error>()?;
     Some(match tls {

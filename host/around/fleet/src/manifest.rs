@@ -1,9 +1,9 @@
-//! What starts a fleet: manifests for Kubernetes and batch scripts for Slurm.
+//! Manifests for Kubernetes and batch scripts for Slurm, which start a fleet.
 //!
 //! This module owns their form and the rules for what is put into them. The caller describes the
 //! fleet with [`Pods`] or
 //! [`Batch`]; every value is checked before it is written, all mistakes at once. Secrets are named and never written.
-//! What the processes then find in their environment is what [`crate::place`] reads.
+//! [`crate::place`] reads the environment that the processes then get.
 
 mod kubernetes;
 mod slurm;
@@ -52,7 +52,7 @@ pub struct Pods {
     pub jobset: bool,
 }
 
-/// Where pods find the scenario.
+/// The place where pods find the scenario.
 #[derive(Clone, Debug)]
 pub enum Scenario {
     /// A path in the image.

@@ -1,5 +1,5 @@
-//! Which process of how many this one is, and where rank 0 listens: read from the variables that
-//! starters set.
+//! The rank of this process, the size of the fleet, and the address where rank 0 listens: read from
+//! the variables that starters set.
 //!
 //! This module owns the names of those variables and what they mean. It takes the environment as a
 //! map and reads nothing itself. Where a starter does not say something, the error names the
@@ -44,7 +44,7 @@ pub const COORDINATOR: &str = "RUNNER_FLEET_COORDINATOR";
 /// An environment: variables by name. Empty values count as not set.
 pub type Environment = BTreeMap<String, String>;
 
-/// Who started the processes.
+/// The program that started the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starter {
     /// The user's own variables.
@@ -86,7 +86,7 @@ pub struct Place {
     pub host: String,
     /// The port where rank 0 listens.
     pub port: u16,
-    /// Who said so.
+    /// The starter that set these.
     pub starter: Starter,
 }
 
@@ -95,7 +95,7 @@ pub struct Place {
 #[error("this process's place in the fleet cannot be read from its environment:\n  {}", .0.join("\n  "))]
 pub struct NoPlace(pub Vec<String>);
 
-/// What one starter says.
+/// The variables of one starter.
 struct Told {
     starter: Starter,
     rank: Option<u32>,
@@ -105,7 +105,7 @@ struct Told {
     host: Host,
 }
 
-/// What a starter says about rank 0's host.
+/// The host of rank 0, as far as a starter says.
 enum Host {
     Known(String),
     /// It does not say, for this reason.
@@ -291,7 +291,7 @@ impl Reading<'_> {
         address
     }
 
-    /// What the nearest starter says.
+    /// Reads the variables of the nearest starter.
     fn starter(&mut self) -> Option<Told> {
         let slurm = self.slurm();
         let nearer = [
@@ -363,7 +363,7 @@ impl Reading<'_> {
         None
     }
 
-    /// What Slurm says of this process, if `srun` started it.
+    /// Reads Slurm's variables of this process, if `srun` started it.
     fn slurm(&mut self) -> Option<Told> {
         let rank = self.number("SLURM_PROCID");
         let of_step = self.number("SLURM_STEP_NUM_TASKS");

@@ -258,7 +258,7 @@ impl Incoming {
         Ok(self.length)
     }
 
-    /// Whether it is all that the agent wrote.
+    /// Checks that it is all that the agent wrote.
     ///
     /// # Errors
     /// If length or digest differ.

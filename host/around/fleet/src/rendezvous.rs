@@ -37,14 +37,14 @@ const MOST_STRANGERS: usize = 8;
 /// The number of reasons beyond one for each process that are kept: whoever has a token can give as
 /// many as there are numbers.
 const MORE_REASONS: usize = 64;
-/// How long, after the start, an agent may answer for its clock alone, with neither figures,
+/// Time, after the start, in which an agent may answer for its clock alone, with neither figures,
 /// records nor an ending, before it is lost. The digest of its records may take minutes on a slow
 /// disk.
 const QUIET: Nanos = Nanos(600_000_000_000);
 /// The number of interrupts of agents that are passed on.
 const MOST_INTERRUPTS: u32 = 2;
 
-/// What the coordinator expects.
+/// The coordinator's expectations of the fleet.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// The program's version, which all must have: its number, and where it is known its platform
@@ -81,7 +81,7 @@ pub enum Input {
     Clock(Conn, Exchange),
     /// An agent's ending, with records that are complete and whole.
     Finished(Conn, Finished),
-    /// What an agent sent cannot be used, and sending it again would not help.
+    /// A message or file from the agent cannot be used, and sending it again would not help.
     Failed(Conn, String),
     /// Records of an agent have come.
     Records(Conn),
@@ -129,7 +129,6 @@ enum Phase {
 /// One process.
 #[derive(Debug)]
 pub struct Seat {
-    /// Who it is.
     pub who: Who,
     /// Its progress.
     pub step: Step,

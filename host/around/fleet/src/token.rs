@@ -22,9 +22,9 @@ pub const FILE_VARIABLE: &str = "RUNNER_FLEET_TOKEN_FILE";
 const FEWEST: usize = 32;
 /// The most hexadecimal digits.
 const MOST: usize = 256;
-/// What the coordinator's key is for, so that another use of the same token gives another key.
+/// The label of the coordinator's key, so that another use of the same token gives another key.
 const COORDINATOR: &[u8] = b"runner fleet 2 ed25519 coordinator";
-/// What the agents' key is for.
+/// The label of the agents' key.
 const AGENTS: &[u8] = b"runner fleet 2 ed25519 agents";
 /// The way the agents' token begins. The run's token has hexadecimal digits alone, so neither is
 /// taken for the other.
@@ -70,7 +70,7 @@ pub enum NoToken {
     Form {
         /// The variable or the file.
         place: String,
-        /// What is wrong, without the token.
+        /// The mistake, without the token.
         what: String,
     },
     /// The file cannot be read.
@@ -190,7 +190,7 @@ impl Token {
     }
 }
 
-/// What HKDF with SHA-256 (RFC 5869) makes of a run's token for a use.
+/// Derives key material from a run's token for one use, by HKDF with SHA-256 (RFC 5869).
 fn derived(secret: &[u8], label: &[u8]) -> [u8; 32] {
     let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(secret);
     let mut seed = [0; 32];

@@ -1,4 +1,4 @@
-//! What processes of a fleet say to each other: messages, and the frames that carry them.
+//! The protocol of a fleet's processes: messages, and the frames that carry them.
 //!
 //! A frame is the length of its header and of its body, four bytes each with the highest first; the
 //! header, which is a message as JSON; and the body, which is bytes of a file or of records and
@@ -21,8 +21,8 @@ const LENGTHS: usize = 8;
 pub const BODY: usize = 64 << 10;
 /// The largest message with figures, in bytes: they come all the time, and are for display alone.
 pub const FIGURES: usize = 192 << 10;
-/// How much memory grows for a header at a time: what a peer claims to send is not taken before it
-/// comes.
+/// Step in which memory grows for a header, in bytes: memory for the length that a peer claims is
+/// not taken before the bytes come.
 const STEP: usize = 64 << 10;
 
 /// A message of either side.
@@ -37,22 +37,22 @@ pub enum Message {
     Need {
         /// The file's SHA-256.
         digest: String,
-        /// How many of its bytes the agent has.
+        /// Bytes of the file that the agent already has.
         offset: u64,
     },
     /// Coordinator: bytes of a file, in the body.
     Piece {
         /// The file's SHA-256.
         digest: String,
-        /// Where in the file they stand.
+        /// Position in the file, in bytes.
         offset: u64,
     },
     /// Agent: it made the plan.
     Prepared {
         /// The plan's digest, which must be that of rank 0.
         plan: String,
-        /// What the coordinator records of this machine. Under `plan`, the plan's parts by name,
-        /// for messages.
+        /// Facts of this machine that the coordinator records. Under `plan`, the plan's parts by
+        /// name, for messages.
         facts: Value,
     },
     /// Coordinator: what does your clock show?
@@ -79,7 +79,7 @@ pub enum Message {
     Start {
         /// The run's origin, by the agent's clock.
         at: Nanos,
-        /// How far that may be from the coordinator's.
+        /// Distance from the coordinator's instant, at most.
         bound: Nanos,
     },
     /// Agent: figures of the run so far.
@@ -89,7 +89,7 @@ pub enum Message {
     },
     /// Agent: bytes of its records, in the body.
     Records {
-        /// Where in the file they stand.
+        /// Position in the file, in bytes.
         offset: u64,
     },
     /// Coordinator: it has the records up to here.
@@ -110,7 +110,7 @@ pub enum Message {
     Bye,
 }
 
-/// Who an agent is.
+/// The identity of an agent.
 ///
 /// Later versions may add fields, and all versions read it, so that a version that does not fit is
 /// refused by name.
@@ -132,7 +132,7 @@ pub struct Hello {
     pub instance: u64,
 }
 
-/// What an agent is to do.
+/// The work of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Welcome {
@@ -164,7 +164,7 @@ pub struct FileEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Interrupt {
-    /// How often: once stops sending, twice gives up the replies under way.
+    /// Count of interrupts: one stops sending, two give up the replies under way.
     pub times: u32,
     /// The reason.
     pub why: String,
@@ -174,7 +174,7 @@ pub struct Interrupt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Finished {
-    /// What the run's owner records of the ending.
+    /// The ending, as the run's owner records it.
     pub ending: Value,
     /// The number of bytes of records it wrote.
     pub records: u64,
@@ -200,7 +200,7 @@ impl From<Message> for Frame {
     }
 }
 
-/// How large the headers that one side accepts may be, in bytes.
+/// Largest headers that one side accepts, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Before an agent has said who it is.
@@ -230,7 +230,7 @@ impl Bound {
     }
 }
 
-/// What came is no frame.
+/// The bytes that came are no frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// It is larger than may be.
@@ -276,7 +276,7 @@ impl Message {
         }
     }
 
-    /// Whether a header of so many bytes is one that a message of this kind may have.
+    /// Checks that a message of this kind may have a header of so many bytes.
     fn within_its_kind(&self, header: usize) -> Result<(), WireError> {
         match self {
             Message::Live { .. } => within("figures", header as u64, FIGURES),

@@ -34,7 +34,7 @@ pub(crate) enum Digest {
 }
 
 impl Digest {
-    /// Which one a tag is, if it is one.
+    /// Returns the digest that a tag is, if it is one.
     pub(crate) fn of(tag: &str) -> Option<Self> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match tag.len() {
@@ -52,7 +52,7 @@ impl Digest {
         }
     }
 
-    /// That of a file from its beginning.
+    /// Computes the digest of a file from its beginning.
     fn measure(self, file: &mut File) -> std::io::Result<String> {
         file.rewind()?;
         match self {

@@ -76,8 +76,8 @@ impl Cache {
         self.root.join(repository.folder())
     }
 
-    /// What it holds of a repository at the revision that is asked for. Where none is asked for,
-    /// the main branch as it was last downloaded; or the only commit that there is.
+    /// Finds the files of a repository at the revision given. Where none is given, the main branch
+    /// as it was last downloaded; or the only commit that there is.
     pub fn find(&self, repository: &Repository) -> Option<Snapshot> {
         let folder = self.folder(repository);
         let snapshots = folder.join("snapshots");

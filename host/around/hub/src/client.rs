@@ -58,7 +58,7 @@ pub(crate) struct Answer {
     /// The heads of the answers that the hub itself gave on the way, and of the last one if it was
     /// the hub's.
     pub(crate) of_hub: Vec<HeaderMap>,
-    /// Who gave the last answer.
+    /// The host that gave the last answer.
     pub(crate) host: String,
     /// True if that was the hub.
     pub(crate) is_of_hub: bool,
@@ -109,7 +109,7 @@ impl Answer {
     }
 }
 
-/// How fast a body comes.
+/// Speed at which a body comes.
 pub(crate) struct Pace {
     clock: Clock,
     since: Nanos,
@@ -117,7 +117,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// That of one which begins to come now.
+    /// Begins to measure a body that comes now.
     pub(crate) fn start() -> Self {
         Pace {
             clock: Clock::start(),
@@ -300,7 +300,7 @@ impl Client {
         Err(unexpected("it redirects without end"))
     }
 
-    /// What the last answer says went wrong, in brackets, or nothing.
+    /// Returns the error text of the last answer, in brackets, or nothing.
     pub(crate) fn said(&self, answer: &Answer) -> String {
         let said = answer.field("x-error-message").unwrap_or_default();
         let mut said: String = said.chars().take(SHOWN).collect();

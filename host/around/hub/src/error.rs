@@ -31,7 +31,7 @@ pub enum HubError {
     NoRepository {
         /// The hub.
         endpoint: String,
-        /// What it was taken for.
+        /// The kind that it was taken for.
         kind: &'static str,
         /// Its name.
         name: String,
@@ -71,11 +71,11 @@ pub enum HubError {
     Status {
         /// The host.
         host: String,
-        /// What was asked for.
+        /// The file or list that was requested.
         what: String,
         /// The status.
         status: u16,
-        /// What it said about it.
+        /// The hub's reason.
         said: String,
     },
     /// An answer that makes no sense.
@@ -85,7 +85,7 @@ pub enum HubError {
     Unexpected {
         /// The host.
         host: String,
-        /// What was asked for.
+        /// The file or list that was requested.
         what: String,
         /// Its mistake.
         cause: String,
@@ -135,7 +135,7 @@ pub enum HubError {
         host: String,
         /// The amount that is there.
         held: u64,
-        /// What was seen last.
+        /// The last error.
         cause: String,
     },
     /// The disk is full.
@@ -158,7 +158,7 @@ pub enum HubError {
 }
 
 impl HubError {
-    /// What the system says about a file of the cache.
+    /// Turns the system's error about a file of the cache into one of the hub.
     pub(crate) fn disk(path: &Path, cause: io::Error) -> Self {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
         if full.contains(&cause.kind()) {

@@ -31,7 +31,7 @@ pub struct Listing {
     pub files: Vec<String>,
 }
 
-/// What the hub says of a file.
+/// The hub's facts about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     /// Its path in the repository.
@@ -49,7 +49,7 @@ impl Remote {
     }
 }
 
-/// What happens during a download.
+/// An event of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// So many bytes are there, from an earlier download or from now.
@@ -262,8 +262,8 @@ fn each<I: Sync, T: Send>(
     }
 }
 
-/// What an answer means that is no file and no list. The hub gives the reason in a field of its
-/// own.
+/// Turns an answer that is no file and no list into an error. The hub gives the reason in a field
+/// of its own.
 fn refused(
     client: &Client,
     answer: &Answer,

@@ -1,4 +1,4 @@
-//! Which files of a repository are of a tokenizer, and which are data.
+//! Selection of a repository's files: those of a tokenizer, and those of data.
 
 /// True if a file, by its path in the repository, belongs to a tokenizer: the tokenizer itself, its
 /// chat template, and the settings that say what a model makes of tokens.

@@ -1,7 +1,7 @@
-//! What repositories are called: `ORG/NAME`, or `NAME` for the oldest, with `@REVISION` where it is
-//! not the main branch.
+//! Names of repositories: `ORG/NAME`, or `NAME` for the oldest, with `@REVISION` where it is not
+//! the main branch.
 //!
-//! A name becomes part of a path and of an address, so what could leave either is no name.
+//! A name becomes part of a path and of an address, so a text that could leave either is no name.
 
 use std::fmt;
 

@@ -13,7 +13,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// That of an address; none where it is not one of HTTP.
+    /// Returns the origin of an address; none where it is not one of HTTP.
     pub(crate) fn of(address: &Uri) -> Option<Self> {
         let is_secure = match address.scheme_str()? {
             "https" => true,
@@ -30,7 +30,7 @@ impl Origin {
         })
     }
 
-    /// That of an address as written.
+    /// Returns the origin of an address as written.
     pub(crate) fn of_text(address: &str) -> Option<Self> {
         Origin::of(&address.parse().ok()?)
     }

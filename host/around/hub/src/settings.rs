@@ -1,4 +1,4 @@
-//! What the environment says of the hub, with the names and meanings of the hub's own tools.
+//! Settings of the hub from the environment, with the names and meanings of the hub's own tools.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::error::HubError;
 /// The hub.
 const HUB: &str = "https://huggingface.co";
 
-/// Where the hub is, who asks it, and where its files are kept.
+/// The hub's address, the token, and the folder of the cache.
 #[derive(Debug)]
 pub struct Settings {
     /// The hub's address, without a slash at its end: `HF_ENDPOINT`.
@@ -18,7 +18,7 @@ pub struct Settings {
     pub offline: bool,
     /// The local cache.
     pub cache: Cache,
-    /// Who asks: `HF_TOKEN`, else what the file `HF_TOKEN_PATH` holds.
+    /// The user's token: `HF_TOKEN`, else the content of the file `HF_TOKEN_PATH`.
     pub(crate) token: Option<Token>,
 }
 
@@ -38,7 +38,7 @@ impl Token {
         format!("Bearer {}", self.0)
     }
 
-    /// What was read of `whence`.
+    /// Parses a token that was read from `whence`.
     fn read(text: &str, whence: &str) -> Result<Option<Self>, HubError> {
         let text = text.trim();
         if text.is_empty() {
@@ -54,10 +54,10 @@ impl Token {
 }
 
 impl Settings {
-    /// What these variables say.
+    /// Reads the settings from these variables.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// If one of them has a value that cannot be used.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
         let cache = Cache::of(&variable).ok_or_else(|| {
             HubError::Setting(

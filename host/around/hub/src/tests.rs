@@ -33,7 +33,7 @@ fn settings(hub: &Hub, cache: &TempDir, token: Option<&str>) -> Settings {
     Settings::of(variables(&pairs)).unwrap()
 }
 
-/// What came of a download, and what happened on the way.
+/// The result of a download, and its events.
 struct Came {
     result: Result<Snapshot, Vec<HubError>>,
     got: u64,

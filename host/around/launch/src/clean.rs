@@ -1,4 +1,4 @@
-//! What a runner that was killed left behind: found by its markers, and ended.
+//! Processes that a killed runner left behind: found by their markers, and ended.
 
 use std::fs;
 use std::io;
@@ -29,27 +29,27 @@ pub struct Leftover {
     /// The port on which it was to listen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Where its log is.
+    /// The file of its log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
     /// What became of it.
     pub state: State,
 }
 
-/// What became of an engine that has a marker.
+/// The state of an engine that has a marker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum State {
     /// The runner that started it lives, so it was left alone. So was its marker.
     InUse {
-        /// That runner's process.
+        /// The process of that runner.
         owner: u32,
     },
     /// None of its processes was left. The marker is gone too.
     Gone,
     /// It was ended. The marker is gone too.
     Ended {
-        /// What that took.
+        /// The means that were needed.
         needed: Needed,
         /// Processes of it that had left its group.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,12 +57,12 @@ pub enum State {
     },
     /// It was killed, and some of it is still there. So is its marker.
     Remains {
-        /// What is still there.
+        /// Processes that are still there.
         survivors: Vec<Seen>,
     },
-    /// Whether it runs cannot be seen from here, so nothing was done.
+    /// Its processes cannot be seen from here, so nothing was done.
     Unknown {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
 }
@@ -150,7 +150,7 @@ async fn one(table: &Table, path: PathBuf) -> Leftover {
     }
 }
 
-/// Why an engine is not searched for.
+/// Returns the reason why an engine is not searched for.
 fn obstacle(table: &Table, marker: &Marker) -> Option<State> {
     let boot = table.boot();
     if boot.is_none() || table.processes().is_none() {

@@ -27,7 +27,7 @@ pub(crate) struct Prey<'e> {
     pub leader: Option<&'e mut Leader>,
 }
 
-/// What it took.
+/// The end of an engine's processes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub needed: Needed,

@@ -35,7 +35,7 @@ const ARRIVES_WITHIN: Nanos = Nanos(1_000_000_000);
 /// The time that what was killed may take to vanish while its owner leaves.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// What the caller found when it asked an engine whether it is ready.
+/// The answer of an engine that was asked whether it is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// It is healthy, and has given a real answer.
@@ -245,7 +245,6 @@ impl Engine {
         }
     }
 
-    /// What is on record of it.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -260,7 +259,8 @@ impl Engine {
         self.log.last_lines()
     }
 
-    /// What kills it at once from elsewhere, such as from a signal's thread while this one waits.
+    /// Returns a handle that kills it at once from elsewhere, such as from a signal's thread while
+    /// this one waits.
     pub fn killer(&self) -> Killer {
         Killer {
             name: self.spec.name.clone(),
@@ -323,7 +323,7 @@ impl Engine {
         }
     }
 
-    /// Who listens on the port, and on the way which processes are the engine's.
+    /// Finds the process that listens on the port, and on the way adds to the engine's processes.
     fn listener(&mut self) -> Listener {
         let Some(members) = self.marker.family.look(&self.table) else {
             return Listener::Unknown;
@@ -491,7 +491,7 @@ fn identifier() -> String {
     format!("{:016x}{:016x}", part(), part())
 }
 
-/// What names a pipe while anybody holds it.
+/// Returns the number that identifies a pipe while anybody holds it.
 fn inode(pipe: &io::PipeReader) -> Option<u64> {
     use std::os::fd::AsFd;
     use std::os::unix::fs::MetadataExt;

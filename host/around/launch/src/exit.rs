@@ -1,4 +1,4 @@
-//! How an engine ended, and what that says about why.
+//! The end of an engine, and the cause that it points to.
 
 use rustix::process::Signal;
 use schemars::JsonSchema;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::Killed;
 use crate::log::Hint;
 
-/// What a shell adds to a signal's number to make an exit code of it.
+/// Offset that a shell adds to a signal's number to make an exit code of it.
 const SIGNALLED: i32 = 128;
 
-/// How the process that was started ended.
+/// The end of the process that was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
@@ -22,7 +22,7 @@ pub enum Exit {
     Unknown,
 }
 
-/// Why an engine died, as far as that can be seen.
+/// The cause of an engine's death, as far as it can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -44,14 +44,14 @@ pub enum Class {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Death {
-    /// How the process ended.
+    /// The end of the process.
     pub exit: Exit,
-    /// Why, as far as can be seen.
+    /// The cause, as far as it can be seen.
     pub class: Class,
-    /// What the class rests on beside the exit: a line of the log, or what the kernel counted.
+    /// Evidence for the class beside the exit: a line of the log, or the kernel's count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
-    /// Whether it died before it was ready.
+    /// True if it died before it was ready.
     pub before_ready: bool,
     /// Seconds from its start to when the death was noticed.
     pub after_s: f64,
@@ -80,7 +80,7 @@ impl std::fmt::Display for Class {
 }
 
 impl Exit {
-    /// Whether it ended as programs do that have done their work.
+    /// True if it ended as programs do that have done their work.
     pub fn is_success(self) -> bool {
         self == Exit::Code(0)
     }
@@ -124,7 +124,8 @@ impl std::fmt::Display for Death {
     }
 }
 
-/// Why an engine died that ended so: of what the kernel killed since it started, and of the last line that names a cause.
+/// Finds the cause of an engine's death from its exit, from the processes that the kernel killed
+/// since it started, and from the last line that names a cause.
 pub(crate) fn classify(exit: Exit, killed: Killed, hint: Option<&Hint>) -> (Class, Option<String>) {
     let was_killed = exit.signal() == Some(Signal::KILL.as_raw());
     // A process of the engine can be killed for memory, and the one that was started can then end

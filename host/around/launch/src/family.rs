@@ -1,4 +1,4 @@
-//! Which processes are an engine's.
+//! The processes of an engine.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::LAUNCH_ID;
 use crate::process::{Id, Process, Table};
 
-/// What an engine's processes are known by. It grows: what was seen to belong to the engine belongs
-/// to it later, when its parent is gone.
+/// The marks by which an engine's processes are known. It grows: a process that was seen to belong
+/// to the engine belongs to it later, when its parent is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Family {

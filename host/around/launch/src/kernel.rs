@@ -1,5 +1,5 @@
-//! How many processes the kernel has killed because memory was not enough: on this machine, and in
-//! this process' control group, which an engine inherits.
+//! Count of the processes that the kernel has killed because memory was not enough: on this
+//! machine, and in this process' control group, which an engine inherits.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ impl Counts {
         }
     }
 
-    /// What was killed since.
+    /// Returns the kills since then.
     pub fn until(self, later: Counts) -> Killed {
         let grown = |before: Option<u64>, after: Option<u64>| match (before, after) {
             (Some(before), Some(after)) => after.saturating_sub(before),

@@ -78,7 +78,7 @@ impl Leader {
         }
     }
 
-    /// What tells how it ended.
+    /// Returns a channel that tells how it ended.
     pub fn watch(&self) -> watch::Receiver<Option<Exit>> {
         self.exit.clone()
     }

@@ -1,4 +1,4 @@
-//! What an engine writes: to a file of bounded length without secrets, and the last lines in
+//! The output of an engine: to a file of bounded length without secrets, and the last lines in
 //! memory.
 //!
 //! A thread of its own reads the pipe that is the engine's standard output and its standard error,
@@ -23,21 +23,21 @@ use model::redact::Known;
 
 pub(crate) use hint::Hint;
 
-/// How much is read at once: what a pipe holds.
+/// Bytes read at once: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
 
 /// A line that is longer is cut into several.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// What is kept of an engine's log.
+/// The kept part of an engine's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Kept {
-    /// How many bytes the engine wrote.
+    /// Bytes that the engine wrote.
     pub bytes: u64,
-    /// How many of the oldest bytes are not kept, because there were more than the limit.
+    /// Oldest bytes that are not kept, because there were more than the limit.
     pub lost: u64,
-    /// Why the file is not complete, if writing it failed.
+    /// The reason why the file is not complete, if writing it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -52,7 +52,7 @@ struct Shared {
     ring: Ring,
     lines: Lines,
     read: u64,
-    /// Whether the engine can write nothing more, and everything is in the file.
+    /// True once the engine can write nothing more, and everything is in the file.
     complete: bool,
 }
 
@@ -94,7 +94,7 @@ impl Log {
         Ok(Log { shared })
     }
 
-    /// Whether the engine can write nothing more, and everything is in the file.
+    /// True once the engine can write nothing more, and everything is in the file.
     pub fn is_complete(&self) -> bool {
         lock(&self.shared).complete
     }
@@ -109,7 +109,6 @@ impl Log {
         lock(&self.shared).lines.hint()
     }
 
-    /// What is kept.
     pub fn kept(&self) -> Kept {
         let shared = lock(&self.shared);
         Kept {
@@ -145,9 +144,9 @@ struct Ring {
     path: PathBuf,
     earlier: PathBuf,
     file: Option<File>,
-    /// How much one of the files may hold.
+    /// Largest size of one of the files, in bytes.
     half: u64,
-    /// What the files hold.
+    /// Bytes in each of the files.
     held: [u64; 2],
     lost: u64,
     error: Option<String>,

@@ -32,7 +32,7 @@ pub(crate) struct Marker {
     version: u32,
     /// The engine's name.
     pub name: String,
-    /// What was started, without secrets.
+    /// The command, without secrets.
     pub command: Vec<String>,
     /// The place where it listens.
     pub host: String,
@@ -48,7 +48,7 @@ pub(crate) struct Marker {
     pub namespace: Option<String>,
     /// The runner that started it.
     pub owner: Id,
-    /// What its processes are known by.
+    /// The marks of its processes.
     pub family: Family,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a port of this machine is free, and who holds it.
+//! Ports of this machine: free, or held by a process.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::Table;
 
-/// How the kernel writes the state of a socket that listens.
+/// The kernel's code for the state of a socket that listens.
 const LISTENS: &str = "0A";
 
 /// A process that holds a port.
@@ -21,7 +21,7 @@ pub struct Holder {
     pub pid: Option<u32>,
     /// The user it belongs to, as a number.
     pub user: u32,
-    /// What it runs, without what looks like a secret.
+    /// Its command line, without what looks like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -33,7 +33,7 @@ pub struct Holder {
 pub struct Occupied {
     /// The port.
     pub port: u16,
-    /// Who holds it, as far as the system says.
+    /// The processes that hold it, as far as the system says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
 }
@@ -60,12 +60,13 @@ impl std::fmt::Display for Holder {
     }
 }
 
-/// How often a port is tried that is not free, and the pause before it is tried again. A process that is being started
-/// holds all that its parent had open for an instant.
+/// Attempts at a port that is not free, and the pause before the next one. A process that is being
+/// started holds all that its parent had open for an instant.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Whether an engine could listen on a port, at this address or at any. It takes up to 0.1 s to say that it could not.
+/// Checks that an engine could listen on a port, at this address or at any. It takes up to 0.1 s to
+/// say that it could not.
 ///
 /// # Errors
 /// If the port is occupied.
@@ -91,8 +92,9 @@ pub(crate) fn check_once(table: &Table, host: &str, port: u16) -> Result<(), Occ
     }
 }
 
-/// Whether nothing keeps an engine from listening. A server that listens at all addresses is in the way of one that
-/// listens at one, and the other way round, so the usual ones are tried beside the given one.
+/// True if nothing keeps an engine from listening. A server that listens at all addresses is in the
+/// way of one that listens at one, and the other way round, so the usual ones are tried beside the
+/// given one.
 fn is_free(host: &str, port: u16) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let given = (host, port).to_socket_addrs().into_iter().flatten();
@@ -110,7 +112,8 @@ fn is_free(host: &str, port: u16) -> bool {
     })
 }
 
-/// Who holds a port: those who listen on it, or else those who have it otherwise.
+/// Finds the processes that hold a port: those who listen on it, or else those who have it
+/// otherwise.
 pub(crate) fn holders(table: &Table, port: u16) -> Vec<Holder> {
     let tables = ["tcp", "tcp6"].map(|file| table.network(file).unwrap_or_default());
     let sockets: Vec<Socket> = (tables.iter())

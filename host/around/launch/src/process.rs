@@ -1,5 +1,5 @@
-//! What the system says about processes: reads and parses `/proc`. Where it does not exist, nothing
-//! is known of a process but that it lives.
+//! Facts about processes: reads and parses `/proc`. Where it does not exist, nothing is known of a
+//! process but that it lives.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ pub(crate) struct Id {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub id: Id,
-    /// Who started it, or took it over.
+    /// The process that started it, or took it over.
     pub parent: u32,
     /// Its process group.
     pub group: u32,
@@ -114,7 +114,7 @@ impl Table {
         fs::read_to_string(self.root.join("net").join(file)).ok()
     }
 
-    /// What a process runs, without what looks like a secret, and safe to show.
+    /// Returns the command line of a process, without what looks like a secret, and safe to show.
     pub fn command(&self, pid: u32) -> Option<String> {
         let words = fs::read(self.root.join(format!("{pid}/cmdline"))).ok()?;
         let words = String::from_utf8_lossy(&words);
@@ -132,7 +132,7 @@ impl Table {
         Some(command)
     }
 
-    /// What no two starts of a system have in common; absent where the system does not say.
+    /// Returns the identifier of the system's start; absent where the system does not say.
     pub fn boot(&self) -> Option<String> {
         let id = fs::read_to_string(self.root.join("sys/kernel/random/boot_id")).ok()?;
         Some(id.trim().to_owned())

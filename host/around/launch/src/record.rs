@@ -1,4 +1,4 @@
-//! What is on record of an engine that was launched.
+//! The record of an engine that was launched.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub struct Record {
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Where it runs; absent where that is the runner's own directory.
+    /// Its working folder; absent where that is the runner's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// The variables that were set for it. One that was taken away has no value.
@@ -62,20 +62,20 @@ pub struct Record {
     /// Variables that it inherits and that are known to matter to engines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inherited: BTreeMap<String, String>,
-    /// Where it is to listen.
+    /// The host where it is to listen.
     pub host: String,
     /// The port on which it is to listen.
     pub port: u16,
     /// The process that was started.
     pub pid: u32,
-    /// When it was started.
+    /// The time of its start.
     pub started: String,
-    /// What it writes.
+    /// The file of its output.
     pub log: PathBuf,
     /// Seconds from its start to its first real answer; absent if it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_after_s: Option<f64>,
-    /// Who listens on its port since it is ready.
+    /// The process that listens on its port, known once it is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listener: Option<Listener>,
     /// Its version, where the caller asked for it.
@@ -83,7 +83,7 @@ pub struct Record {
     pub version: Option<String>,
 }
 
-/// Who listens on an engine's port.
+/// The process that listens on an engine's port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Listener {

@@ -1,4 +1,4 @@
-//! What to launch, and how long to wait for it.
+//! The engine to launch, and the time to wait for it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub struct Spec {
     pub log: PathBuf,
     /// The number of bytes both files that hold together; beyond that the oldest are lost.
     pub log_limit: u64,
-    /// How many of the last lines are kept for messages.
+    /// Number of the last lines that are kept for messages.
     pub last_lines: usize,
     /// Further texts that must not be written down, such as a key in `command`.
     pub secrets: Vec<String>,
@@ -94,7 +94,7 @@ impl Spec {
         }
     }
 
-    /// What must not be written down.
+    /// Returns the texts that must not be written down.
     pub(crate) fn secrets(&self) -> Known {
         let of_environment = self
             .environment

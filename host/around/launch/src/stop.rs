@@ -1,4 +1,4 @@
-//! How an engine was stopped.
+//! The stop of an engine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::log::Kept;
 use crate::port::Occupied;
 
-/// What it took to end an engine's processes.
+/// The means that were needed to end an engine's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needed {
@@ -35,7 +35,7 @@ impl std::fmt::Display for Needed {
 pub struct Seen {
     /// Its identifier.
     pub pid: u32,
-    /// What it ran, without what looks like a secret; absent if that could not be seen.
+    /// Its command line, without what looks like a secret; absent if that could not be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -49,7 +49,7 @@ impl std::fmt::Display for Seen {
     }
 }
 
-/// What the memory of an engine's devices says after its processes have ended.
+/// The memory of an engine's devices after its processes have ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
@@ -61,14 +61,14 @@ pub enum Memory {
     Unknown,
 }
 
-/// How an engine was stopped.
+/// The stop of an engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Stopped {
-    /// How the process ended that was started; absent if it is still there.
+    /// The end of the process that was started; absent if it is still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
-    /// What it took to end the processes.
+    /// The means that were needed to end the processes.
     pub needed: Needed,
     /// Processes that had left the engine's group, and were ended too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -83,20 +83,20 @@ pub struct Stopped {
     pub memory: Memory,
     /// Seconds that all this took.
     pub took_s: f64,
-    /// What is kept of the log.
+    /// The kept part of the log.
     pub log: Kept,
     /// The last lines that the engine wrote, the oldest first.
     pub last_lines: Vec<String>,
 }
 
 impl Stopped {
-    /// Whether nothing of the engine is left, so that another can be started in its place.
+    /// True if nothing of the engine is left, so that another can be started in its place.
     pub fn is_clean(&self) -> bool {
         let held = matches!(self.memory, Memory::Held(_));
         self.survivors.is_empty() && self.occupied.is_none() && !held
     }
 
-    /// What is left of the engine, in words. Nothing if it is clean.
+    /// Describes the remains of the engine, in words. Nothing if it is clean.
     pub fn left(&self) -> Option<String> {
         let mut left: Vec<String> = self.survivors.iter().map(Seen::to_string).collect();
         left.extend(self.occupied.as_ref().map(Occupied::to_string));

@@ -63,7 +63,7 @@ fn listening(folder: &TempDir, before: &str) -> Spec {
     spec
 }
 
-/// Whether somebody listens on a port.
+/// Tells if a server answers on a port.
 fn answers(port: u16) -> Check {
     match TcpStream::connect(("127.0.0.1", port)) {
         Ok(_) => Check::Ready,

@@ -70,7 +70,7 @@ impl Drop for Guard {
     }
 }
 
-/// What a program says its version is: the line of its output that looks most like one.
+/// Asks a program for its version: the line of its output that looks most like one.
 ///
 /// # Errors
 /// If it does not run, does not end in time, fails, or says nothing.

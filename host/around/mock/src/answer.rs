@@ -1,4 +1,5 @@
-//! What a mock engine answers: how many tokens, which text, and why it stops. A token is one byte.
+//! Answers of a mock engine: the number of tokens, the text, and the reason to stop. A token is one
+//! byte.
 
 use super::ask::{Ask, Route};
 use super::script::{Says, Script};

@@ -1,4 +1,4 @@
-//! What a request asks for, in any of the dialects.
+//! Requests in any of the dialects, as the engine understands them.
 //!
 //! Responsible for parsing request bodies and for refusing those that an engine refuses; the
 //! refusals' texts are those of vLLM 0.32. A token is a byte of text or one id.
@@ -48,7 +48,7 @@ pub(super) struct Ask {
     pub prompt_hash: u64,
     /// Hashes of the prompt's beginnings, for the prefix cache.
     pub prefixes: Vec<u64>,
-    /// What an echoing engine answers.
+    /// The answer of an echoing engine.
     pub echo: String,
     pub max_tokens: Option<u32>,
     pub min_tokens: u32,

@@ -60,7 +60,7 @@ struct State {
     jobs: HashMap<u64, Job>,
 }
 
-/// When a request was complete, and its number.
+/// The instant when a request was complete, and its number.
 type Arrival = (Instant, u64);
 
 #[derive(Debug)]
@@ -71,14 +71,14 @@ struct Job {
     preemptions: u32,
     /// Tokens generated so far.
     generated: u32,
-    /// When the latest of them were, the newest last.
+    /// Instants of the latest of them, the newest last.
     recent: VecDeque<Instant>,
     /// The time when all of them were, if that is kept.
     all: Vec<Instant>,
     waker: Option<Waker>,
 }
 
-/// What the engine is doing.
+/// The load of the engine: its queue and its batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Load {
     pub running: usize,
@@ -88,7 +88,7 @@ pub(super) struct Load {
     pub kv_usage: f64,
 }
 
-/// What the engine did for a request.
+/// The engine's work for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     /// The time when the first step began that worked on it.

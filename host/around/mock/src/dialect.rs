@@ -34,7 +34,7 @@ pub struct ScriptedRoute {
     pub(super) gives: Gives,
 }
 
-/// What a scripted route sends.
+/// The bytes that a scripted route sends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Gives {
     /// Always the same reply.
@@ -215,7 +215,7 @@ impl Dialect {
         }
     }
 
-    /// What is sent before an event to keep a connection alive, without a meaning; empty if the
+    /// Bytes sent before an event to keep a connection alive, without a meaning; empty if the
     /// framing has no such thing.
     pub fn ping(&self) -> &'static [u8] {
         match self.framing {

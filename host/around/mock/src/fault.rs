@@ -46,7 +46,7 @@ pub enum What {
     HttpError {
         /// The status.
         status: u16,
-        /// When to retry (`retry-after`), in whole seconds.
+        /// Time until a retry (`retry-after`), in whole seconds.
         retry_after: Option<Duration>,
     },
     /// `html`: a web page instead of an API (`status`, 200 if not given), as behind a wrong port.
@@ -66,7 +66,6 @@ pub enum What {
     /// `slow-headers`: the reply's headers come later by `for`; tokens that are due by then follow
     /// at once.
     SlowHeaders {
-        /// How much later.
         by: Duration,
     },
     /// `in-band-error`, `cut`, `no-done`: the reply breaks off when the next token would be due.
@@ -81,7 +80,7 @@ pub enum What {
     Stall {
         /// Number of tokens that are sent before.
         after_tokens: u32,
-        /// How long; absent means forever.
+        /// Duration; absent means forever.
         lasting: Option<Duration>,
     },
     /// `stop-early`: the answer ends properly, but is shorter than requested, with `ignore_eos` or

@@ -127,8 +127,8 @@ impl Engine {
         self.origin
     }
 
-    /// What it did with every request that has ended, in order of arrival; empty unless it keeps
-    /// truth.
+    /// Returns the record of every request that has ended, in order of arrival; empty unless it
+    /// keeps truth.
     pub fn truths(&self) -> Vec<Truth> {
         let mut truths = truth::lock(&self.truths).clone();
         truths.sort_by_key(|truth| truth.number);

@@ -39,7 +39,7 @@ fn count(counter: &AtomicU64) -> f64 {
     counter.load(Relaxed) as f64
 }
 
-/// What the scheduler shows.
+/// The scheduler's figures.
 struct Scheduler {
     running: f64,
     waiting: f64,

@@ -1,4 +1,4 @@
-//! How fast one request is answered: as the script says, with variation if the script asks for it;
+//! Pace at which one request is answered: as the script says, with variation if the script sets it;
 //! or as fast as the batch generates its tokens.
 
 use std::task::{Context, Poll};

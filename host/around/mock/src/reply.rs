@@ -26,14 +26,14 @@ pub(super) enum When {
     Token {
         /// Its number, from 0.
         token: u32,
-        /// How much later, because of stalls.
+        /// Delay because of stalls.
         late: Duration,
     },
     /// Never, until the client gives up.
     Never,
 }
 
-/// What happens then.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// Bytes are sent.

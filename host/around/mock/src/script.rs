@@ -33,8 +33,8 @@ pub struct Script {
     pub ttft: Span,
     /// Time from each token to the next.
     pub itl: Span,
-    /// How much both vary from request to request: the standard deviation of their logarithms,
-    /// which is about a share of them. 0 means not at all.
+    /// Variation of both from request to request: the standard deviation of their logarithms, which
+    /// is about a share of them. 0 means not at all.
     pub spread: f64,
     /// Random seed: the same seed gives the same times each time, and `batching` the same steps.
     pub seed: u64,
@@ -62,7 +62,6 @@ pub struct Script {
     pub usage: UsageIn,
     /// Further token counts, which every answer reports.
     pub counts: Counts,
-    /// Which engine's `/generate` to serve.
     pub generate: Generate,
     /// True if SGLang's `/generate` streams only new text instead of all text so far.
     pub incremental: bool,
@@ -141,7 +140,7 @@ model::names! {
 }
 
 model::names! {
-    /// Which engine's `/generate` to serve.
+    /// The engine whose `/generate` is served.
     pub enum Generate {
         /// SGLang's.
         Sglang = "sglang",

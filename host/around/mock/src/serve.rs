@@ -48,7 +48,7 @@ const CONNECTIONS: usize = 65_536;
 /// The largest request body that is read.
 const BODY_LIMIT: usize = 256 << 20;
 
-/// What a body of unstated length takes at first of the memory for bodies.
+/// Memory that a body of unstated length takes at first from the memory for bodies, in bytes.
 const UNSTATED: usize = 1 << 20;
 
 /// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
@@ -140,7 +140,7 @@ where
     converse(io, engine, Arc::default()).await;
 }
 
-/// What happens to a connection because the script says so.
+/// Effects of the script on a connection.
 #[derive(Debug, Default)]
 pub(super) struct Fate {
     /// It is closed with a reset.

@@ -1,4 +1,4 @@
-//! What a mock engine really did: a record for each request, and the counters that `metrics`
+//! The true behaviour of a mock engine: a record for each request, and the counters that `metrics`
 //! writes.
 //!
 //! Tests compare what the runner measured with this.
@@ -15,7 +15,7 @@ use super::Engine;
 use super::answer::Finish;
 use model::units::Nanos;
 
-/// What was done with one request. Times are nanoseconds since the engine was made, on tokio's
+/// The true record of one request. Times are nanoseconds since the engine was made, on tokio's
 /// clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -35,7 +35,7 @@ pub struct Truth {
     /// The time when the engine began to process it: later than `received` if it waited for a slot, or for a
     /// step to end.
     pub started: Option<Nanos>,
-    /// What the batch did; absent unless the script has one.
+    /// The batch's record; absent unless the script has a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batched: Option<Batched>,
     /// The time when each piece of the reply's body was handed to the socket, in order.
@@ -46,7 +46,7 @@ pub struct Truth {
     pub end: End,
 }
 
-/// What the batch did for a request.
+/// The batch's record of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Batched {

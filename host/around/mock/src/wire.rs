@@ -1,4 +1,4 @@
-//! How each dialect writes an answer: the bytes of its events and of its whole replies.
+//! Formats of an answer in each dialect: the bytes of its events and of its whole replies.
 //!
 //! Responsible for the formats alone, byte for byte as the engines write them; `reply` decides
 //! which events there are and when each is due. The parts that do not change within a
@@ -50,7 +50,7 @@ pub(super) trait Wire: Send {
     fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>);
 }
 
-/// What all parts of one reply have in common.
+/// Values that all parts of one reply share.
 pub(super) struct Head<'a> {
     /// The request's number, from which its id is made.
     pub number: u64,
@@ -167,7 +167,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// What is sent before an event, without a meaning.
+/// Bytes sent before an event, without a meaning.
 pub(super) fn ping(route: &Route) -> &'static [u8] {
     match route {
         Route::Scripted(dialect) => dialect.ping(),

@@ -50,16 +50,16 @@ pub fn keep_in(folder: PathBuf) {
     let _ = FOLDER.set(folder);
 }
 
-/// What is kept.
+/// The kind of things that a shelf holds.
 #[derive(Debug)]
 pub struct Kind {
     /// The magic bytes of its files. Another layout has other magic bytes.
     pub magic: &'static [u8; 16],
-    /// What it is, with its article, such as `a compiled plugin`.
+    /// Its name with an article, such as `a compiled plugin`.
     pub what: &'static str,
-    /// What it is made from, such as `component`.
+    /// Its source, such as `component`.
     pub source: &'static str,
-    /// What makes it and reads it, such as `compiler`.
+    /// The part of the program that makes and reads it, such as `compiler`.
     pub maker: &'static str,
 }
 
@@ -72,10 +72,10 @@ pub struct Shelf {
     maker: [u8; 32],
 }
 
-/// What lies on a shelf under a digest.
+/// The result of a search for a digest on a shelf.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
-    /// What was put there, unchanged.
+    /// The contents that were put there, unchanged.
     Whole(Contents),
     /// It is not there.
     Nothing,
@@ -137,7 +137,8 @@ impl Shelf {
         }
     }
 
-    /// What is wrong with what lies under a digest, where those who know what it means find out.
+    /// Describes a mistake in the contents under a digest, for callers that find it when they parse
+    /// them.
     pub fn wrong(&self, digest: &str, what: &str) -> String {
         format!("its cached form {} {what}", self.path(digest).display())
     }
@@ -171,7 +172,7 @@ impl Shelf {
         kept
     }
 
-    /// Where what is made from a source lies.
+    /// Returns the path for the contents made from a source.
     pub fn path(&self, digest: &str) -> PathBuf {
         let maker = hex(&self.maker[..8]);
         self.folder.join(format!("{digest}-{maker}{ENDING}"))

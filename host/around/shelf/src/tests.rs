@@ -13,7 +13,7 @@ const CAKES: Kind = Kind {
     maker: "oven",
 };
 
-/// What is made of a recipe, and the digest that it goes by.
+/// Returns the contents made from a recipe, and their digest.
 fn made(number: u32) -> (String, Vec<u8>) {
     let cake = format!("cake {number}, ").repeat(100).into_bytes();
     (hex(&Sha256::digest(number.to_le_bytes())), cake)
@@ -23,7 +23,7 @@ fn shelf(folder: &Path) -> Shelf {
     Shelf::at(folder, &CAKES, [7; 32]).unwrap().unwrap()
 }
 
-/// What is said of the file of that digest.
+/// Returns the message about the file of that digest.
 #[track_caller]
 fn wrong(shelf: &Shelf, digest: &str) -> String {
     match shelf.find(digest) {

@@ -8,7 +8,7 @@ use crate::{
     open_slowing,
 };
 
-/// How requests come.
+/// The arrival of requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
     /// By chance, at a rate that is this share of the engine's capacity.
@@ -28,8 +28,9 @@ pub enum Load {
     AtOnce,
 }
 
-/// How much runs of one engine differ beside its pace in each run, [`Parameters::run`]: standard deviations of the
-/// logarithms of factors by which all steps take longer. Their medians are 1.
+/// Differences between runs of one engine beside its pace in each run, [`Parameters::run`]:
+/// standard deviations of the logarithms of factors by which all steps take longer. Their medians
+/// are 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effects {
     /// Of a factor that all runs of one round share.
@@ -38,12 +39,12 @@ pub struct Effects {
     pub start: f64,
 }
 
-/// What runs have in common: those with the same number share what it decides.
+/// Seeds that runs share: runs with the same number share the things it decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draw {
     /// Prompts, answers and arrivals.
     pub workload: u64,
-    /// What the engine does by itself: its pace in this run, and its jitter.
+    /// The engine's own randomness: its pace in this run, and its jitter.
     pub engine: u64,
     /// The round's factor.
     pub round: u64,
@@ -54,19 +55,17 @@ pub struct Draw {
 /// A case: an engine under a load.
 #[derive(Clone)]
 pub struct Case {
-    /// What it is, in the table.
+    /// Its name in the table.
     pub name: String,
     /// The engine.
     pub engine: Parameters,
-    /// What requests ask for.
     pub workload: Workload,
-    /// How requests come.
     pub load: Load,
-    /// How many there are.
+    /// Number of requests.
     pub requests: usize,
     /// Requests that the engine answers per second at most.
     pub capacity: f64,
-    /// How much its runs differ.
+    /// Differences between its runs.
     pub effects: Effects,
     /// By what share its steps take longer at the end of the time in which requests come than at its beginning, growing
     /// evenly in between; only where the engine does not decide when requests come.
@@ -136,7 +135,7 @@ impl Case {
         open_slowing(engine, &due, &work, slower)
     }
 
-    /// What a client records of a run.
+    /// Returns the exchanges that a client records in a run.
     pub fn exchanges(&self, workload: u64, engine: u64) -> Vec<Exchange> {
         exchanges(&self.served(workload, engine))
     }

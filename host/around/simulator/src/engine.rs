@@ -6,7 +6,7 @@ use model::units::Nanos;
 
 use crate::{Parameters, Random};
 
-/// What a request asks for.
+/// The work of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Tokens of its prompt.
@@ -23,9 +23,9 @@ pub struct Work {
 pub struct Engine {
     parameters: Parameters,
     random: Random,
-    /// What all steps of this run take, as a multiple of what those of the median run take.
+    /// Duration of all steps of this run, as a multiple of those of the median run.
     pace: f64,
-    /// What its further steps take, as a multiple of that.
+    /// Duration of its further steps, as a multiple of that.
     slowed: f64,
     /// The jitter's process, with mean 0 and deviation 1.
     jitter: f64,
@@ -34,7 +34,7 @@ pub struct Engine {
     /// The requests of the queue whose clients still wait.
     wanted: HashSet<u64>,
     batch: Vec<Job>,
-    /// How many of the batch were in it before the latest step was begun.
+    /// Number of requests of the batch that were in it before the latest step began.
     stayed: usize,
     /// Requests that the latest step put back into the queue.
     put_back: Vec<u64>,
@@ -51,7 +51,7 @@ struct Job {
     held: u64,
     /// Tokens to generate.
     left: u32,
-    /// Whether the step under way generates a token of it.
+    /// True if the step under way generates a token of it.
     generates: bool,
 }
 
@@ -165,7 +165,8 @@ impl Engine {
         self.batch.len()
     }
 
-    /// How often a request was put back into the queue because the KV cache was full.
+    /// Returns the number of times that a request was put back into the queue because the KV cache
+    /// was full.
     pub fn preemptions(&self) -> u64 {
         self.preemptions
     }

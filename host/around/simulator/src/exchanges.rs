@@ -1,4 +1,4 @@
-//! What a client records of the requests that an engine served.
+//! The exchanges that a client records of the requests that an engine served.
 
 use model::exchange::{Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Usage};
 use model::units::Nanos;

@@ -7,11 +7,10 @@ use crate::{Engine, Parameters, Random, Work};
 /// A request and its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
-    /// When it was due and sent.
+    /// The instant when it was due and sent.
     pub sent: Nanos,
-    /// What it asked for.
     pub work: Work,
-    /// When each token of its answer came.
+    /// The instant of each token of its answer.
     pub tokens: Vec<Nanos>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Random, Work};
 
-/// How long prompts or answers are, in tokens: lognormal, at least one.
+/// Lengths of prompts or answers, in tokens: lognormal, at least one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lengths {
     /// The mean.
@@ -34,12 +34,12 @@ impl Lengths {
     }
 }
 
-/// What requests ask for.
+/// The sizes of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workload {
-    /// How long prompts are, without what they have in common.
+    /// Lengths of prompts, without their common prefix.
     pub prompts: Lengths,
-    /// How long answers are.
+    /// Lengths of answers.
     pub answers: Lengths,
     /// Some prompts are of another kind: their share, and how long they are.
     pub other: Option<(f64, Lengths)>,

@@ -9,7 +9,7 @@ use wit_parser::{Resolve, WorldId, WorldKey};
 /// The module that older toolchains import WASI from.
 const OLD_WASI: &str = "wasi_snapshot_preview1";
 
-/// Why a file cannot be turned into a component.
+/// The reason why a file cannot be turned into a component.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
     /// It is not WebAssembly.

@@ -1,7 +1,7 @@
-//! What a plugin's author is given: the templates, the contract, and the Rust SDK as a package that stands on
-//! its own. Where its manifest inherits a dependency from the workspace, the author gets the workspace's version
-//! as the start of a range, so that it does not clash with the author's other dependencies. The lock file keeps
-//! the first build at the exact versions.
+//! The kit of a plugin's author: the templates, the contract, and the Rust SDK as a package that
+//! stands on its own. Where its manifest inherits a dependency from the workspace, the author gets
+//! the workspace's version as the start of a range, so that it does not clash with the author's
+//! other dependencies. The lock file keeps the first build at the exact versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -20,10 +20,10 @@ const PACKAGES: [(&str, &str); 3] = [
     ("plugins/sdk/testing", "testing"),
 ];
 
-/// Where one of these packages finds another, in the kit.
+/// Paths at which one of these packages finds another, in the kit.
 const SIBLINGS: [(&str, &str); 2] = [("runner-plugin", ".."), ("exposition", "exposition")];
 
-/// Where the SDK finds the contract, in the repository and in the kit.
+/// Paths at which the SDK finds the contract, in the repository and in the kit.
 const CONTRACT: (&str, &str) = ("\"../../wit", "\"wit");
 
 /// The Rust text of the tables `TEMPLATES`, `CONTRACT_FILES`, `SDK` and `SDK_LOCK`.

@@ -1,4 +1,4 @@
-//! What ships inside the runner: the first-party components, the scenarios and the lab files,
+//! Files that ship inside the runner: the first-party components, the scenarios and the lab files,
 //! each under the relative name that it has in the repository.
 //!
 //! This crate owns the bytes. It leaves loading and reading them to others.
@@ -12,7 +12,7 @@ pub type Plugin = (&'static str, fn() -> Vec<u8>);
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// Whether a component of that name ships, such as `backends/sglang.wasm`.
+/// True if a component of that name ships, such as `backends/sglang.wasm`.
 pub fn has_plugin(name: &str) -> bool {
     PLUGINS.iter().any(|(known, _)| *known == name)
 }

@@ -1,8 +1,9 @@
-//! Which Rust of this machine compiles plugins to WebAssembly, and the command that does.
+//! The Rust of this machine that compiles plugins to WebAssembly, and the command for it.
 //!
-//! There are two: the active toolchain with the target installed, and the distribution's, which compiles the
-//! standard library from its sources. This crate owns finding and describing them. It leaves making components of what
-//! they write to `componentize`. The caller chooses by [`Wanted`] and prints the choice.
+//! There are two: the active toolchain with the target installed, and the distribution's, which
+//! compiles the standard library from its sources. This crate owns finding and describing them. It
+//! leaves turning their output into components to `componentize`. The caller chooses by [`Wanted`]
+//! and prints the choice.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -63,7 +64,7 @@ pub struct Chosen {
     pub why: &'static str,
 }
 
-/// Why no Rust can compile.
+/// The reason why no Rust can compile.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolchainError {
     /// The variable has an unknown value.
@@ -93,9 +94,9 @@ pub enum ToolchainError {
          rustc-web cargo-web rust-web-src rust-web-llvm lld"
     )]
     Distribution {
-        /// What.
+        /// The missing thing.
         what: &'static str,
-        /// Where it was expected.
+        /// The path where it was expected.
         path: &'static str,
     },
     /// The distribution's Rust does not support the target.
@@ -129,7 +130,7 @@ impl Wanted {
 pub struct Build<'a> {
     /// The workspace's or the package's folder.
     pub root: &'a Path,
-    /// What it is compiled for.
+    /// The target of the compilation.
     pub target: Target,
     /// Cargo's profile.
     pub profile: &'a str,
@@ -235,7 +236,7 @@ impl Toolchain {
     }
 }
 
-/// Whether an environment variable would change how cargo or rustc builds.
+/// True if an environment variable would change how cargo or rustc builds.
 fn is_build_setting(name: &str) -> bool {
     let kept = [
         "CARGO_HOME",
@@ -257,7 +258,7 @@ fn cargo_home() -> Option<PathBuf> {
         .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")))
 }
 
-/// Whether the toolchain that is active in a folder can compile for the target as it is.
+/// True if the toolchain that is active in a folder can compile for the target as it is.
 pub fn has_target(root: &Path, target: Target) -> bool {
     sysroot(root).is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target.name()).is_dir())
 }
@@ -276,7 +277,7 @@ fn sysroot(root: &Path) -> Option<PathBuf> {
 /// The distribution's linker.
 const LINKER: &str = "/usr/bin/wasm-ld";
 
-/// Whether everything that the distribution's Rust needs for the target is installed.
+/// Checks that everything that the distribution's Rust needs for the target is installed.
 fn distribution() -> Result<(), ToolchainError> {
     let needed = [
         ("/usr/bin/cargo", "cargo"),

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::guest::{self, Guest};
 use crate::{steps, toolchain};
 
-/// Which guests a command needs.
+/// The guests that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// Those that ship.

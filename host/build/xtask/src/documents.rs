@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::steps;
 
-/// Where the guide's pages lie.
+/// The folder of the guide's pages.
 const GUIDE: &str = "host/guide/src";
 
 /// Runs the tested blocks of all documents; the first exit code that is not 0.

@@ -97,7 +97,7 @@ fn built_by(runner: &Path, example: &Path) -> Command {
     build
 }
 
-/// Whether this command builds an example, and its cases pass.
+/// True if this command builds an example, and its cases pass.
 fn holds(runner: &Path, example: &Path, build: Command) -> Result<bool> {
     let mut cases = Command::new(runner);
     cases.args(["plugin", "test"]).arg(example);

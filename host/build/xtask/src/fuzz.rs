@@ -42,7 +42,7 @@ const RSS_MIB: u64 = 2048;
 const SECONDS: u64 = 30;
 const INPUT_BYTES: i64 = 4096;
 
-/// What is asked on the command line.
+/// The arguments of the command line.
 #[derive(Debug, PartialEq)]
 struct Asked {
     minutes: Option<f64>,
@@ -56,20 +56,19 @@ struct Target {
     input_bytes: i64,
 }
 
-/// What came of a target.
+/// The result of a target.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     executions: u64,
     per_second: u64,
     /// Places in the code that were reached.
     coverage: u64,
-    /// What broke it.
     finding: Option<Finding>,
 }
 
 #[derive(Debug, PartialEq)]
 struct Finding {
-    /// What libFuzzer or a panic says.
+    /// The message of libFuzzer or of a panic.
     what: String,
     /// The input, if there is one.
     input: Option<PathBuf>,
@@ -268,7 +267,7 @@ fn read_log(log: &str) -> Outcome {
     outcome
 }
 
-/// What to do about a finding.
+/// Advises what to do about a finding.
 fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     let Finding { what, input } = finding;
     let Some(input) = input else {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Where guests are, and the folder under `target/components` for their components. Guests that do not ship are for
-/// the tests, some of them hostile on purpose.
+/// Folders of guests, and the folder under `target/components` for their components. Guests that do
+/// not ship are for the tests, some of them hostile on purpose.
 const FOLDERS: [Folder; 4] = [
     Folder::new("plugins/backends", "backends", true),
     Folder::new("plugins/datasets", "datasets", true),
@@ -36,7 +36,6 @@ pub struct Guest {
     pub module: String,
     /// `KIND/NAME.wasm`, below `target/components`.
     pub component: PathBuf,
-    /// Whether it ships.
     pub ships: bool,
 }
 

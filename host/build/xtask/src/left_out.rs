@@ -1,8 +1,10 @@
-//! What is left out of `cargo xtask test` because this machine lacks something: a browser, another language's tools, a
-//! right that only root has. The tests of the whole program share this module.
+//! Tests that `cargo xtask test` leaves out because this machine lacks something: a browser,
+//! another language's tools, a right that only root has. The tests of the whole program share this
+//! module.
 //!
-//! Everything that is left out goes to a list, which the summary prints with what brings the missing thing. Where
-//! `RUNNER_LEAVE_OUT` is set, only what it names may be left out; `.ci/run` sets it.
+//! Everything that is left out goes to a list, which the summary prints with the way to get the
+//! missing thing. Where `RUNNER_LEAVE_OUT` is set, only what it names may be left out; `.ci/run`
+//! sets it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,9 +19,9 @@ pub const LIST: &str = "RUNNER_TESTS_LEFT_OUT";
 pub struct Lack {
     /// Its name in `RUNNER_LEAVE_OUT`.
     pub key: &'static str,
-    /// What it is.
+    /// Its name.
     pub what: &'static str,
-    /// What brings it: a command, or a sentence.
+    /// The way to get it: a command, or a sentence.
     pub remedy: &'static str,
 }
 
@@ -45,7 +47,8 @@ pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether what needs this may be left out where only these names may be, if that is said.
+/// Checks that a test that needs this may be left out, where only these names may be, if that is
+/// said.
 fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), String> {
     let Lack { key, what, remedy } = lack;
     let is_allowed = |names: &str| names.split(',').any(|name| name.trim() == *key);

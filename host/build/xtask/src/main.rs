@@ -1,5 +1,5 @@
-//! What cargo alone cannot do: building the plugins as components, and the few commands that need them.
-//! `cargo xtask help` lists them; the work is in the modules.
+//! Tasks that cargo alone cannot do: building the plugins as components, and the few commands that
+//! need them. `cargo xtask help` lists them; the work is in the modules.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,

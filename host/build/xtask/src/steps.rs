@@ -42,7 +42,7 @@ const ADVISORIES: Lack = Lack {
     remedy: "run the step on a machine that reaches it",
 };
 
-/// How a step ended.
+/// The end of a step.
 enum Done {
     /// With this exit code.
     Exit(i32),
@@ -265,7 +265,7 @@ pub fn binary(root: &Path, name: &str) -> PathBuf {
     built(root).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// Where cargo puts binaries.
+/// Returns the folder where cargo puts binaries.
 pub fn built(root: &Path) -> PathBuf {
     root.join("target/debug")
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ::toolchain::{Target, Toolchain, Wanted, has_target};
 use anyhow::Result;
 
-/// How long a download of the target may take before the alternative is tried.
+/// Time that a download of the target may take before the alternative is tried.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(120);
 
 /// Chooses a toolchain, and prints it to stderr.

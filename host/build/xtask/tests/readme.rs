@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What is written for people.
+/// The documents that are written for people.
 const DOCUMENTS: [&str; 31] = [
     "README.md",
     ".github/CONTRIBUTING.md",

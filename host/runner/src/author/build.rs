@@ -23,7 +23,7 @@ pub struct Built {
     /// Its language; absent if only its module was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
-    /// Which compiler, if there are several.
+    /// The compiler, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler: Option<&'static str>,
     /// True if it was built before, of the same sources.
@@ -35,7 +35,7 @@ pub struct Built {
     pub size_bytes: u64,
     /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
-    /// What it imports.
+    /// The functions that it imports.
     pub imports: BTreeSet<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What editors need to complete and check a project's code: the contract's types in its language,
-//! where they look.
+//! Files that editors need to complete and check a project's code: the contract's types in its
+//! language, where they look.
 //!
 //! | language | files |
 //! | --- | --- |

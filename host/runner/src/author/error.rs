@@ -47,7 +47,7 @@ pub enum AuthorError {
     Project {
         /// The file.
         file: PathBuf,
-        /// What is wrong and what was expected.
+        /// The mistake, and what was expected.
         what: String,
     },
     /// A compiler is missing.

@@ -20,7 +20,7 @@ const WRITTEN: [&str; 2] = ["Cargo.lock", "package-lock.json"];
 /// The most files that are looked at; a folder with more is hardly a plugin's.
 const MOST_FILES: usize = 20_000;
 
-/// What a component was built from.
+/// The inputs that a component was built from.
 #[derive(Debug, Deserialize, Serialize)]
 struct Record {
     /// The component's SHA-256, in hexadecimal.

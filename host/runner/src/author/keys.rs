@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use model::plugin::Kind;
 
-/// How deep references and alternatives are followed; a schema comes from a plugin, so it may be
-/// endless.
+/// Levels to which references and alternatives are followed; a schema comes from a plugin, so it
+/// may be endless.
 const DEPTH: usize = 8;
 
-/// How deep tables within tables are listed.
+/// Levels to which tables within tables are listed.
 const LEVELS: usize = 3;
 
 /// The most keys that are listed of tables within a configuration, for the same reason.

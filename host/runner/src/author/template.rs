@@ -1,4 +1,4 @@
-//! What `runner plugin new` writes: files embedded in the binary, with the placeholders filled in.
+//! Files that `runner plugin new` writes: embedded in the binary, with the placeholders filled in.
 //! Pure; the caller writes them.
 //!
 //! Templates are in `plugins/template`: `all/common/`, `all/KIND/`, `LANGUAGE/common/` and

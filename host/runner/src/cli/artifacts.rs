@@ -1,4 +1,4 @@
-//! Where compiled plugins and tokenizers are kept between runs.
+//! Folder in which compiled plugins and tokenizers are kept between runs.
 
 use std::path::PathBuf;
 

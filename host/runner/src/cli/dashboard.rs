@@ -21,7 +21,7 @@ use view::{Subject, View};
 
 pub(crate) use screen::is_possible;
 
-/// How often it is drawn: four times a second.
+/// Time between two drawings: four a second.
 const REDRAW: Duration = Duration::from_millis(250);
 
 /// Draws until dropped.
@@ -78,14 +78,14 @@ struct Looking {
     keys: Keys,
 }
 
-/// What keys have changed.
+/// State that keys have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Keys {
     paused: bool,
     help: bool,
 }
 
-/// What a key asks for beyond the display.
+/// A key's command beyond the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Nothing,

@@ -1,4 +1,4 @@
-//! How the program reports an error: a message on stderr, and an exit code.
+//! Reports of an error: a message on stderr, and an exit code.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

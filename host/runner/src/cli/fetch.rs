@@ -251,11 +251,12 @@ fn too_large(repository: &Repository, files: &[Remote], total: u64, most: Size) 
     Failure::new(Exit::Input, words)
 }
 
-/// What is shown while files come: a bar on a terminal, and a line for each file elsewhere.
+/// The progress that is shown while files come: a bar on a terminal, and a line for each file
+/// elsewhere.
 struct Progress {
     bar: Option<ProgressBar>,
     is_silent: bool,
-    /// What each file's last interruption was, so that it is said once.
+    /// The last interruption of each file, so that it is said once.
     said: Mutex<BTreeMap<String, String>>,
 }
 

@@ -217,7 +217,7 @@ impl Flags {
             .unwrap_or_default()
     }
 
-    /// What `--set` says, which overrides the other flags, and what is wrong with it.
+    /// Returns the scenario of `--set`, which overrides the other flags, and its mistakes.
     pub fn assigned(&self) -> (Scenario, Vec<Problem>) {
         Scenario::assigned(&self.set)
     }

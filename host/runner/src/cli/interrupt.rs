@@ -49,13 +49,13 @@ pub struct Interrupt(Arc<Mutex<State>>);
 struct State {
     count: u32,
     doing: Doing,
-    /// What the first interrupt says between runs, where it does not end the program.
+    /// The message of the first interrupt between runs, where it does not end the program.
     between: Option<&'static str>,
-    /// What must not be left behind when the program ends at once, and what to say of it.
+    /// The clean-up when the program ends at once; it returns a message.
     leaving: Option<Box<dyn FnOnce() -> String + Send>>,
 }
 
-/// What an interrupt interrupts.
+/// The work that an interrupt stops.
 #[derive(Default)]
 enum Doing {
     /// Nothing that is worth saving.
@@ -65,7 +65,7 @@ enum Doing {
     Load(Signal),
     /// Samples are drawn, and nothing is sent.
     Drawing(Signal),
-    /// What a run measured is assessed, since there had been so many interrupts.
+    /// The results of a run are assessed, since there had been so many interrupts.
     Assessment(u32),
 }
 
@@ -192,8 +192,8 @@ impl Interrupt {
         self.lock().between = does;
     }
 
-    /// What is done, and then said, before an interrupt ends the program at once; nothing from here
-    /// on without it.
+    /// Sets the clean-up, with its message, for an interrupt that ends the program at once; none
+    /// from here on without it.
     pub fn before_leaving(&self, does: Option<Box<dyn FnOnce() -> String + Send>>) {
         self.lock().leaving = does;
     }

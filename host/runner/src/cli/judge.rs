@@ -220,7 +220,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// Whether answers are graded or held against others.
+    /// Returns the kind of judging: answers are graded, or compared with others.
     fn kind(&self) -> Kind {
         match self.baseline {
             None => Kind::Single,

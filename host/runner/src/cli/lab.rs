@@ -37,7 +37,7 @@ const PAGE: &str = "lab.html";
 const MARKDOWN: &str = "lab.md";
 /// The lab file and its scenarios.
 const KEPT: &str = "lab.json";
-/// What the page is made of, as JSON.
+/// The page's content, as JSON.
 const REPORT: &str = "lab-report.json";
 
 /// Try an engine's options, one file for the whole experiment, and write the page
@@ -229,7 +229,7 @@ fn read(name: &str) -> Result<(String, Home), Failure> {
     }
 }
 
-/// What comes next, for `--dry-run`.
+/// Returns the next run, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let mut text = format!("{}\n\n", progress(lab, scenarios, results));
     for planned in lab::estimate::plan(lab.shown(), scenarios, results) {
@@ -283,8 +283,7 @@ fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a lab's folder holds: the lab file as it was, its scenarios, and what the journal amounts
-/// to.
+/// Reads a lab's folder: the lab file as it was, its scenarios, and the results in the journal.
 fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Failure> {
     let path = folder.join(KEPT);
     let wrong = |cause: String| {
@@ -300,7 +299,7 @@ fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Failure> {
     Ok((kept, lab, OpenJournal::peek(folder)?))
 }
 
-/// What a lab found so far.
+/// Returns the report of a lab so far.
 fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
     // What is shown has no secrets.
     lab::findings::of(

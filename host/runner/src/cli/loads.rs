@@ -10,12 +10,12 @@ use session::Source;
 /// The source of these values, for messages and records.
 const SETTER: &str = "the load that is varied";
 
-/// How much of a load, and for how long.
+/// The size of a load, and its length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amount {
-    /// What is varied.
+    /// The quantity that varies.
     pub load: Load,
-    /// How much of it.
+    /// Its value.
     pub at: f64,
     /// Requests to measure; the scenario's own number or duration if absent.
     pub requests: Option<u64>,

@@ -10,7 +10,7 @@ use super::Cli;
 use super::failure::{Exit, Failure};
 use model::nearest;
 
-/// What other tools call what a command here does.
+/// Names in other tools for commands here.
 const ELSEWHERE: [(&str, &str); 7] = [
     ("bench", "run"),
     ("benchmark", "run"),
@@ -73,7 +73,7 @@ pub(super) fn command(line: &[OsString]) -> Option<Failure> {
     )))
 }
 
-/// What to do with a line of another tool, if it is one.
+/// Returns advice for a command line of another tool, if it is one.
 fn of_another_tool(first: &str, rest: &[OsString]) -> Option<&'static str> {
     let is = |word: &OsStr, known: &&str| {
         let word = word.to_string_lossy();

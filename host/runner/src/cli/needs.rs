@@ -1,6 +1,6 @@
-//! What every command that loads plugins needs of the system, asked for before anything begins:
-//! some threads and some file descriptors. Where they are missing later, parts that cannot do
-//! without them would panic.
+//! Resources that every command that loads plugins needs, checked before anything begins: some
+//! threads and some file descriptors. Where they are missing later, parts that cannot do without
+//! them would panic.
 
 use std::fs::File;
 use std::io;

@@ -1,5 +1,5 @@
-//! What a panic prints: nothing where it becomes an error message. Otherwise the alternate screen
-//! is left first, because the message would vanish with it.
+//! The message of a panic: none where the panic becomes an error message. Otherwise the alternate
+//! screen is left first, because the message would vanish with it.
 
 use super::dashboard::screen;
 

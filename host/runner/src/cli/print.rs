@@ -56,7 +56,7 @@ pub fn write_styled(text: &Styled) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.0.as_bytes())).map(drop)
 }
 
-/// Whether a result still has a reader.
+/// The reader of a result: still there, or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// It has.
@@ -72,7 +72,7 @@ impl Reader {
     }
 }
 
-/// What came of writing a part of a result to stdout.
+/// Turns the result of writing a part of a result to stdout into its reader's state.
 ///
 /// # Errors
 /// If stdout cannot be written.
@@ -90,9 +90,9 @@ pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
 /// A colour of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// What failed.
+    /// Failure.
     Red = 31,
-    /// What is well.
+    /// Success.
     Green = 32,
     /// A place.
     Cyan = 36,
@@ -122,8 +122,8 @@ impl Styled {
         }
     }
 
-    /// What a library draws with its styles and without them: with them, if the other holds nothing
-    /// to be cleaned.
+    /// Chooses between a library's text with styles and the plain one: the one with styles, if the
+    /// plain one holds nothing to be cleaned.
     pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> Styled {
         let clean = clean::text(plain);
         match (clean == plain).then(styled).flatten() {

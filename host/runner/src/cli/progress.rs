@@ -19,7 +19,7 @@ use session::live::{History, Live, Phase, Snapshot, Stopped};
 /// The interval at which the line is drawn on a terminal.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// How progress is shown.
+/// The form in which progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// Not at all.
@@ -31,7 +31,7 @@ pub enum How {
 }
 
 impl How {
-    /// What suits stderr, with this interval if plain lines are needed.
+    /// Returns the form that suits stderr, with this interval if plain lines are needed.
     pub(crate) fn suiting_stderr(every: Duration) -> Self {
         if can_be_drawn_on() {
             How::InPlace
@@ -141,7 +141,7 @@ impl Line {
     }
 }
 
-/// How much there is to do, as far as it is known.
+/// Returns the amount of work, as far as it is known.
 pub(super) fn amount(plan: &Plan) -> Amount {
     plan.held_requests()
         .map_or(plan.load.amount, Amount::Requests)

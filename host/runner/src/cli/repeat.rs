@@ -157,7 +157,7 @@ fn with_figures(mut resolved: Resolved, until: &[Until]) -> Resolved {
 }
 
 impl Repeated {
-    /// How sure each figure is.
+    /// Returns the precision of each figure.
     fn known(&self, until: &[Until]) -> Vec<Known> {
         until
             .iter()

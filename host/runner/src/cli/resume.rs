@@ -27,9 +27,9 @@ const FILE: &str = "command.json";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Begun {
-    /// What follows `runner COMMAND`, without secrets.
+    /// The words after `runner COMMAND`, without secrets.
     words: Vec<String>,
-    /// What relative paths start from.
+    /// The folder from which relative paths start.
     directory: PathBuf,
     /// The scenario's text; absent without one, and where something in it looks like a secret: then
     /// the file is read again.
@@ -93,7 +93,7 @@ fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
     }
 }
 
-/// What is gone on with: the words of the whole command, and the scenario's text where that was
+/// The command to resume: the words of the whole command, and the scenario's text where that was
 /// kept.
 pub(super) struct Resumed {
     pub words: Vec<OsString>,

@@ -188,7 +188,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// How sure figures are to be, if repeats stop themselves.
+    /// Returns the precision that ends the repeats, if they stop themselves.
     pub(super) fn until(&self) -> Result<Vec<Until>, Failure> {
         limits("--until", &self.until)
     }
@@ -271,7 +271,7 @@ pub(super) fn failed(code: Result<u8, Failure>) -> Option<ExitCode> {
 pub(super) struct Round {
     /// The repeat that it is.
     pub repeat: Option<Repeat>,
-    /// What was measured, as soon as it is known.
+    /// The summary, as soon as it is known.
     pub summary: Option<Summary>,
     /// The run's folder, as soon as there is a result in it.
     pub folder: Option<PathBuf>,
@@ -302,7 +302,7 @@ pub(super) fn measure(
     conclude(printed?, interrupt, output)
 }
 
-/// Where a run is made, and what it is part of.
+/// The place of a run: its folder, and the repeats that it is part of.
 pub(super) struct Place<'p> {
     /// The folder in which it gets a folder of its own.
     pub within: &'p Path,
@@ -314,7 +314,7 @@ pub(super) struct Place<'p> {
 
 /// Looks at a run while it goes on.
 pub(super) trait Overseer: Sync {
-    /// Whether to stop it now, without waiting for the replies under way.
+    /// True if the run is to stop now, without waiting for the replies under way.
     fn stops(&self, state: &Snapshot) -> bool;
 }
 

@@ -65,7 +65,7 @@ pub struct Within {
 }
 
 impl Keep {
-    /// What is resumed, if it is by its folder.
+    /// Returns the folder to resume from, if there is one.
     pub(super) fn resumes(&self) -> Option<&Path> {
         self.resume.as_deref()
     }
@@ -122,7 +122,7 @@ pub(super) struct Saved {
     folder: PathBuf,
     what: &'static str,
     scenario: String,
-    /// What it is of, but for the load.
+    /// Its title, without the load.
     title: String,
 }
 
@@ -160,7 +160,7 @@ impl Saved {
         ExitCode::from(Exit::Interrupted as u8)
     }
 
-    /// That what is saved has another of these than the flags say.
+    /// Reports that the saved state differs from the flags in this part.
     pub(super) fn differs(&self, other: &str) -> Failure {
         let (what, folder) = (self.what, self.folder.display());
         let words =
@@ -226,7 +226,7 @@ impl Saved {
     }
 }
 
-/// What was run, under the title of all runs.
+/// Returns the workload of the runs, under the title of all of them.
 fn titled<'r>(
     folder: &Path,
     runs: impl IntoIterator<Item = &'r str>,
@@ -239,8 +239,8 @@ fn titled<'r>(
     })
 }
 
-/// What was run, by the first of these runs in a folder that can be read. A page without it still
-/// has its figures.
+/// Returns the workload, from the first of these runs in a folder that can be read. A page without
+/// it still has its figures.
 pub(super) fn workload<'r>(
     folder: &Path,
     runs: impl IntoIterator<Item = &'r str>,

@@ -266,7 +266,7 @@ impl Args {
         }
     }
 
-    /// What is searched for. Its seed is the scenario's, as that of a sweep is.
+    /// Returns the configuration of the search. Its seed is the scenario's, as that of a sweep is.
     fn config(&self, source: &Source) -> Result<Config, Failure> {
         let mut config = match &self.preset {
             Some(name) => preset(name, self.start)?,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use session::resolve::plugins_of;
 use session::{Faults, Source, Variables};
 
-/// What messages call a scenario that comes from stdin.
+/// The name in messages of a scenario that comes from stdin.
 const STDIN: &str = "<stdin>";
 
 /// A scenario's text and its location.
@@ -111,7 +111,7 @@ impl<'f> Laid<'f> {
         }
     }
 
-    /// What is to be said of the flags.
+    /// Returns the notes on the flags.
     ///
     /// # Errors
     /// These faults with those of the flags, if there are any.
@@ -163,7 +163,7 @@ pub(super) fn source_of(
     Ok((source, notes))
 }
 
-/// What a run is called whose scenario names none.
+/// Returns the title of a run whose scenario names none.
 fn stem(name: &str) -> String {
     let stem = Path::new(name).file_stem().unwrap_or_default();
     if name == STDIN {

@@ -1,4 +1,4 @@
-//! How a run is watched while it goes on: the progress line, the dashboard, or the metrics page for
+//! Ways to watch a run while it goes on: the progress line, the dashboard, or the metrics page for
 //! Prometheus.
 
 use std::io;
@@ -67,7 +67,7 @@ fn interval(text: &str) -> Result<Span, String> {
     Ok(span)
 }
 
-/// What is ready to watch runs, one after the other.
+/// The displays that are ready to watch runs, one after the other.
 pub struct Watching {
     listener: Option<Listener>,
     dashboard: bool,

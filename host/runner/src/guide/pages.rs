@@ -8,7 +8,7 @@ use model::nearest;
 pub struct Page {
     /// Its name for users.
     pub name: &'static str,
-    /// What it is about, in a few words.
+    /// Its subject, in a few words.
     pub about: &'static str,
     /// Its text, in Markdown.
     pub text: &'static str,

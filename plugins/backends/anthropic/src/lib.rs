@@ -23,12 +23,12 @@ pub struct Config {
     version: String,
     /// Names of beta features to use, the header `anthropic-beta`.
     beta: Vec<String>,
-    /// How the API key is sent: alone in the header `x-api-key`, as Anthropic expects it, or as a bearer token in
-    /// `authorization`, as vLLM and SGLang expect it.
+    /// Header of the API key: alone in the header `x-api-key`, as Anthropic expects it, or as a
+    /// bearer token in `authorization`, as vLLM and SGLang expect it.
     key: Key,
 }
 
-/// How the API key is sent.
+/// The header of the API key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {

@@ -251,7 +251,7 @@ struct Told {
     message: Option<String>,
 }
 
-/// What an error says of itself, over what its status and words say.
+/// Reads the kind of an error from its body, which outweighs the guess from its status and words.
 pub fn told(body: &[u8], guessed: Refusal) -> Refusal {
     let Ok(Failed { error }) = serde_json::from_slice(body) else {
         return guessed;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 /// The API in messages.
 const API: &str = "the Messages API";
 
-/// What the API has no field for. The servers that imitate it do not know such fields either, and
-/// ignore them.
+/// Settings for which the API has no field. The servers that imitate it do not know such fields
+/// either, and ignore them.
 const MISSING: [Setting; 7] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,

@@ -19,11 +19,12 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// How requests are authenticated: signed with an AWS access key, or with a Bedrock API key as a bearer token.
+    /// Authentication of requests: signed with an AWS access key, or with a Bedrock API key as a
+    /// bearer token.
     key: Key,
 }
 
-/// How requests are authenticated.
+/// The authentication of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {

@@ -1,7 +1,7 @@
-//! What the replies of `Converse` and `ConverseStream` mean.
+//! Replies of `Converse` and `ConverseStream`.
 //!
 //! A stream ends with the message `metadata`, which counts the tokens; without it, it is cut short.
-//! The count of the prompt excludes what was read from or written to the cache.
+//! The count of the prompt excludes tokens that were read from or written to the cache.
 
 use runner_plugin::dialect::{explain, frames, tools};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// The API in messages.
 const API: &str = "Bedrock's Converse";
 
-/// What the API has no field for. Some models have such fields of their own, for
+/// Settings for which the API has no field. Some models have such fields of their own, for
 /// `additionalModelRequestFields`.
 const MISSING: [Setting; 8] = [
     Setting::IgnoreEos,

@@ -16,11 +16,11 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// What the texts to embed are for. Models from the third version on need to know it.
+    /// Purpose of the texts to embed. Models from the third version on need to know it.
     input_type: InputType,
 }
 
-/// What texts are embedded for.
+/// The purpose of texts to embed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputType {

@@ -270,7 +270,7 @@ fn finish(reason: String, error: Option<String>) -> Meaning {
     })
 }
 
-/// What a status means that only Cohere uses, over what is usual.
+/// Reads the meaning of a status that only Cohere uses; otherwise the guess holds.
 pub fn told(status: u16, guessed: Refusal) -> Refusal {
     let reason = match status {
         498 => Reason::Unauthorised,

@@ -11,7 +11,7 @@ use super::InputType;
 /// The API in messages.
 const API: &str = "Cohere's chat route";
 
-/// What the chat route has no field for.
+/// Settings for which the chat route has no field.
 const MISSING: [Setting; 4] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,

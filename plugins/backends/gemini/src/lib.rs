@@ -20,18 +20,19 @@ pub struct Config {
     /// The path before `/models/MODEL:generateContent`, below the target's URL. For Vertex AI, it is
     /// `/v1/projects/PROJECT/locations/LOCATION/publishers/google`.
     prefix: String,
-    /// How the API key is sent: alone in the header `x-goog-api-key`, or as a bearer token in `authorization`, as Vertex
-    /// AI expects access tokens.
+    /// Header of the API key: alone in the header `x-goog-api-key`, or as a bearer token in
+    /// `authorization`, as Vertex AI expects access tokens.
     key: Key,
-    /// Whether to request the model's thoughts (`thinkingConfig.includeThoughts`), so that they are timed. Models that
-    /// do not think refuse this. Without it, a model thinks before the first token without a sign of it.
+    /// True to request the model's thoughts (`thinkingConfig.includeThoughts`), so that they are
+    /// timed. Models that do not think refuse this. Without it, a model thinks before the first
+    /// token without a sign of it.
     include_thoughts: bool,
     /// Most tokens to think (`thinkingConfig.thinkingBudget`): 0 turns thinking off, -1 lets the model decide. Absent:
     /// the model's default.
     thinking_budget: Option<i32>,
 }
 
-/// How the API key is sent.
+/// The header of the API key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {

@@ -30,8 +30,8 @@ pub struct Reply {
     thought: Counting,
 }
 
-/// Whether each piece of a kind comes with the number of tokens so far. Where the first one does
-/// not, the last one's count is that of all of them.
+/// Count of tokens with each piece of a kind: every piece has the number so far, or only the last
+/// one has it. Where the first one does not, the last one's count is that of all of them.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Counting {
     SoFar(u32),
@@ -369,7 +369,7 @@ struct Told {
     message: Option<String>,
 }
 
-/// What an error says of itself, over what its status and words say.
+/// Reads the kind of an error from its body, which outweighs the guess from its status and words.
 pub fn told(body: &[u8], guessed: Refusal) -> Refusal {
     // A stream that was asked for without `alt=sse` is an array.
     let failed = serde_json::from_slice(body)

@@ -11,7 +11,7 @@ use super::Config;
 /// The API in messages.
 const API: &str = "the Gemini API";
 
-/// What the API has no field for.
+/// Settings for which the API has no field.
 const MISSING: [Setting; 4] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,

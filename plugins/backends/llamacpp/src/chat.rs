@@ -33,8 +33,8 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     Ok(Request::json("/v1/chat/completions", &body))
 }
 
-/// What has the counts that `usage` lacks: of speculative decoding, and on older servers of the
-/// cache.
+/// The part of a reply with the counts that `usage` lacks: of speculative decoding, and on older
+/// servers of the cache.
 #[derive(Deserialize)]
 struct Timed {
     timings: Option<Timings>,
@@ -52,8 +52,8 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// How many of so many prompt tokens were in the cache: servers that do not say it say how many
-    /// were not.
+    /// Returns the number of prompt tokens that were in the cache: servers that do not report it
+    /// report the number that were not.
     pub fn cached(self, prompt: Option<u32>) -> Option<u32> {
         let processed = || Some(prompt?.saturating_sub(self.prompt_n?));
         self.cache_n.or_else(processed)

@@ -65,7 +65,7 @@ pub struct Reply {
     ended: bool,
     /// Tokens of each answer so far; most requests have one answer.
     produced: Vec<u32>,
-    /// How many of the answers are complete.
+    /// Number of answers that are complete.
     complete: usize,
     /// Tokens that speculative decoding proposed for these, and of them those that were accepted.
     drafted: Option<u32>,

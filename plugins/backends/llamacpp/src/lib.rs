@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The route to use.
     route: Route,
-    /// Whether the server may reuse what a slot still holds of an earlier prompt (`cache_prompt`). The server's own
-    /// default is to reuse it; without it, every prompt is processed as a whole, so requests do not depend on the order
-    /// in which slots take them.
+    /// True if the server may reuse the tokens that a slot still holds of an earlier prompt
+    /// (`cache_prompt`). The server's own default is to reuse it; without it, every prompt is
+    /// processed as a whole, so requests do not depend on the order in which slots take them.
     cache_prompt: bool,
 }
 
@@ -34,7 +34,7 @@ pub enum Route {
     Chat,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is filled.
+/// State of decoding a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     /// The reply is not streamed, so that it may be one of vectors or an order.

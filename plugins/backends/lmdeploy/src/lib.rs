@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The route to use.
     route: Route,
-    /// Whether to request token counts at the end of a stream (`stream_options.include_usage`), on the
+    /// True to request token counts at the end of a stream (`stream_options.include_usage`), on the
     /// OpenAI routes. LMDeploy's own benchmark does not.
     include_usage: bool,
-    /// Whether to also send the output length as the minimum (`min_new_tokens`) when the end-of-sequence
-    /// token is ignored. Only the chat route supports this.
+    /// True to also send the output length as the minimum (`min_new_tokens`) when the
+    /// end-of-sequence token is ignored. Only the chat route supports this.
     min_tokens: bool,
 }
 
@@ -35,7 +35,7 @@ pub enum Route {
     Generate,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is filled.
+/// State of decoding a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     generate: generate::Reply,

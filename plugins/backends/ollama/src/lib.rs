@@ -19,20 +19,21 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The route to use.
     route: Route,
-    /// Whether `/api/generate` gets the text unchanged (`raw`); otherwise the server puts it into the model's template.
-    /// By default it does. The chat route always applies the template.
+    /// True if `/api/generate` gets the text unchanged (`raw`); otherwise the server puts it into
+    /// the model's template. By default it does. The chat route always applies the template.
     raw: Option<bool>,
-    /// Whether the model reasons before it answers: `true`, `false`, or a level such as `"low"`. By default, the model
-    /// decides. A text that is sent unchanged decides it by itself.
+    /// Reasoning before the answer: `true`, `false`, or a level such as `"low"`. By default, the
+    /// model decides. For a text that is sent unchanged, the text decides.
     think: Option<Think>,
     /// The size of the context in tokens, for prompt and answer together (`options.num_ctx`). The server's default is
     /// small, 4096 tokens, whatever the model can do. Another size than that of the loaded model loads the model anew.
     num_ctx: Option<u32>,
-    /// Whether the server may cut a prompt that does not fit into the context, and drop the beginning of a text that
-    /// outgrows it, which are its defaults (`truncate` and `shift`). By default, such a request fails instead.
+    /// True if the server may cut a prompt that does not fit into the context, and drop the
+    /// beginning of a text that outgrows it, which are its defaults (`truncate` and `shift`). By
+    /// default, such a request fails instead.
     truncate: bool,
-    /// How long the model stays loaded after a request (`keep_alive`), such as `"10m"` or `"-1s"` for ever. The server's
-    /// default is five minutes.
+    /// Time for which the model stays loaded after a request (`keep_alive`), such as `"10m"` or
+    /// `"-1s"` for ever. The server's default is five minutes.
     keep_alive: Option<String>,
 }
 
@@ -47,16 +48,16 @@ pub enum Route {
     Chat,
 }
 
-/// Whether a model reasons, or how much.
+/// Reasoning: on, off, or a level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected `true`, `false`, or a level such as \"low\""
 )]
 pub enum Think {
-    /// Whether it does.
+    /// On or off.
     Switch(bool),
-    /// How much.
+    /// The level.
     Level(String),
 }
 

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{Config, Route};
 
-/// What `options` has no field for. Ollama always ends an answer at the end-of-sequence token.
+/// Settings for which `options` has no field. Ollama always ends an answer at the end-of-sequence
+/// token.
 const UNSUPPORTED: [Setting; 2] = [Setting::IgnoreEos, Setting::MinOutputTokens];
 
 /// The value of `options`.
@@ -99,7 +100,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
     Ok(Request::json(path, &body))
 }
 
-/// What decides whether a prompt that is too long fails, and how long the model stays.
+/// Sets whether a prompt that is too long fails, and how long the model stays loaded.
 fn set_context(body: &mut Body, config: &Config) {
     if !config.truncate {
         body.set("truncate", false).set("shift", false);

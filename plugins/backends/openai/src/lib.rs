@@ -25,11 +25,13 @@ pub struct Config {
     /// The field that makes this server ignore the end-of-sequence token, such as `ignore_eos`. The OpenAI
     /// API has none, so by default answers may end early.
     ignore_eos_field: Option<String>,
-    /// Whether to request token counts at the end of a stream (`stream_options.include_usage`). Turn this
-    /// off for a server that rejects the field. Not for responses, which always have the counts.
+    /// True to request token counts at the end of a stream (`stream_options.include_usage`). Turn
+    /// this off for a server that rejects the field. Not for responses, which always have the
+    /// counts.
     include_usage: bool,
-    /// Whether the server keeps the replies of `responses`, so that the next request of a conversation names the last
-    /// reply and holds only what is new. By default, every request holds the whole conversation.
+    /// True if the server keeps the replies of `responses`, so that the next request of a
+    /// conversation names the last reply and holds only new messages. By default, every request
+    /// holds the whole conversation.
     store: bool,
 }
 
@@ -46,7 +48,7 @@ impl Default for Config {
     }
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is filled.
+/// State of decoding a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     openai: openai::Reply,

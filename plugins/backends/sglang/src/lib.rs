@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The route to use.
     route: Route,
-    /// Whether to also send the output length as the minimum (`min_new_tokens`, on the OpenAI routes
+    /// True to also send the output length as the minimum (`min_new_tokens`, on the OpenAI routes
     /// `min_tokens`) when the end-of-sequence token is ignored.
     min_tokens: bool,
 }
@@ -32,7 +32,7 @@ pub enum Route {
     Chat,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is filled.
+/// State of decoding a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     /// The reply is not streamed, so that it may be one of vectors or an order.
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// What a reply that is not streamed means.
+    /// Reads a reply that is not streamed.
     fn read(body: &str) -> Vec<Meaning> {
         let backend = Sglang(Config::default());
         let head = Head {

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, all of it at once.
+//! Mistakes in a configuration, all of them at once.
 
 use serde_json::{Map, Value};
 
@@ -370,7 +370,7 @@ fn is_header(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(allowed)
 }
 
-/// Whether a placeholder stands somewhere in an object.
+/// True if a placeholder stands somewhere in an object.
 pub fn has(fields: &Map<String, Value>, name: Name) -> bool {
     fields.values().any(|value| stands_in(value, name))
 }

@@ -33,21 +33,25 @@ pub struct Config {
     /// Fields that `body` has as well when the end-of-sequence token is to be ignored, for servers without a single
     /// field for it.
     pub ignore_eos_body: Map<String, Value>,
-    /// How a streamed reply is divided into events.
+    /// Framing: the division of a streamed reply into events.
     pub framing: Framing,
-    /// Where each event's length stands, for the framing `length-prefixed`: `skip` bytes (default 0), then a length of
-    /// `width` bytes (1, 2, 4 or 8; default 4), the highest first unless `little-endian` is true. `adjust` (default 0) is
-    /// added to it: negative if the length includes itself.
+    /// Length field of each event, for the framing `length-prefixed`: `skip` bytes (default 0),
+    /// then a length of `width` bytes (1, 2, 4 or 8; default 4), the highest first unless
+    /// `little-endian` is true. `adjust` (default 0) is added to it: negative if the length
+    /// includes itself.
     pub length_prefix: Option<LengthPrefix>,
-    /// What events contain, and where; a whole reply is a single event. Each place is a JSON pointer such as
-    /// `/choices/0/text`, or a list of pointers of which the first that finds a value counts. In place of a pointer,
-    /// `{ at = "/delta", when = "/type", is = "text" }` applies only to events that have this value at `when`.
+    /// Content of events, and its places; a whole reply is a single event. Each place is a JSON
+    /// pointer such as `/choices/0/text`, or a list of pointers of which the first that finds a
+    /// value counts. In place of a pointer, `{ at = "/delta", when = "/type", is = "text" }`
+    /// applies only to events that have this value at `when`.
     ///
-    /// Places: `text`, `reasoning` and `tool-call` of a piece; `finish`, why the server stopped; `tokens` of the event (a
-    /// number, or a list such as token ids) or `tokens-so-far`; the server's counts `input-tokens`,
-    /// `cached-input-tokens`, `output-tokens`, `reasoning-tokens`, `draft-tokens`, `accepted-draft-tokens`,
-    /// `input-image-tokens`, `input-video-tokens`, `input-audio-tokens` and `output-audio-tokens`; `error` (default
-    /// `/error`), the message of an error. Null, `false` and an empty text are no finish reason and no error.
+    /// Places: `text`, `reasoning` and `tool-call` of a piece; `finish`, the reason why the server
+    /// stopped; `tokens` of the event (a number, or a list such as token ids) or `tokens-so-far`;
+    /// the server's counts `input-tokens`, `cached-input-tokens`, `output-tokens`,
+    /// `reasoning-tokens`, `draft-tokens`, `accepted-draft-tokens`, `input-image-tokens`,
+    /// `input-video-tokens`, `input-audio-tokens` and `output-audio-tokens`; `error` (default
+    /// `/error`), the message of an error. Null, `false` and an empty text are no finish reason and
+    /// no error.
     ///
     /// `cumulative = true` says that text and reasoning are all there is so far. `done` says what ends a stream: an event
     /// that is only this text, such as `[DONE]`; `{ at = "/done", is = true }`, an event with this value; or
@@ -67,7 +71,8 @@ pub struct Config {
     /// the server's names: `finished-requests`, `running-requests`, `waiting-requests`, `input-tokens`,
     /// `output-tokens`, `prefix-cache-queries`, `prefix-cache-hits`, `kv-cache-usage`, `preemptions`.
     pub metrics: Option<Metrics>,
-    /// How requests are authenticated: `bearer`, `none`, or `{ header = "x-api-key" }` for the key alone in a header.
+    /// Authentication of requests: `bearer`, `none`, or `{ header = "x-api-key" }` for the key
+    /// alone in a header.
     pub authentication: Authentication,
     /// The environment variable that has the API key; its name ends in `_API_KEY`.
     pub api_key_variable: Option<String>,
@@ -97,7 +102,7 @@ impl Default for Config {
     }
 }
 
-/// How a streamed reply is divided into events.
+/// The division of a streamed reply into events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
@@ -111,7 +116,7 @@ pub enum Framing {
     Whole,
 }
 
-/// Where an event's length stands.
+/// The length field of an event.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LengthPrefix {
@@ -121,7 +126,7 @@ pub struct LengthPrefix {
     pub width: u8,
     /// Added to the stated length to get the number of bytes that follow it: negative if the length includes itself.
     pub adjust: i32,
-    /// Whether the lowest byte of the length comes first.
+    /// True if the lowest byte of the length comes first.
     pub little_endian: bool,
 }
 
@@ -136,9 +141,9 @@ impl Default for LengthPrefix {
     }
 }
 
-/// What events contain, and where: a JSON pointer (RFC 6901) such as `/choices/0/text`, or several, of which the first
-/// that finds a value counts. `{ at = "/delta", when = "/type", is = "text" }` applies only to events that have this
-/// value at the second pointer.
+/// Places of the content in events: a JSON pointer (RFC 6901) such as `/choices/0/text`, or
+/// several, of which the first that finds a value counts. `{ at = "/delta", when = "/type", is =
+/// "text" }` applies only to events that have this value at the second pointer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Events {
@@ -148,11 +153,12 @@ pub struct Events {
     pub reasoning: Places,
     /// A piece of a tool call, of any type. Histories of conversations take over those in the form of the OpenAI API.
     pub tool_call: Places,
-    /// Why the server stopped. Null, `false` and an empty text mean that it has not.
+    /// Reason why the server stopped. Null, `false` and an empty text mean that it has not.
     pub finish: Places,
-    /// How many tokens the event adds: a number, or a list that has as many items, such as token ids.
+    /// Number of tokens that the event adds: a number, or a list that has as many items, such as
+    /// token ids.
     pub tokens: Places,
-    /// How many tokens the answer has so far, in place of `tokens`.
+    /// Number of tokens of the answer so far, in place of `tokens`.
     pub tokens_so_far: Places,
     /// Tokens of the prompt.
     pub input_tokens: Places,
@@ -177,11 +183,12 @@ pub struct Events {
     /// An error inside a reply with a success status, and the message in a reply with an error status. Null, `false`
     /// and an empty text mean that there is none.
     pub error: Places,
-    /// Whether text and reasoning are all there is so far, so that only what was added counts.
+    /// True if text and reasoning are the whole answer so far, so that only the new part counts.
     pub cumulative: bool,
-    /// What ends a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is = true }` for an event
-    /// with this value, or without `is` with any value; or `end-of-body` if the server has no end marker, so that an
-    /// answer that breaks off at the end of the body looks complete.
+    /// End of a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is =
+    /// true }` for an event with this value, or without `is` with any value; or `end-of-body` if
+    /// the server has no end marker, so that an answer that breaks off at the end of the body looks
+    /// complete.
     pub done: Option<Done>,
 }
 
@@ -254,13 +261,13 @@ pub enum Place {
 pub struct OfKind {
     /// The pointer.
     pub at: String,
-    /// Where the kind stands.
+    /// Place of the kind.
     pub when: String,
     /// The kind.
     pub is: Value,
 }
 
-/// What ends a stream.
+/// The end of a stream.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Done {
@@ -274,7 +281,7 @@ pub enum Done {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DoneValue {
-    /// Where its value stands.
+    /// Place of its value.
     pub at: String,
     /// The value; without it, any value except null.
     pub is: Option<Value>,
@@ -286,11 +293,11 @@ pub struct DoneValue {
 pub struct Models {
     /// The path that answers a GET request with the list.
     pub path: String,
-    /// Where the list stands in the answer.
+    /// Place of the list in the answer.
     pub list: String,
-    /// Where an item of the list has the model's name; empty if the items are the names.
+    /// Place of the model's name in an item of the list; empty if the items are the names.
     pub name: String,
-    /// Where an item of the list has the most tokens of a prompt and its answer together.
+    /// Place in an item of the list of the most tokens of a prompt and its answer together.
     pub context_tokens: Option<String>,
 }
 
@@ -348,7 +355,7 @@ impl Default for Metrics {
     }
 }
 
-/// How requests are authenticated.
+/// The authentication of requests.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Authentication {

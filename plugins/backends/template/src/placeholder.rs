@@ -38,13 +38,13 @@ names! {
 }
 
 impl Name {
-    /// Whether its value is a list, which cannot stand within a text.
+    /// True if its value is a list, which cannot stand within a text.
     pub fn is_list(self) -> bool {
         matches!(self, Name::Messages | Name::TokenIds | Name::Stop)
     }
 }
 
-/// Which placeholders something contains.
+/// The set of placeholders in an object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uses(u32);
 
@@ -54,7 +54,7 @@ impl Uses {
         self.0 |= 1 << name as u32;
     }
 
-    /// Whether this one is among them.
+    /// True if this one is among them.
     pub fn has(self, name: Name) -> bool {
         self.0 & (1 << name as u32) != 0
     }
@@ -67,7 +67,7 @@ pub enum Piece<'t> {
     Text(&'t str),
     /// In place of a placeholder.
     Value(Name),
-    /// What looks like a placeholder, but is none.
+    /// A text that looks like a placeholder, but is none.
     Unknown(&'t str),
 }
 

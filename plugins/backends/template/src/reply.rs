@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::config::{Done, Events, Place, Places};
 
-/// What decoding remembers of a reply.
+/// State of decoding a reply.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
-    /// Whether the reply is one event, whose end the host detects.
+    /// True if the reply is one event, whose end the host detects.
     whole: bool,
     begun: bool,
     ended: bool,
@@ -23,12 +23,12 @@ pub struct State {
     unreported: bool,
 }
 
-/// How much of a text that every event repeats was seen: its most bytes so far.
+/// Bytes seen of a text that every event repeats: the most so far.
 ///
-/// A server may change what it sent before, above all half a character, which it sends as U+FFFD until the other half
-/// is there. So these count as seen only once they are final. Where a server changes other text, only what lies beyond
-/// the longest text so far is new: nothing is sent twice, and a text that became shorter adds nothing until it is
-/// longer than before.
+/// A server may change what it sent before, above all half a character, which it sends as U+FFFD
+/// until the other half is there. So these count as seen only once they are final. Where a server
+/// changes other text, only the part beyond the longest text so far is new: nothing is sent twice,
+/// and a text that became shorter adds nothing until it is longer than before.
 #[derive(Default, Serialize, Deserialize)]
 struct Seen(u32);
 

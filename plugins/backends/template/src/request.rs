@@ -154,7 +154,7 @@ impl Template {
         }
     }
 
-    /// Whether the minimum is what makes answers as long as requested.
+    /// True if the minimum is what makes answers as long as requested.
     fn forces_by_minimum(&self, uses: Uses, settings: &Settings) -> bool {
         settings.ignore_eos && !uses.has(Name::IgnoreEos) && self.config.ignore_eos_body.is_empty()
     }
@@ -248,7 +248,7 @@ impl Template {
         refused
     }
 
-    /// Why a reply cannot be streamed, or cannot be whole.
+    /// Returns the reason why a reply cannot be streamed, or cannot be whole.
     fn refused_stream(&self, uses: Uses, streaming: bool) -> Option<String> {
         let config = &self.config;
         let asks = uses.has(Name::Stream)

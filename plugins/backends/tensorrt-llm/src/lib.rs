@@ -17,23 +17,25 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The route to use.
     route: Route,
-    /// Whether the server reports token counts in every chunk of a stream
+    /// True if the server reports token counts in every chunk of a stream
     /// (`stream_options.continuous_usage_stats`), on the OpenAI routes.
     continuous_usage: bool,
-    /// Whether to also send the output length as the minimum (`min_tokens`) when the end-of-sequence token is ignored,
-    /// on the OpenAI routes. The route `generate` always does.
+    /// True to also send the output length as the minimum (`min_tokens`) when the end-of-sequence
+    /// token is ignored, on the OpenAI routes. The route `generate` always does.
     min_tokens: bool,
     /// The model's version in Triton's repository; by default, Triton chooses.
     version: Option<String>,
-    /// Whether every event of the route `generate` holds all the text so far, as a model `tensorrt_llm_bls` with
-    /// `accumulate_tokens` sends it. A model `ensemble` sends only the new text.
+    /// True if every event of the route `generate` holds all the text so far, as a model
+    /// `tensorrt_llm_bls` with `accumulate_tokens` sends it. A model `ensemble` sends only the new
+    /// text.
     accumulated: bool,
     /// The input of the route `generate` for the least number of tokens: `min_length` for models of older releases.
     min_tokens_field: String,
     /// The input of the route `generate` for the seed: `random_seed` for models of older releases.
     seed_field: String,
-    /// What the route `generate` names as the end-of-sequence token (`end_id`) when that is to be ignored: an id that no
-    /// token has. The engine's own word for none is -1; SGLang's client sends 1048576.
+    /// End-of-sequence token that the route `generate` names (`end_id`) when it is to be ignored:
+    /// an id that no token has. The engine's own word for none is -1; SGLang's client sends
+    /// 1048576.
     end_id: i32,
 }
 
@@ -65,7 +67,7 @@ pub enum Route {
     Generate,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is filled.
+/// State of decoding a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     /// The reply is not streamed, so that it may be one of vectors.

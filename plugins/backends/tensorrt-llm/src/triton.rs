@@ -179,18 +179,18 @@ fn segment(text: &str) -> String {
     segment
 }
 
-/// What decoding remembers of a reply from one frame to the next.
+/// State of decoding a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     begun: bool,
-    /// Whether the end marker has been given, or is not needed.
+    /// True if the end marker has been given, or is not needed.
     ended: bool,
     /// Tokens so far, if every event told its own.
     tokens: u32,
     uncounted: bool,
     /// Bytes of the text so far of each sequence, where events repeat it.
     seen: Vec<u32>,
-    /// How many sequences there are, and how many of them are complete.
+    /// Number of sequences, and of those that are complete.
     sequences: u32,
     complete: u32,
 }
@@ -213,7 +213,7 @@ struct Event<'a> {
     num_input_tokens: Option<u32>,
     num_output_tokens: Option<u32>,
     sequence_index: Option<u32>,
-    /// When the last token was made, in nanoseconds of a clock of its own; 0 until then.
+    /// Time when the last token was made, in nanoseconds of a clock of its own; 0 until then.
     last_token_time_ns: Option<i64>,
 }
 

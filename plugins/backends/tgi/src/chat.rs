@@ -43,7 +43,7 @@ pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     Ok(Request::json("/v1/chat/completions", &body))
 }
 
-/// What is in a prompt that no route of TGI takes.
+/// Names the part of a prompt that no route of TGI takes.
 fn not_taken(prompt: &Prompt) -> Option<&'static str> {
     let messages = match prompt {
         Prompt::Messages(messages) => messages,

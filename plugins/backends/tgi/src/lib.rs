@@ -30,7 +30,7 @@ pub enum Route {
     Chat,
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is filled.
+/// State of decoding a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     native: native::Reply,

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What `parameters` has no field for. TGI always ends an answer at the end-of-sequence token.
+/// Settings for which `parameters` has no field. TGI always ends an answer at the end-of-sequence
+/// token.
 const UNSUPPORTED: [Setting; 4] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,

@@ -17,17 +17,19 @@ pub struct Config {
     /// The route to use: `completions` (text or token ids, unchanged), `chat` (conversations; text
     /// becomes a single user message) or `responses` (as `chat`, with OpenAI's newer API).
     route: openai::Route,
-    /// Whether the server reports token counts in every chunk of a stream
-    /// (`stream_options.continuous_usage_stats`), so that the number of tokens in each chunk is known. This
-    /// makes chunks larger and costs the server a little more work.
+    /// True if the server reports token counts in every chunk of a stream
+    /// (`stream_options.continuous_usage_stats`), so that the number of tokens in each chunk is
+    /// known. This makes chunks larger and costs the server a little more work.
     continuous_usage: bool,
-    /// Whether the server reports the ids of the answer's tokens (`return_token_ids`), so that the number of
-    /// tokens in each chunk is known, of each choice too. Cheaper for the server than `continuous-usage`.
+    /// True if the server reports the ids of the answer's tokens (`return_token_ids`), so that the
+    /// number of tokens in each chunk is known, of each choice too. Cheaper for the server than
+    /// `continuous-usage`.
     return_token_ids: bool,
-    /// Whether to also send `min_tokens` when the end-of-sequence token is ignored.
+    /// True to also send `min_tokens` when the end-of-sequence token is ignored.
     min_tokens: bool,
-    /// Whether the server keeps the replies of `responses`, so that the next request of a conversation names the last
-    /// reply and holds only what is new. The server must be started with `VLLM_ENABLE_RESPONSES_API_STORE=1`.
+    /// True if the server keeps the replies of `responses`, so that the next request of a
+    /// conversation names the last reply and holds only new messages. The server must be started
+    /// with `VLLM_ENABLE_RESPONSES_API_STORE=1`.
     store: bool,
     /// The route that puts texts in order: `rerank` or `score`.
     ranking: openai::Ranking,
@@ -46,7 +48,7 @@ impl Default for Config {
     }
 }
 
-/// What decoding remembers of a reply: only the part for the route in use is filled.
+/// State of decoding a reply: only the part for the route in use is filled.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     openai: openai::Reply,
@@ -81,7 +83,7 @@ struct StreamOptions {
     continuous_usage_stats: bool,
 }
 
-/// What `/v1/responses` takes beyond OpenAI's parameters (`vllm/entrypoints/openai/responses/protocol.py`).
+/// Parameters of `/v1/responses` beyond OpenAI's (`vllm/entrypoints/openai/responses/protocol.py`).
 const FURTHER: [&str; 4] = ["top_k", "repetition_penalty", "seed", "stop"];
 
 impl Vllm {

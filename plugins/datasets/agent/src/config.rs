@@ -13,7 +13,7 @@ pub(crate) const LONGEST: u32 = 1 << 20;
 /// The most sub-agents that are started at once.
 pub(crate) const WIDEST: u32 = 1000;
 
-/// How deep sub-agents may be nested.
+/// Deepest nesting of sub-agents.
 pub(crate) const DEEPEST: u32 = 16;
 
 /// The user's configuration.
@@ -23,17 +23,20 @@ pub struct Config {
     /// The format of the file `data`. If absent, it is recognised by the first line; without a file, agents are
     /// `synthetic`.
     pub format: Option<Format>,
-    /// When the file ends, begin again from its start, with new ids. Otherwise the run ends with the file.
+    /// True to begin again from the start of the file when it ends, with new ids. Otherwise the run
+    /// ends with the file.
     pub repeat: bool,
     /// The time from a reply to what depends on it, such as a tool takes: as `recorded` in the file, or `none`. By default
     /// `recorded`.
     pub delays: Delays,
     /// The longest delay of a file, in seconds; longer ones are shortened to it.
     pub max_delay: Option<f64>,
-    /// What to do with a trace of OpenTelemetry in which the model called a tool with arguments that are not a JSON
-    /// object: `keep` it, or `drop` it, since some servers refuse such a history. By default `keep`.
+    /// Treatment of a trace of OpenTelemetry in which the model called a tool with arguments that
+    /// are not a JSON object: `keep` it, or `drop` it, since some servers refuse such a history. By
+    /// default `keep`.
     pub bad_tool_calls: BadToolCalls,
-    /// How many tools a synthetic agent calls, one after the other; 5 by default. It makes one request more.
+    /// Number of tools that a synthetic agent calls, one after the other; 5 by default. It makes
+    /// one request more.
     pub tool_calls: Option<Distribution>,
     /// Tokens of a synthetic agent's task; 512 by default.
     pub prompt_len: Option<Distribution>,
@@ -51,12 +54,12 @@ pub struct Config {
     pub tool_role: ToolRole,
     /// Tokens of a system prompt before synthetic agents; there is none by default. Sub-agents have it too.
     pub system_len: Option<Distribution>,
-    /// How many system prompts there are. They are handed out to the agents in turn; with 1, the default, all share one;
-    /// with 0, each has its own.
+    /// Number of system prompts. They are handed out to the agents in turn; with 1, the default,
+    /// all share one; with 0, each has its own.
     pub system_groups: Option<u32>,
     /// Sub-agents of synthetic agents; there are none by default.
     pub sub_agents: Option<SubAgents>,
-    /// When synthetic agents replace their history by a summary; never by default.
+    /// Point at which synthetic agents replace their history by a summary; never by default.
     pub compaction: Option<Compaction>,
 }
 
@@ -67,15 +70,15 @@ pub struct Config {
 pub struct SubAgents {
     /// In place of how many of its tool calls an agent starts sub-agents.
     pub fan_outs: Distribution,
-    /// How many sub-agents start at once.
+    /// Number of sub-agents that start at once.
     pub count: Distribution,
-    /// How many tools a sub-agent calls.
+    /// Number of tools that a sub-agent calls.
     pub tool_calls: Distribution,
     /// Tokens of a sub-agent's task.
     pub prompt_len: Distribution,
     /// Tokens of a sub-agent's last answer, which goes into the history of its agent.
     pub final_output_len: Distribution,
-    /// How deep they are nested: with 2, sub-agents start sub-agents.
+    /// Depth of nesting: with 2, sub-agents start sub-agents.
     pub depth: u32,
 }
 
@@ -92,8 +95,8 @@ impl Default for SubAgents {
     }
 }
 
-/// When an agent replaces its history by a summary. It asks the model for one, and goes on in a fresh conversation that
-/// begins with it.
+/// Point at which an agent replaces its history by a summary. It asks the model for one, and
+/// continues in a fresh conversation that begins with it.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Compaction {
@@ -117,7 +120,7 @@ pub enum Format {
     Trie,
 }
 
-/// Whether recorded delays are used.
+/// The use of recorded delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delays {
@@ -128,7 +131,7 @@ pub enum Delays {
     None,
 }
 
-/// What to do with a trace that has a bad tool call.
+/// The treatment of a trace that has a bad tool call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BadToolCalls {

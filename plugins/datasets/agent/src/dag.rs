@@ -47,7 +47,7 @@ struct Turn {
     starts: Starts,
 }
 
-/// How a conversation begins.
+/// The beginning of a conversation.
 #[derive(Clone, Copy)]
 enum Origin {
     Root,

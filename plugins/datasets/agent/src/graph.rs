@@ -17,7 +17,6 @@ pub(crate) struct Request {
     pub(crate) parent: Option<usize>,
     /// The new messages.
     pub(crate) messages: Vec<Message>,
-    /// What it depends on.
     pub(crate) after: Vec<After>,
     pub(crate) answer: Option<Message>,
     pub(crate) output_tokens: Option<u32>,

@@ -33,7 +33,7 @@ use source::Source;
 
 pub use config::{BadToolCalls, Compaction, Config, Delays, Format, SubAgents, ToolRole};
 
-/// How many spare sessions are looked at beyond those that are wanted.
+/// Spare sessions that are looked at beyond those that are wanted, at most.
 const MOST_SPARE: u32 = 1000;
 
 /// Agents.
@@ -42,9 +42,9 @@ pub struct Agents {
     repeat: bool,
     /// Samples of a session that were not yet returned.
     ready: VecDeque<Sample>,
-    /// How often the file began.
+    /// Number of times that the file began.
     pass: u64,
-    /// How many sessions are measured, in all and since the file began the last time.
+    /// Number of sessions that are measured, in all and since the file began the last time.
     used: u64,
     used_since: u64,
     spares: u64,

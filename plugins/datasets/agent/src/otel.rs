@@ -21,10 +21,10 @@ use crate::{hash, trace};
 
 type Fields = Map<String, Value>;
 
-/// How many bytes without a span of a trace end it.
+/// Bytes without a span of a trace after which the trace has ended.
 const WINDOW: u64 = 16 << 20;
 
-/// How many bytes of lines are held while a trace goes on.
+/// Bytes of lines that are held while a trace goes on, at most.
 const MOST_HELD: u64 = 64 << 20;
 
 /// A trace that is read.
@@ -34,7 +34,7 @@ struct Trace {
     /// Its first line.
     line: u64,
     spans: Vec<Span>,
-    /// How many of its spans are no requests to a model.
+    /// Number of its spans that are no requests to a model.
     others: u64,
     /// The place in the file at which its first line ends, and behind which it has no more spans.
     begins: u64,
@@ -51,15 +51,15 @@ pub(crate) struct Otel {
     rows: Rows,
     /// Traces in the order of their first lines, of which the first may be complete.
     open: VecDeque<Trace>,
-    /// How many bytes were read.
+    /// Number of bytes that were read.
     position: u64,
     /// Fingerprints of the traces so far.
     seen: BTreeSet<u64>,
     read: u64,
     left_out: u64,
-    /// How many traces were built.
+    /// Number of traces that were built.
     built: u64,
-    /// When the first trace began, and the arrival of the last one, counted from it.
+    /// Time when the first trace began, and the arrival of the last one, counted from it.
     began: Option<u64>,
     arrival: u64,
     /// The arrival from which the file's count when it began again.

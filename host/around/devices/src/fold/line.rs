@@ -79,8 +79,8 @@ impl Line {
         inside.map(|(_, value)| *value)
     }
 
-    /// How much a counter grew within an interval, as an area of one per second of growth. A
-    /// counter that shows the same value for a while was not read anew, so it counts from one
+    /// Returns the growth of a counter within an interval, as an area of one per second of growth.
+    /// A counter that shows the same value for a while was not read anew, so it counts from one
     /// change to the next.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub enum NvmlError {
     Failed {
         /// Its name.
         function: &'static str,
-        /// What NVML says of it.
+        /// NVML's message.
         message: String,
     },
     /// No device is to be measured.
@@ -204,17 +204,17 @@ impl Library {
         text(|buffer, length| unsafe { function(device.0, buffer, length) })
     }
 
-    /// What it draws, in milliwatts.
+    /// Reads the power that it draws, in milliwatts.
     pub fn power(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
         self.number("nvmlDeviceGetPowerUsage", self.power, device)
     }
 
-    /// What it may draw, in milliwatts.
+    /// Reads its power limit, in milliwatts.
     pub fn power_limit(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
         self.number("nvmlDeviceGetEnforcedPowerLimit", self.power_limit, device)
     }
 
-    /// What it has drawn since the driver was loaded, in millijoules.
+    /// Reads the energy that it has drawn since the driver was loaded, in millijoules.
     pub fn energy(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
         self.long("nvmlDeviceGetTotalEnergyConsumption", self.energy, device)
     }

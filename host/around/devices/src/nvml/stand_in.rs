@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often it was initialised and not yet shut down: a program may do so several times.
+/// Number of initialisations not yet shut down: a program may initialise NVML several times.
 static READY: AtomicU64 = AtomicU64::new(0);
 static ENERGY: AtomicU64 = AtomicU64::new(5_000_000);
 

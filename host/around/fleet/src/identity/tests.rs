@@ -38,14 +38,14 @@ fn played(token: &Token) -> Arc<ServerConfig> {
     Arc::new(server)
 }
 
-/// What the coordinator's side of a handshake comes to, with a secret sent to whom it accepts.
+/// Runs the coordinator's side of a handshake, and sends a secret to a peer that it accepts.
 async fn serve(stream: DuplexStream, identity: Identity) -> io::Result<()> {
     let mut stream = TlsAcceptor::from(identity.server).accept(stream).await?;
     stream.write_all(b"plan").await?;
     stream.flush().await
 }
 
-/// What a client with this configuration reads.
+/// Connects with this configuration and returns the bytes that the client reads.
 async fn connect(stream: DuplexStream, config: Arc<ClientConfig>) -> io::Result<Vec<u8>> {
     let mut stream = TlsConnector::from(config).connect(name(), stream).await?;
     let mut read = vec![0; 4];

@@ -56,7 +56,7 @@ pub enum JoinError {
         address: String,
         /// Seconds until it gave up.
         after: u64,
-        /// What went wrong the last time.
+        /// The error of the last attempt.
         why: String,
     },
     /// The coordinator refused the run or this process.
@@ -103,7 +103,7 @@ impl From<Failure> for JoinError {
 pub struct Start {
     /// By this agent's clock.
     pub at: Nanos,
-    /// How far that may be from the coordinator's instant.
+    /// Distance from the coordinator's instant, at most.
     pub bound: Nanos,
 }
 
@@ -267,7 +267,7 @@ impl Joined {
         }
     }
 
-    /// What sends figures of the run so far.
+    /// Returns a reporter, which sends figures of the run so far.
     pub fn reporter(&self) -> Reporter {
         Reporter(self.live.clone())
     }

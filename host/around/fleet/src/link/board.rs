@@ -1,5 +1,5 @@
-//! What was heard last of each agent, for those who look on while the run goes on. Nothing here
-//! decides anything.
+//! The latest news of each agent, for those who look on while the run goes on. Nothing here decides
+//! anything.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::rendezvous::Who;
 #[derive(Clone, Debug, Default)]
 pub struct Board(Arc<Mutex<BTreeMap<u32, Latest>>>);
 
-/// What was heard last of one agent.
+/// The latest news of one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latest {
     /// Its name or number.
@@ -32,7 +32,7 @@ pub struct Latest {
 }
 
 impl Board {
-    /// What was heard last of each agent of which anything was heard, by rank.
+    /// Returns the latest news of each agent that has sent any, by rank.
     pub fn read(&self) -> BTreeMap<u32, Latest> {
         lock(&self.0).clone()
     }

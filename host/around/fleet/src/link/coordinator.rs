@@ -31,7 +31,7 @@ const NOTES: usize = 1024;
 /// example.
 const RECOVER: Duration = Duration::from_millis(50);
 
-/// Where and how to listen.
+/// Addresses to listen on, and the rules for connections.
 #[derive(Clone, Debug)]
 pub struct Listen {
     /// The address, such as `0.0.0.0:7433`; port 0 takes a free one.
@@ -44,7 +44,7 @@ pub struct Listen {
     pub timing: Timing,
 }
 
-/// What the coordinator has for the agents, and where their records go.
+/// Files for the agents, and the destination of their records.
 #[derive(Clone, Debug)]
 pub struct Offer {
     /// Scenario and settings; they mean nothing here.
@@ -87,7 +87,7 @@ pub enum BindError {
     AgentsToken,
 }
 
-/// Why there is no run, for each process that is in the way.
+/// The reasons why there is no run, one for each process that is in the way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the fleet cannot start:\n  {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
 pub struct Refusal(pub Vec<Reason>);
@@ -108,7 +108,6 @@ pub struct Member {
 pub struct Ending {
     /// Its name or number.
     pub who: Who,
-    /// How.
     pub outcome: Outcome,
     /// Its records, as far as they came; absent if none did.
     pub records: Option<PathBuf>,
@@ -122,7 +121,7 @@ pub struct Ending {
     pub moves: Vec<Moved>,
 }
 
-/// What became of an agent.
+/// The end of an agent's part in the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It finished, and its records are complete.
@@ -304,7 +303,7 @@ impl Gathered {
         &self.members
     }
 
-    /// What was heard last of each agent, now and during the run.
+    /// Returns the latest news of each agent, now and during the run.
     pub fn board(&self) -> Board {
         self.running.board()
     }
@@ -346,7 +345,7 @@ impl Running {
         let _ = self.commands.send(Command::Interrupt(why.to_owned()));
     }
 
-    /// What was heard last of each agent.
+    /// Returns the latest news of each agent.
     pub fn board(&self) -> Board {
         self.board.clone()
     }

@@ -26,7 +26,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// As many pieces of records as may be under way, so that a piece never waits for a place.
 const PIECES: usize = WINDOW as usize / BODY + 2;
 
-/// What the caller says.
+/// A command of the caller.
 pub(super) enum Command {
     Prepared(String, Value),
     Ready,
@@ -55,7 +55,7 @@ pub(super) enum Failure {
     Unable(String),
 }
 
-/// What the caller sees.
+/// The state that the caller sees.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) welcome: Option<Welcome>,
@@ -105,7 +105,7 @@ enum End {
     Broken(String),
 }
 
-/// What sends messages and pieces on the present connection.
+/// Sends messages and pieces on the present connection.
 struct Out {
     messages: mpsc::Sender<Frame>,
     bulk: mpsc::Sender<Frame>,

@@ -22,13 +22,13 @@ const TICK: Duration = Duration::from_millis(20);
 /// The time that agents that have finished may take to leave.
 pub(super) const LEAVE: Duration = Duration::from_secs(3);
 
-/// What connections tell the hub.
+/// A note from a connection to the hub.
 pub(super) enum Note {
     /// A connection has the token and says who it is.
     Greeting {
         conn: Conn,
         hello: Hello,
-        /// What it is to be sent.
+        /// Frames to send to it.
         out: mpsc::Sender<Frame>,
         /// To be used if it is welcome, and dropped if not.
         accept: oneshot::Sender<()>,
@@ -39,7 +39,7 @@ pub(super) enum Note {
     Input(Input),
 }
 
-/// What the caller wants.
+/// A command of the caller.
 pub(super) enum Command {
     Start(Nanos),
     Interrupt(String),

@@ -15,7 +15,7 @@ use crate::rendezvous::Conn;
 
 /// The number of connections that may be in their handshake at the same time.
 pub const HANDSHAKES: usize = 64;
-/// How many of these from one address; the processes of a large machine come from one.
+/// Handshakes under way from one address, at most; the processes of a large machine come from one.
 const OF_ONE_ADDRESS: usize = HANDSHAKES / 2;
 
 /// The connections in their handshake, the oldest first.
@@ -91,7 +91,7 @@ mod tests {
         IpAddr::from([10, 0, 0, last])
     }
 
-    /// Who is still in, by number.
+    /// Returns the numbers of the connections that are still in.
     fn inside(lobby: &Lobby) -> Vec<Conn> {
         lock(&lobby.0).iter().map(|waiting| waiting.conn).collect()
     }

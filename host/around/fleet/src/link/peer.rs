@@ -27,7 +27,7 @@ use crate::wire::{Bound, Frame, Hello, Message};
 /// The time that a connection that is to end may take to send what waits, and its peer to close it.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What all connections of a coordinator have in common.
+/// State that all connections of a coordinator share.
 pub(super) struct Shared {
     pub(super) identity: Arc<rustls::ServerConfig>,
     pub(super) clock: Clock,

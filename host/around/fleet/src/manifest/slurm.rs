@@ -5,7 +5,7 @@ use super::{Batch, Check, Unusable};
 use crate::place::{COORDINATOR, PORT};
 use crate::token;
 
-/// How many seconds before the job's time limit the run is stopped, so that its records are whole.
+/// Seconds before the job's time limit at which the run is stopped, so that its records are whole.
 const STOP: u32 = 120;
 
 /// The batch script of a fleet, for `sbatch`.

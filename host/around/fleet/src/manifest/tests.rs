@@ -153,7 +153,7 @@ fn objects_are_valid_by_kubernetes_schemas() {
     }
 }
 
-/// What is written as YAML reads as the objects that were validated.
+/// The YAML that is written reads as the objects that were validated.
 #[test]
 fn the_yaml_is_the_objects() {
     for pods in all_pods() {

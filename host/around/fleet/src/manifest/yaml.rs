@@ -41,7 +41,7 @@ fn block(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// What stands behind a name.
+/// Writes the value of a name.
 fn inner(value: &Value, indent: usize, out: &mut String) {
     if is_block(value) {
         out.push('\n');

@@ -19,9 +19,8 @@ pub const MOST: usize = 65_536;
 pub struct NotAList {
     /// The list as it was given.
     pub list: String,
-    /// What is wrong.
     pub what: String,
-    /// Where, counted from 1.
+    /// Position in the text, counted from 1.
     pub at: usize,
 }
 

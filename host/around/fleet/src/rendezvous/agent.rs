@@ -12,11 +12,11 @@ use crate::wire::{Finished, Interrupt, Message, Welcome};
 /// Everything that an agent knows.
 #[derive(Clone, Debug, Default)]
 pub struct Agent {
-    /// What to do; absent before the first welcome.
+    /// The work; absent before the first welcome.
     pub welcome: Option<Welcome>,
     /// The time when the run begins, by this agent's clock, and how far that may be off.
     pub start: Option<(Nanos, Nanos)>,
-    /// That the run ends before its time.
+    /// The order to end the run before its time.
     pub interrupt: Option<Interrupt>,
     /// The reason why this agent takes no part.
     pub refused: Option<Vec<String>>,
@@ -72,7 +72,7 @@ impl Agent {
         (self.acknowledged >= finished.records).then(|| Message::Finished(finished.clone()))
     }
 
-    /// What to say after the welcome of a new connection.
+    /// Returns the messages to send after the welcome of a new connection.
     pub fn again(&self) -> Vec<Message> {
         let mut messages = Vec::new();
         if let Some(reasons) = self.declined.clone() {

@@ -1,4 +1,4 @@
-//! What the owner of a run hears of it after the start.
+//! Events of a run after its start, for the run's owner.
 
 use model::units::Nanos;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Who;
 use crate::clock::Moved;
 
-/// What happened to the run.
+/// An event of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// An agent is gone for good: what it had still to offer counts as not offered.
@@ -22,7 +22,7 @@ pub enum Event {
     ClockMoved {
         /// Whose.
         who: Who,
-        /// When, and by how much.
+        /// The instant and the size of the step.
         moved: Moved,
     },
     /// An agent stopped the run, because somebody stopped it there.
@@ -43,7 +43,6 @@ pub enum Event {
     Finished {
         /// Its rank.
         rank: u32,
-        /// How.
         ending: Value,
     },
     /// Every agent has finished or is lost.

@@ -1,5 +1,5 @@
-//! What follows from time and from what all have said: whether the run can begin, whether there is
-//! no hope of it, and who is lost.
+//! Conclusions from the time and from the messages of all processes: the run can begin, it has no
+//! hope of beginning, or an agent is lost.
 
 use model::units::Nanos;
 use serde_json::Value;
@@ -95,7 +95,7 @@ impl Rendezvous {
         }
     }
 
-    /// What a clock lacks.
+    /// Returns the reason why a clock is not good enough.
     fn clock_of(&self, seat: &Seat, now: Nanos) -> Option<Reason> {
         let who = seat.who.clone();
         let answers = seat.clock.answers();

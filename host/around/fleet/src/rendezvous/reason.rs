@@ -1,4 +1,4 @@
-//! Why there is no run: each reason names the process that it is about.
+//! Reasons why there is no run: each names the process that it is about.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,7 +26,7 @@ impl fmt::Display for Who {
     }
 }
 
-/// How far a process has come before the start.
+/// Progress of a process before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// It has not connected.

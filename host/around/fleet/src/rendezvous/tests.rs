@@ -245,7 +245,7 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
     }
 }
 
-/// What differs is named, where the agents say what their plans are made of.
+/// The error names the parts that differ, where the agents say of which parts their plans consist.
 #[test]
 fn another_plan_is_refused_with_what_differs() {
     let mut scene = Scene::new(rules(2));

@@ -1,4 +1,4 @@
-//! What needs no server: names, variables, and what is in the cache.
+//! Tests without a server: names, variables, and the content of the cache.
 
 use tempfile::TempDir;
 

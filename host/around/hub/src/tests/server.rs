@@ -20,7 +20,6 @@ pub struct Seen {
     pub is_of_contents: bool,
     /// `GET` or `HEAD`.
     pub method: String,
-    /// What it asked for.
     pub path: String,
     /// The first byte that it wanted.
     pub from: Option<usize>,
@@ -35,14 +34,14 @@ pub struct Contents {
     pub bytes: Vec<u8>,
     /// True if it is in the store of large files, and so on the server for contents.
     pub is_large: bool,
-    /// What is sent in its place, if that is something else.
+    /// The bytes sent in its place, if they differ.
     pub sent: Option<Vec<u8>>,
 }
 
-/// What the servers have, and do.
+/// The content and behaviour of the servers.
 #[derive(Debug, Default)]
 pub struct State {
-    /// What the repositories have, by kind and name, as in `models/org/name`.
+    /// The files of the repositories, by kind and name, as in `models/org/name`.
     pub repositories: BTreeMap<String, BTreeMap<String, Contents>>,
     /// The token without which there are only refusals, and the hub's word for the reason.
     pub gate: Option<(String, &'static str)>,
@@ -56,7 +55,7 @@ pub struct State {
     pub states_no_sizes: bool,
     /// The number of requests of each that are answered with HTTP 503 first.
     pub busy: usize,
-    /// What came.
+    /// The requests that came.
     pub seen: Vec<Seen>,
 }
 
@@ -64,7 +63,6 @@ pub struct State {
 pub struct Hub {
     /// The hub's address.
     pub url: String,
-    /// What they have.
     pub state: Arc<Mutex<State>>,
 }
 
@@ -120,7 +118,7 @@ impl Hub {
         files.insert(path.to_owned(), contents);
     }
 
-    /// What came so far.
+    /// Returns the requests that came so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.state.lock().unwrap().seen.clone()
     }

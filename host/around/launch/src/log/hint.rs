@@ -68,7 +68,7 @@ const KNOWN: [(&str, Class); 26] = [
 ];
 
 impl Hint {
-    /// What a line says, if it is known.
+    /// Returns the cause that a line names, if it is known.
     pub fn of(line: &str) -> Option<Self> {
         let (_, class) = KNOWN.iter().find(|(part, _)| line.contains(part))?;
         Some(Hint {

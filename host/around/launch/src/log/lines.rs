@@ -16,7 +16,7 @@ const HINT_COUNTS: u64 = 2_000;
 
 pub(super) struct Lines {
     secrets: Known,
-    /// How many of the last lines are kept.
+    /// Number of the last lines that are kept.
     keep: usize,
     last: VecDeque<String>,
     /// A line that has not ended.
@@ -139,7 +139,7 @@ mod tests {
         spec.secrets()
     }
 
-    /// What is written of a text that comes in chunks of one length.
+    /// Returns the output for a text that comes in chunks of one length.
     fn written(text: &[u8], chunk: usize, lines: &mut Lines) -> Vec<u8> {
         let mut out = Vec::new();
         for bytes in text.chunks(chunk) {

@@ -1,4 +1,4 @@
-//! What a killed runner leaves, and what later starts make of it.
+//! Processes that a killed runner leaves, and their treatment by later starts.
 
 use std::fs;
 use std::process::{Child, Command};

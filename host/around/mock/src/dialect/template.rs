@@ -5,7 +5,7 @@
 
 use crate::wire::{put, put_string};
 
-/// What a placeholder is replaced by.
+/// The value that replaces a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// The text that this event adds.
@@ -26,7 +26,7 @@ pub(super) enum Value {
     Model,
     /// The number of tokens in the prompt.
     InputTokens,
-    /// How many of these were found in the prefix cache.
+    /// Number of these that were found in the prefix cache.
     CachedTokens,
     /// The number of tokens in the whole answer.
     OutputTokens,

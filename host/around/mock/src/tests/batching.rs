@@ -36,7 +36,8 @@ fn work(prompt_tokens: u32, output_tokens: u32) -> Work {
     }
 }
 
-/// What the simulator says about requests that were complete when the mock engine says they were.
+/// Returns the simulator's results for requests that were complete when the mock engine says they
+/// were.
 fn simulated(engine: &Engine) -> Vec<Served> {
     let truths = engine.truths();
     let due: Vec<Nanos> = truths.iter().map(|truth| truth.received).collect();
@@ -323,7 +324,7 @@ async fn the_kv_cache_is_published_if_it_has_a_limit() {
     }
 }
 
-/// What is in the prefix cache is not read again.
+/// A prefix that is in the prefix cache is not read again.
 #[tokio::test(start_paused = true)]
 async fn a_cached_prefix_takes_no_time() {
     let script = EVEN.replace("prompt-token = '0s'", "prompt-token = '1ms'");

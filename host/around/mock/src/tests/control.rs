@@ -1,4 +1,4 @@
-//! What a mock engine says beside answers: models, health, what it counted, and forgetting.
+//! Routes of a mock engine beside answers: models, health, metrics, and clearing the cache.
 
 use serde_json::Value;
 

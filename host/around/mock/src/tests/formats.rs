@@ -1,5 +1,5 @@
-//! What things look like: compared with captured replies of vLLM 0.32, and with the published
-//! schemas of SGLang's and LMDeploy's `/generate`.
+//! Formats of replies: compared with captured replies of vLLM 0.32, and with the published schemas
+//! of SGLang's and LMDeploy's `/generate`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! When things come.
+//! Timing of replies.
 
 use std::io;
 use std::pin::Pin;

@@ -16,7 +16,7 @@ use result::summary::{RunFacts, Summary};
 use runs::Reported;
 use runs::folder::{self, RunFolder};
 
-/// What is compared.
+/// The sides of a comparison, as read.
 pub(super) struct Read {
     pub sides: Vec<Side>,
     pub figures: Vec<Figure>,
@@ -156,8 +156,8 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
     })
 }
 
-/// How much runs vary from one to the next, as given: a share such as `2%`, or a folder with
-/// repeats of a scenario, whose figures show it.
+/// Parses the variation from one run to the next: a share such as `2%`, or a folder with repeats of
+/// a scenario, whose figures show it.
 ///
 /// # Errors
 /// If it is neither, or the folder holds fewer than two runs.
@@ -226,7 +226,7 @@ pub(super) fn share(text: &str) -> Option<f64> {
     (0.0..=1.0).contains(&share).then_some(share)
 }
 
-/// What a name stands for.
+/// The kind of thing that a name stands for.
 enum Part {
     /// A run, which forms a side with its repeats.
     Run(RunFolder),

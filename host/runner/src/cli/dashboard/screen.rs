@@ -12,12 +12,12 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-/// Whether the alternate screen is shown. There is one terminal.
+/// True while the alternate screen is shown. There is one terminal.
 static UP: AtomicBool = AtomicBool::new(false);
 
 /// The alternate screen, until dropped.
 pub struct Screen {
-    /// What is drawn on.
+    /// The terminal to draw on.
     pub terminal: Terminal<CrosstermBackend<Stderr>>,
 }
 

@@ -30,7 +30,7 @@ pub struct Subject {
     pub name: String,
     /// Engine, model and target. A plan's targets hold no credentials.
     pub of: String,
-    /// How much there is to do.
+    /// The amount of work.
     pub amount: Amount,
     /// Requests before the measurement.
     pub warmup: u32,
@@ -59,7 +59,7 @@ impl Subject {
     }
 }
 
-/// What is drawn.
+/// The content of one drawing.
 #[derive(Clone, Copy)]
 pub struct View<'v> {
     /// Facts about the run.

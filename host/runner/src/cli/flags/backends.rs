@@ -11,13 +11,12 @@ pub struct Alias {
     pub name: &'static str,
     /// The plugin: `openai` is backends/openai.wasm.
     pub plugin: &'static str,
-    /// What `route` in the plugin's configuration is.
+    /// The value of `route` in the plugin's configuration.
     pub route: Option<&'static str>,
-    /// What the route does with a prompt.
     pub asks: Asks,
 }
 
-/// What a route does with a prompt.
+/// The way in which a route uses a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
     /// It goes on with it.
@@ -104,9 +103,8 @@ pub struct Route {
     pub plugin: &'static str,
     /// The path; `MODEL` stands for any one segment.
     pub path: &'static str,
-    /// What `route` is for it; absent where the dataset's prompts choose it.
+    /// The value of `route` for it; absent where the dataset's prompts choose it.
     pub route: Option<&'static str>,
-    /// What it does with a prompt.
     pub asks: Asks,
     /// True if what stands before it is `prefix` in the plugin's configuration instead of a part of
     /// the base URL.
@@ -200,7 +198,7 @@ const PORTS: [(&str, u16); 8] = [
     ("tensorrt-llm", 8000),
 ];
 
-/// What `--endpoint` chooses.
+/// The backend and route that `--endpoint` chooses.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// What `route` is in the plugin's configuration.

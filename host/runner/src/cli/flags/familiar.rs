@@ -25,15 +25,15 @@ pub use words::spread;
 pub struct Row {
     /// Its name, without the dashes.
     pub long: &'static str,
-    /// What stands after it.
+    /// The kind of its value.
     pub takes: Takes,
     /// The datasets that it is for; none is all.
     pub datasets: &'static [&'static str],
-    /// What it means here.
+    /// The meaning here.
     pub means: Means,
 }
 
-/// What stands after a flag.
+/// The kind of a flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// Nothing.
@@ -51,7 +51,7 @@ pub enum Takes {
 /// Changes a scenario as a flag says, which was given that value.
 type Change = fn(&mut Scenario, &str, &str) -> Result<(), String>;
 
-/// What a flag means here.
+/// The meaning of a flag here.
 #[derive(Debug)]
 pub enum Means {
     /// Its value is that key's, and with it further keys have the given values, as TOML.
@@ -62,7 +62,7 @@ pub enum Means {
     Fixed(Pairs),
     /// More than that; in words for the guide.
     Change(Change, &'static str),
-    /// What it asks for holds anyway, for this reason.
+    /// Its effect holds anyway, for this reason.
     Anyway(&'static str),
     /// It is refused, and this is what to do instead.
     Refused(&'static str),
@@ -74,7 +74,7 @@ type Pairs = &'static [(&'static str, &'static str)];
 /// A tool whose command lines draw random prompts in a way of its own.
 #[derive(Debug)]
 pub struct Drawer {
-    /// What its users call it.
+    /// The name that its users know.
     pub name: &'static str,
     /// `like` in the configuration of the dataset `random`.
     pub like: &'static str,
@@ -214,7 +214,7 @@ impl Familiar {
         Ok(scenario)
     }
 
-    /// What to tell of those that change nothing.
+    /// Returns a note on those that change nothing.
     pub fn note(&self) -> Option<String> {
         let given = self.0.iter();
         let idle = given.filter(|(row, _)| matches!(row.means, Means::Anyway(_)));

@@ -1,5 +1,5 @@
-//! What flags mean only once the whole scenario is known: the route of a path, the dataset where
-//! none is named, the port of the engine, and whether flags of one dataset are given to another.
+//! Flags whose meaning depends on the whole scenario: the route of a path, the dataset where none
+//! is named, the port of the engine, and flags of one dataset that are given to another.
 
 use super::backends::{self, Asks, Chosen};
 use super::{Flags, datasets};
@@ -12,7 +12,7 @@ pub(crate) struct Settled {
     pub(crate) scenario: Scenario,
     /// The plugins that flags name.
     pub(crate) plugins: Vec<Located<String>>,
-    /// What the user should know, one line each.
+    /// Notes for the user, one line each.
     pub(crate) notes: Vec<String>,
     pub(crate) problems: Vec<Problem>,
 }
@@ -72,7 +72,8 @@ impl Flags {
         ));
     }
 
-    /// What the backend's name, or the path, does with prompts, with the flag that says it.
+    /// Returns the way in which the backend, by its name or the path, uses prompts, with the flag
+    /// that says it.
     fn asks(&self, chosen: Option<&Chosen>) -> Option<(String, Asks)> {
         if let (Some(chosen), Some(path)) = (chosen, &self.endpoint) {
             return Some((format!("--endpoint {path}"), chosen.asks));

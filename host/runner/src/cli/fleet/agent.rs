@@ -38,7 +38,7 @@ use load::transport::Dial;
 const MOST_FILES: u64 = 64 << 30;
 /// The interval at which signals are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How often figures are sent.
+/// Time between two messages with figures.
 const TELL_EVERY: Nanos = Nanos(1_000_000_000);
 
 /// The file in an agent's folder that has what rank 0 did not hear.
@@ -50,7 +50,7 @@ pub(super) const PART: &str = "part.json";
 pub(super) struct Told {
     /// The start instant by this process's clock.
     pub start: Nanos,
-    /// What it measured beside its records.
+    /// Measurements beside its records.
     pub part: session::Part,
 }
 
@@ -254,7 +254,7 @@ async fn report(reporter: &Reporter, live: &Live) -> Infallible {
     }
 }
 
-/// What goes on between an agent and rank 0 while the load is made.
+/// The messages between an agent and rank 0 during the load.
 struct Messages<'t> {
     joined: &'t mut Joined,
     gate: &'t Gate,

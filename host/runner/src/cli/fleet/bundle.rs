@@ -1,5 +1,5 @@
-//! What rank 0 sends to the others: the scenario's text, the files that its run reads, and when the
-//! run began.
+//! Documents that rank 0 sends to the others: the scenario's text, the files that its run reads,
+//! and the time when the run began.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ use super::make;
 /// The longest part of a plan that is sent to rank 0 as it is, in bytes.
 const LONGEST_PART: usize = 200;
 
-/// What all processes are told. Flags are not in it: every process is started with the same
-/// command.
+/// The documents that all processes get. Flags are not in it: every process is started with the
+/// same command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Documents {
@@ -31,7 +31,7 @@ pub(super) struct Documents {
     pub scenario: Option<Text>,
     /// The time when the run began.
     pub started: String,
-    /// What each file is, by the name under which it is sent.
+    /// The role of each file, by the name under which it is sent.
     pub files: BTreeMap<String, Role>,
 }
 

@@ -29,9 +29,9 @@ use super::gathered::together;
 use super::others::{Fleet, Own, locked};
 use super::{Connections, Run, build, make};
 
-/// How long before the start instant all processes hear of it.
+/// Time between the moment when all processes hear of the start instant and that instant.
 const LEAD: Nanos = Nanos(2_000_000_000);
-/// How much longer, if the server's cache is to be flushed in between.
+/// Time to add if the server's cache is flushed in between.
 const FLUSH: Nanos = Nanos(5_000_000_000);
 /// The most bytes of records that one agent may send: those of tens of millions of requests.
 const MOST_RECORDS: u64 = 32 << 30;

@@ -115,8 +115,9 @@ fn told(ending: &Ending) -> Option<Told> {
     }
 }
 
-/// How far an agent's clock is ahead: exactly as far as its start instant says, so that its due
-/// times are the plan's to the nanosecond; the estimate at the start where it could not say.
+/// Computes how far an agent's clock is ahead: exactly as far as its start instant says, so that
+/// its due times are the plan's to the nanosecond; the estimate at the start where it could not
+/// say.
 fn ahead(ending: &Ending, told: Option<&Told>, start: Nanos) -> i128 {
     let said = told.map(|told| told.start).filter(|at| *at > Nanos::ZERO);
     match (said, &ending.at_start) {

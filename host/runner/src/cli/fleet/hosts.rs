@@ -107,7 +107,7 @@ fn secret() -> std::io::Result<String> {
     Ok(hex(&bytes))
 }
 
-/// What one machine does, for its shell.
+/// Writes the commands of one machine, for its shell.
 fn script(
     args: &Run,
     words: &[String],

@@ -190,7 +190,7 @@ impl Run {
         self.note()
     }
 
-    /// Which of the lost agents has this plan.
+    /// Finds the lost agent that has this plan.
     fn rank_of(&self, theirs: &Plan, path: &Path) -> Result<u32, Failure> {
         let (path, run) = (path.display(), self.folder.path().display());
         let Some(Slice { index, of }) = theirs.slice else {

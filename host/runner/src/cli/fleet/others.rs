@@ -1,5 +1,5 @@
-//! What rank 0 shows of a fleet while it goes on: the last figures of all processes, as those of
-//! one run, and which of the processes are heard.
+//! The display of a fleet on rank 0 while it runs: the last figures of all processes, as those of
+//! one run, and the processes that are heard.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ pub(super) struct Part {
     pub threads: ThreadGroup,
 }
 
-/// That part, once it waits for the others.
+/// This process's part, once it waits for the others.
 pub(super) type Own = Arc<Mutex<Option<Part>>>;
 
 /// The number of an agent's figures, and the figures; nothing where they could not be read.

@@ -1,5 +1,5 @@
-//! What a process itself lets rank 0 choose: its keys, its headers and its files are for what its
-//! own command line names, or a scenario that it has itself.
+//! Limits on rank 0's choices in this process: its keys, its headers and its files are for the
+//! servers and files that its own command line names, or a scenario that it has itself.
 //!
 //! Rank 0 sends the scenario. Without these rules, whoever is rank 0 could have each machine send
 //! any of its variables to any server, and read any of its files as a dataset.
@@ -21,7 +21,7 @@ const TRUST: &str = "--trust-rank-0";
 /// The variable that most clients read their key from.
 const USUAL: &str = "OPENAI_API_KEY";
 
-/// What a process names by itself.
+/// The scenario and plugins that a process names by itself.
 pub(super) struct Own {
     scenario: Scenario,
     /// The plugins that its flags name.
@@ -52,11 +52,11 @@ impl Own {
         }
     }
 
-    /// Whether rank 0's scenario reads only what came from rank 0, into `work`, and what this
-    /// process names; and whether the variable that it names is one that this process names.
+    /// Checks that rank 0's scenario reads only files that came from rank 0, into `work`, and files
+    /// that this process names; and that the variable that it names is one that this process names.
     ///
     /// # Errors
-    /// Everything else that it names.
+    /// If it names anything else: all of it.
     pub fn check(&self, source: &Source, work: &Path) -> Result<(), Failure> {
         let (asked, own) = (&source.scenario, &self.scenario);
         let mut wrong = Vec::new();
@@ -97,9 +97,9 @@ impl Own {
         refused(wrong)
     }
 
-    /// Whether what is secret on this machine goes only to targets that this process names, or to
-    /// this machine; and whether it is as safe on the way, and no other secret, than it would be by
-    /// this process's own words.
+    /// Checks that secrets of this machine go only to targets that this process names, or to this
+    /// machine; and that no other secret is sent, and each is as safe on the way as by this
+    /// process's own command line.
     ///
     /// # Errors
     /// If rank 0's scenario wants it otherwise.

@@ -1,5 +1,5 @@
-//! What stands before a judging: the rubric, the answers with their questions, and the folder with
-//! the prompts.
+//! Preparation of a judging: the rubric, the answers with their questions, and the folder with the
+//! prompts.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
@@ -26,7 +26,7 @@ const PROMPTS: &str = "prompts.jsonl";
 /// The rubric, as it was when the answers were judged.
 const RUBRIC: &str = "rubric.txt";
 
-/// What is to be judged, and by what.
+/// The answers to judge, and the rubrics.
 pub(super) struct Before {
     pub(super) folder: RunFolder,
     pub(super) plan: Plan,
@@ -35,7 +35,7 @@ pub(super) struct Before {
     pub(super) answers: Vec<Answer>,
     /// The same, with their questions.
     cases: Vec<Case>,
-    /// How many are put before the judge, and how many are not.
+    /// Numbers of the answers that are put before the judge, and of the others.
     pub(super) counts: judged::Answers,
     /// The numbers of the answers that were not drawn, in order.
     pub(super) left_out: Vec<u64>,
@@ -128,7 +128,7 @@ impl Before {
     }
 }
 
-/// That no answer is there to be judged.
+/// Reports that there is no answer to judge.
 fn nothing(args: &Args, answered_by_one: u64) -> Failure {
     let run = args.run.display();
     let words = match &args.baseline {
@@ -141,7 +141,7 @@ fn nothing(args: &Args, answered_by_one: u64) -> Failure {
     Failure::new(Exit::Input, words)
 }
 
-/// That the dataset gives other samples than it gave the run.
+/// Reports that the dataset gives other samples than it gave the run.
 fn changed(args: &Args, answer: &Answer) -> Failure {
     Failure::new(
         Exit::Input,
@@ -185,7 +185,7 @@ pub(super) struct JudgingFolder {
     pub(super) folder: RunFolder,
     /// The number of prompts.
     pub(super) prompts: u64,
-    /// What asks them.
+    /// The scenario that asks them.
     pub(super) scenario: Scenario,
 }
 

@@ -1,4 +1,4 @@
-//! What came of a judging: verdicts joined to the answers, written into its folder and beside the
+//! Results of a judging: verdicts joined to the answers, written into its folder and beside the
 //! run's scores.
 
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ pub(super) fn found(
     Ok(judged)
 }
 
-/// Who judged.
+/// Returns the judge's model and engine.
 fn judge(before: &Before, bench: &JudgingFolder, made: &Measured) -> Judge {
     let (rubric, rubric_digest) = before.rubrics.identity();
     Judge {
@@ -82,7 +82,7 @@ fn judge(before: &Before, bench: &JudgingFolder, made: &Measured) -> Judge {
     }
 }
 
-/// What to know before the figures are believed.
+/// Lists cautions for those who read the figures.
 fn cautions(
     before: &Before,
     made: &Measured,
@@ -175,7 +175,7 @@ impl Graded {
         }))
     }
 
-    /// What comes to stand beside the run's scores, and the name of the score.
+    /// Returns the score to add beside the run's scores, and its name.
     fn later(&self, facts: &RunFacts, before: &Before, means: &Column<f64>) -> (Later, String) {
         let ungraded = before.answers.iter().map(|answer| answer.index);
         let ungraded = ungraded.filter(|index| means.get(*index).is_none());

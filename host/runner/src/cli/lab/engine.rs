@@ -39,7 +39,7 @@ pub(super) struct Running {
 
 /// The way an engine is started.
 pub(super) struct Starter<'s> {
-    /// What waits.
+    /// The runtime that waits.
     pub runtime: &'s Runtime,
     /// The folder of logs.
     pub logs: PathBuf,
@@ -193,7 +193,7 @@ impl Starter<'_> {
         })
     }
 
-    /// What a command prints as the engine's version.
+    /// Returns the engine's version as a command prints it.
     pub(super) fn version(&self, described: &Described, trial: &Trial) -> Option<String> {
         let command = trial.version_command(described)?;
         // Where the engine runs, and as it runs.
@@ -357,8 +357,8 @@ async fn ask(question: Source) -> Check {
     }
 }
 
-/// Whether one request is answered: checked and measured as any run, in a folder that is thrown
-/// away.
+/// Checks that one request is answered: checked and measured as any run, in a folder that is
+/// removed.
 fn answered(question: &Source) -> Result<(), String> {
     let words = |failure: Failure| failure.words();
     let resolved = resolve(question).map_err(|faults| words(faults.into()))?;
@@ -398,7 +398,8 @@ fn answered(question: &Source) -> Result<(), String> {
     }
 }
 
-/// What a failure of the command line means for a lab: the machine's fault, or the run's.
+/// True if a failure of the command line is the machine's fault for a lab, false if it is the
+/// run's.
 pub(super) fn is_of_machine(failure: &Failure) -> bool {
     failure.number() == Exit::Input as u8 || failure.number() == Exit::Bug as u8
 }

@@ -28,7 +28,7 @@ fn cannot(what: &str, path: &Path, cause: &io::Error) -> Failure {
 }
 
 impl OpenJournal {
-    /// What a journal amounts to, without touching it; nothing if there is none.
+    /// Reads the results in a journal without changing it; empty if there is none.
     pub(super) fn peek(folder: &Path) -> Result<Results, Failure> {
         Ok(Results::of(&read(folder)?.0.events))
     }

@@ -11,7 +11,7 @@ use launch::Memory;
 #[derive(Clone, Default)]
 pub(super) struct Devices(Option<Arc<Mutex<Nvml>>>);
 
-/// What the devices said before an engine was started.
+/// The readings of the devices before an engine was started.
 pub(super) struct Before(Option<Vec<Option<Reading>>>);
 
 impl Devices {
@@ -35,12 +35,12 @@ impl Devices {
         .unwrap_or_default()
     }
 
-    /// What they say now.
+    /// Reads them now.
     pub(super) fn look(&self) -> Before {
         Before(self.with(|nvml| nvml.read().ok()).flatten())
     }
 
-    /// Whether their memory is as free as it was before an engine was started.
+    /// Tells if their memory is as free as it was before an engine was started.
     pub(super) fn memory(&self, before: &Before) -> Memory {
         let now = self.with(|nvml| Some((nvml.facts().clone(), nvml.read().ok()?)));
         let (Some(before), Some(Some((facts, now)))) = (&before.0, now) else {

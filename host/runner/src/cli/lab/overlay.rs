@@ -18,7 +18,7 @@ use super::super::sources::sources;
 use lab::study::{OfLoad, WHOLE};
 use lab::{Lab, RunKey, Trial, digest};
 
-/// What messages say that sets these keys.
+/// The name in messages for the source of these keys.
 const SETTER: &str = "the lab";
 
 /// The scenarios of a lab.
@@ -111,7 +111,7 @@ impl Scenarios {
         of_load(self.first(&self.sources[place], lab)?)
     }
 
-    /// What a scenario is called, as the first engine gets it.
+    /// Returns a scenario's title, as the first engine gets it.
     fn title(&self, source: &Source, lab: &Lab) -> String {
         let laid = self.first(source, lab);
         laid.as_ref().unwrap_or(source).title()
@@ -238,7 +238,7 @@ impl Scenarios {
     }
 }
 
-/// Where a lab file is, and so what its paths start from.
+/// The place of a lab file, from which its paths start.
 pub(super) enum Home {
     /// In this folder.
     Folder(PathBuf),

@@ -15,7 +15,7 @@ use lab::{Lab, Measured};
 use result::finding::Verdict;
 use runs::folder::{self, RunFolder};
 
-/// What the lab file names as `page.previous`; nothing if it names nothing.
+/// Reads the lab that the lab file names as `page.previous`; nothing if it names none.
 ///
 /// # Errors
 /// If it cannot be read, or is ambiguous.

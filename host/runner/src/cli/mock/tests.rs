@@ -58,8 +58,8 @@ const TIMED: [&str; 4] = [
     "--max-concurrency=4",
 ];
 
-/// What a command line that its own rules allow is refused for, with the exit code of a wrong
-/// command line.
+/// Returns the message that refuses a command line that its own rules allow, with the exit code of
+/// a wrong command line.
 fn refused(flags: &[&str]) -> String {
     let line = Line::try_parse_from([&["mock"], flags].concat()).unwrap();
     let error = line.args.script().unwrap_err();

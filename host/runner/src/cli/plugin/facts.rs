@@ -9,7 +9,7 @@ use crate::author::keys::{Key, wrapped};
 use model::target::Target;
 use plugins::backend::{Authentication, Outside};
 
-/// What a backend says of its server and of the user's key, as a run takes it.
+/// A backend's facts about its server and the user's key, as a run takes them.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Server {

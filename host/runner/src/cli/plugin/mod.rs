@@ -102,7 +102,7 @@ struct Folders {
     plugin_path: Option<OsString>,
 }
 
-/// Where to find a plugin by its path, or by its name if it ships.
+/// Returns the search path for a plugin by its path, or by its name if it ships.
 fn shipped_alone() -> SearchPath {
     SearchPath {
         shipped: shipped::PLUGINS,

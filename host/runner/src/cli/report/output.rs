@@ -1,4 +1,4 @@
-//! Where a report goes: stdout, or a file that is written completely or not at all.
+//! The destination of a report: stdout, or a file that is written completely or not at all.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -8,7 +8,7 @@ use super::super::failure::{Exit, Failure};
 use super::super::print::{Reader, wrote};
 use model::clean;
 
-/// Where a report goes. Without [`Output::finish`], no file is left behind.
+/// The destination of a report. Without [`Output::finish`], no file is left behind.
 pub struct Output {
     to: To,
 }

@@ -27,7 +27,7 @@ use runs::folder::RunFolder;
 
 /// The preset's name.
 pub(in crate::cli) const NAME: &str = "mlperf-accuracy";
-/// What messages and records say that set the length of the first run.
+/// The source of the first run's length, for messages and records.
 const SETTER: &str = "--preset";
 const SOURCE: &str =
     "https://github.com/mlcommons/inference/blob/master/loadgen/test_settings.h, TestMode";

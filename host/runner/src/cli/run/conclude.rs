@@ -1,5 +1,5 @@
-//! What a reported run means for the exit code: how it ended, whether anything was measured,
-//! and whether its thresholds hold.
+//! The exit code of a reported run: it depends on the run's end, on the measured requests, and on
+//! the thresholds.
 
 use super::Output;
 use crate::cli::failure::{Exit, Failure};

@@ -96,7 +96,7 @@ fn invalid(findings: &[Finding]) -> Option<String> {
     Some(format!("{}: {}", finding.id.name(), finding.seen))
 }
 
-/// What the run's records show.
+/// Reads the measurements of a run from its records.
 fn gathered(measured: Measured, tiers: &[Tier]) -> Result<search::gather::Measured, Failure> {
     let Measured {
         ended,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::config::WIDEST;
 
-/// What a line starts.
+/// The conversations that a line starts.
 #[derive(Deserialize)]
 struct Outline {
     session_id: String,
@@ -24,7 +24,7 @@ struct Outline {
     orchestrator: bool,
 }
 
-/// What a turn starts.
+/// The conversations that a turn starts.
 #[derive(Default, Deserialize)]
 pub(super) struct Starts {
     #[serde(default)]

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What happens to the connections that are there.
+/// A fault of the connections that are there.
 #[derive(Clone, Copy)]
 enum Fault {
     Cut,

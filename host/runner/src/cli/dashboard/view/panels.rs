@@ -119,7 +119,7 @@ impl View<'_> {
         frame.render_widget(Paragraph::new(lines).block(block), area);
     }
 
-    /// What happened to requests.
+    /// Draws the panel of the requests' outcomes.
     pub(super) fn requests(&self, frame: &mut Frame<'_>, area: Rect) {
         let seen = self.snapshot;
         let due = seen.due.map_or(ABSENT.to_owned(), |due| due.to_string());
@@ -151,7 +151,7 @@ impl View<'_> {
         frame.render_widget(told, area);
     }
 
-    /// How much of its cores this client uses, and whether it keeps up.
+    /// Draws the panel of this client: the cores that it uses, and whether it keeps up.
     pub(super) fn client(&self, frame: &mut Frame<'_>, area: Rect) {
         let block = Block::bordered().title(self.client_name());
         let inner = block.inner(area);

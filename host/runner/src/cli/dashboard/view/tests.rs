@@ -1,4 +1,4 @@
-//! What the dashboard looks like: pictures in characters, in several sizes and states of a run.
+//! Pictures of the dashboard in characters, in several sizes and states of a run.
 //!
 //! They lie in `snapshots`; `INSTA_UPDATE=always` draws them anew, to be looked at before they are
 //! kept.

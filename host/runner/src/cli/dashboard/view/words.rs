@@ -24,7 +24,7 @@ const BUSY: [f64; 2] = [0.7, 0.9];
 /// The parts of this client that measure, in the order in which a request meets them.
 const MEASURING: [&str; 4] = ["pace", "read", "decode", "record"];
 
-/// What the keys do, and what is shown.
+/// Meaning of the keys, and of the display.
 pub(super) const HELP: [&str; 13] = [
     "q, Ctrl-C   stop sending, wait for the last replies, report;",
     "            again: abandon the replies; again: exit at once",
@@ -181,7 +181,7 @@ impl View<'_> {
         }
     }
 
-    /// What makes the load.
+    /// Returns the name of the load's source.
     pub(super) fn client_name(&self) -> &'static str {
         if self.snapshot.agents.is_empty() {
             "this client"

@@ -25,7 +25,7 @@ pub struct Theirs {
 
 use Tool::{Lmdeploy, Sglang, Vllm};
 
-/// What users of a tool should know of flags that are the same here by their names.
+/// Notes for users of a tool on flags that are the same here by their names.
 const REMARKS: [(Tool, &str, &str); 40] = [
     (
         Vllm,
@@ -223,7 +223,7 @@ pub fn own<'c>(command: &'c Command, long: &str) -> Option<&'c Arg> {
     command.get_arguments().find(has)
 }
 
-/// What is wrong with a flag of theirs on this command line, if anything.
+/// Returns the mistake in a flag of theirs on this command line, if there is one.
 pub fn fault(command: &Command, theirs: &Theirs) -> Option<String> {
     let long = &theirs.long;
     let hidden = |arg: &&Arg| arg.get_long() == Some(&**long);

@@ -24,8 +24,8 @@ const fn refused(long: &'static str, instead: &'static str) -> Row {
     }
 }
 
-/// What to do instead of a flag that was given these values: one name means different things to
-/// different tools.
+/// Advises what to do instead of a flag that was given these values: one name means different
+/// things to different tools.
 pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'static str {
     let of_guidellm = |value: &String| {
         let kind = value.strip_prefix("kind=").unwrap_or(value);
