@@ -1,4 +1,4 @@
-//! Where sessions come from, and how a file's format is recognised.
+//! Sources of sessions, and the detection of a file's format.
 
 use dialogue::FILE;
 use dialogue::messages::shortened;

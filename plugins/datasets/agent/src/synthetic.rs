@@ -21,14 +21,14 @@ use crate::graph::{After, Graph, Request};
 use crate::source::Source;
 use crate::texts::{Texts, with_texts};
 
-/// What draws the lengths and the waits of a conversation: two parts each.
+/// Generators of the lengths and the waits of a conversation: two parts each.
 const LENGTHS: u64 = 0;
 const WAITS: u64 = 1;
 
 /// Changes the seed for spare samples.
 const SPARE: u64 = 0x5fa4_e000;
 
-/// What the model is asked when its history is too long.
+/// Question to the model when its history is too long.
 const SUMMARISE: &str =
     "Summarise this conversation so far, with everything that is needed to go on.";
 
@@ -43,7 +43,7 @@ pub(crate) struct Synthetic {
     spares: u64,
 }
 
-/// What agents are drawn from.
+/// The distributions from which agents are drawn.
 struct Shape {
     main: Loop,
     sub: Option<Sub>,
@@ -207,7 +207,7 @@ struct Agent<'a> {
     system: Option<(&'a str, u32)>,
     texts: &'a mut Texts,
     graph: Graph,
-    /// How many conversations have drawn.
+    /// Number of conversations that have drawn.
     conversations: u64,
 }
 
@@ -373,7 +373,7 @@ impl Agent<'_> {
         self.system.map_or(0, |(_, tokens)| tokens.into())
     }
 
-    /// Which of the calls of a loop start sub-agents instead, counted from 1.
+    /// Returns the calls of a loop that start sub-agents instead, counted from 1.
     fn fanning(&self, calls: u32, depth: u32, random: &mut NumpyGenerator) -> Vec<u32> {
         let Some(sub) = self.shape.sub.as_ref().filter(|sub| depth < sub.depth) else {
             return Vec::new();
@@ -388,7 +388,7 @@ impl Agent<'_> {
         all
     }
 
-    /// How many sub-agents start at once.
+    /// Draws the number of sub-agents that start at once.
     fn count(&self, random: &mut NumpyGenerator) -> u32 {
         let sub = self.shape.sub.as_ref();
         sub.map_or(0, |sub| sub.count.draw(random))

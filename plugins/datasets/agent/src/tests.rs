@@ -1,4 +1,4 @@
-//! What each format becomes, and what the graph of an agent must keep to.
+//! Samples of each format, and the rules for the graph of an agent.
 
 mod mistakes;
 mod synthetic;
@@ -105,8 +105,8 @@ fn shows(config: &str, files: Named, expected: &[&str]) {
     }
 }
 
-/// What the contract demands: unique ids, dependencies on earlier samples of the same session,
-/// parents and answers that are waited for, and turns that count up.
+/// Checks the contract: unique ids, dependencies on earlier samples of the same session, parents
+/// and answers that are waited for, and turns that count up.
 fn check(samples: &[Sample]) {
     let mut turns: BTreeMap<&str, u32> = BTreeMap::new();
     let mut session: BTreeMap<&str, &Sample> = BTreeMap::new();

@@ -17,11 +17,11 @@ use crate::attributes::Span;
 use crate::config::Config;
 use crate::graph::{After, Graph, Request};
 
-/// What a request continues.
+/// The request that another one continues.
 #[derive(Clone, Copy, Debug)]
 struct Parent {
     span: usize,
-    /// How many messages of the prompt are the parent's, with its answer.
+    /// Number of messages of the prompt that are the parent's, with its answer.
     messages: usize,
 }
 
@@ -32,7 +32,7 @@ struct Chain {
     end: u64,
     /// Its last request.
     last: usize,
-    /// Whether a request already waits for it.
+    /// True if a request already waits for it.
     joined: bool,
 }
 
@@ -114,12 +114,13 @@ pub(crate) fn graph(
     Ok(graph)
 }
 
-/// When a request ended; without a record, when it began.
+/// Returns the time when a request ended; without a record, when it began.
 fn ended(span: &Span) -> u64 {
     span.end.unwrap_or(span.start)
 }
 
-/// What each request continues. An answer that was not recorded is taken from the prompt that continues it.
+/// Finds the request that each request continues. An answer that was not recorded is taken from the
+/// prompt that continues it.
 fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
     // Requests by the fingerprint of what a prompt that continues them begins with.
     let mut answered: BTreeMap<u64, Vec<usize>> = BTreeMap::new();

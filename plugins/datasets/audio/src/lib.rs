@@ -43,7 +43,8 @@ pub struct Config {
     pub clips: Distribution,
     /// Samples a second of the audio.
     pub sample_rate: u32,
-    /// How much of the audio is noise, from 0 to 1; the rest are tones that rise and fall in syllables.
+    /// Share of the audio that is noise, from 0 to 1; the rest are tones that rise and fall in
+    /// syllables.
     pub noise: f64,
 }
 

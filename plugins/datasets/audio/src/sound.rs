@@ -6,7 +6,7 @@ use std::f32::consts::TAU;
 
 use runner_plugin::random::Python;
 
-/// How loud it is, of what a sample can hold.
+/// Loudness, as a part of the largest value of a sample.
 const LOUDNESS: f32 = 0.6 * i16::MAX as f32;
 
 /// A WAV file of one channel with 16 bits a sample: `length` samples at `rate` a second. `noise` is

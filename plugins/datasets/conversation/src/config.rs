@@ -20,7 +20,8 @@ pub struct Config {
     /// Shuffle the conversations by the seed, as Python does. Only of a ShareGPT file that is one JSON array, where it
     /// is the default; other files are read in their order.
     pub shuffle: Option<bool>,
-    /// When the file ends, begin again from its start, with new ids. Otherwise the run ends with the file.
+    /// True to begin again from the start of the file when it ends, with new ids. Otherwise the run
+    /// ends with the file.
     pub repeat: bool,
     /// Drop conversations of fewer turns. A turn is a question with its answer.
     pub min_turns: u32,
@@ -36,8 +37,8 @@ pub struct Config {
     pub max_output_tokens: Option<u32>,
     /// The most tokens of a conversation up to a turn, with its answer. Set it to what fits into the model's context.
     pub max_context_tokens: Option<u32>,
-    /// What to do with a conversation in which a turn is outside of these bounds: `truncate` keeps the turns before it,
-    /// `drop` leaves the conversation out. By default `truncate`.
+    /// Treatment of a conversation in which a turn is outside of these bounds: `truncate` keeps the
+    /// turns before it, `drop` leaves the conversation out. By default `truncate`.
     pub outside: Outside,
     /// Output tokens to request: as many as the `recorded` answer has, as the `run` says, or drawn from a distribution.
     /// The default is `recorded` for files and 128 for synthetic conversations.
@@ -53,8 +54,8 @@ pub struct Config {
     pub first_input_len: Option<Distribution>,
     /// Tokens of a system prompt before synthetic conversations; there is none by default.
     pub system_len: Option<Distribution>,
-    /// How many system prompts there are. They are handed out to the conversations in turn; with 1, the default, all
-    /// share one; with 0, each has its own.
+    /// Number of system prompts. They are handed out to the conversations in turn; with 1, the
+    /// default, all share one; with 0, each has its own.
     pub system_groups: Option<u32>,
 }
 
@@ -105,7 +106,7 @@ pub enum Format {
     Synthetic,
 }
 
-/// What to do with a conversation in which a turn is outside of the bounds.
+/// The treatment of a conversation in which a turn is outside of the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outside {
@@ -115,7 +116,7 @@ pub enum Outside {
     Drop,
 }
 
-/// Where the output tokens come from.
+/// The source of the output tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Length {
@@ -125,7 +126,7 @@ pub enum Length {
     Run,
 }
 
-/// Where the think times come from.
+/// The source of the think times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Think {

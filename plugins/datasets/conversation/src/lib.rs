@@ -31,10 +31,10 @@ use source::Source;
 
 pub use config::{Config, Format, Length, Outside, Think};
 
-/// How many drawn conversations may be outside of the bounds one after the other.
+/// Drawn conversations that may be outside of the bounds one after the other, at most.
 const MOST_OUTSIDE: u64 = 10_000;
 
-/// How many spare conversations are looked at beyond those that are wanted.
+/// Spare conversations that are looked at beyond those that are wanted, at most.
 const MOST_SPARE: u32 = 1000;
 
 /// Conversations.
@@ -42,25 +42,25 @@ pub struct Conversations {
     source: Box<dyn Source>,
     plan: Plan,
     repeat: bool,
-    /// Whether the source never ends.
+    /// True if the source never ends.
     endless: bool,
     /// Samples of a conversation that were not yet returned.
     ready: VecDeque<Sample>,
-    /// How many conversations were read, in all and since the file began the last time.
+    /// Number of conversations that were read, in all and since the file began the last time.
     read: u64,
     read_since: u64,
-    /// How often the file began.
+    /// Number of times that the file began.
     pass: u64,
-    /// How many conversations are measured so far.
+    /// Number of conversations that are measured so far.
     used: u64,
-    /// How many were used since the file began the last time.
+    /// Number of conversations used since the file began the last time.
     used_since: u64,
     spares: u64,
     /// Fingerprints of the conversations' names, and of the spare prompts.
     names: BTreeSet<u64>,
     spare_prompts: BTreeSet<u64>,
-    /// When the first conversation arrived by the file, the arrival of the last one, counted from it, and the arrival
-    /// from which those of the file count when it began again.
+    /// Time when the first conversation arrived by the file, the arrival of the last one, counted
+    /// from it, and the arrival from which those of the file count when it began again.
     began: Option<u64>,
     arrival: u64,
     base: u64,

@@ -127,7 +127,7 @@ impl Source for Lines {
     }
 }
 
-/// What is collected of a conversation.
+/// The rows of a conversation so far.
 #[derive(Default)]
 struct Group {
     splitter: Splitter,
@@ -154,8 +154,8 @@ impl Group {
         }
     }
 
-    /// What is new in the `messages` of a row: all of them, unless they begin with those of the row
-    /// before.
+    /// Returns the new messages in the `messages` of a row: all of them, unless they begin with
+    /// those of the row before.
     fn new_of(&mut self, said: Vec<Value>) -> Result<Vec<Value>, String> {
         let known = self.before.len();
         if known == 0 {

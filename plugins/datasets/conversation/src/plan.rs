@@ -15,7 +15,7 @@ use runner_plugin::{Error, Prompt, Sample, Tokenizer};
 use crate::config::{Config, Format, Length, Outside, Think};
 use crate::source::Conversation;
 
-/// What the generator of a session draws.
+/// Streams of a session's generator.
 const OUTPUTS: u64 = 2;
 const WAITS: u64 = 1;
 
@@ -210,7 +210,8 @@ impl Plan {
             .collect()
     }
 
-    /// How many turns from the first on are within the bounds, if not all are, and what the next one is outside of.
+    /// Counts the turns from the first on that are within the bounds, if not all are, and names the
+    /// bound that the next one is outside of.
     fn fitting(&self, tokens: &[Tokens]) -> Option<(usize, &'static str)> {
         let within = |tokens: Option<u32>, bounds: (u32, u32)| {
             tokens.map_or(Ok(()), |tokens| {

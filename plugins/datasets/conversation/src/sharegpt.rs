@@ -35,7 +35,7 @@ impl ShareGpt {
         }))
     }
 
-    /// What of the file was passed over.
+    /// Returns the parts of the file that were passed over.
     pub(crate) fn remarks(&self) -> &Remarks {
         self.conversations.remarks()
     }

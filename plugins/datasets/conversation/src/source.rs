@@ -1,4 +1,4 @@
-//! Where conversations come from, and how a file's format is recognised.
+//! Sources of conversations, and the detection of a file's format.
 
 use dialogue::FILE;
 use dialogue::messages::shortened;

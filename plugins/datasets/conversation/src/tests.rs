@@ -1,4 +1,4 @@
-//! What each format becomes, and what is left out and said about it.
+//! Samples of each format, and the remarks on conversations that are left out.
 
 mod mistakes;
 

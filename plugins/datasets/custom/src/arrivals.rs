@@ -88,10 +88,10 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// When a row arrives, in nanoseconds after the first one.
+    /// Returns the arrival of a row, in nanoseconds after the first one.
     ///
     /// # Errors
-    /// What is wrong with the time.
+    /// If the time cannot be read.
     pub fn arrival(
         &mut self,
         config: &Config,

@@ -44,7 +44,7 @@ pub const SESSION: &[&str] = &["session", "session_id"];
 /// Usual names of Alpaca's columns: the instruction, and what it is about.
 pub const ALPACA: (&str, &str) = ("instruction", "input");
 
-/// What the names of a first line tell.
+/// The meaning of the names in a first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// One is in the configuration: they are columns.
@@ -88,7 +88,7 @@ pub const PASSED: &[&str] = &[
     "chat_template_kwargs",
 ];
 
-/// Whether the names of a first line look like columns' names.
+/// Tells if the names of a first line look like columns' names.
 pub fn header(config: &Config, names: &[String]) -> Header {
     let of = &config.columns;
     let configured = [&of.prompt, &of.messages, &of.reference, &of.images];
@@ -116,7 +116,7 @@ pub fn class(columns: &Columns, row: &Row) -> Option<String> {
     find(row, columns.class.as_deref(), CLASS).map(text)
 }
 
-/// Whether a row is of the classes that the user asks for.
+/// True if a row is of the classes that the user chose.
 pub fn is_of(config: &Config, row: &Row) -> bool {
     let classes = &config.classes;
     classes.is_empty() || class(&config.columns, row).is_some_and(|class| classes.contains(&class))
@@ -135,12 +135,12 @@ fn shared<'r>(columns: &Columns, row: &'r Row) -> Option<&'r Vec<Value>> {
     find(row, named, USUAL)?.as_array()
 }
 
-/// Whether a row is a ShareGPT conversation.
+/// True if a row is a ShareGPT conversation.
 pub fn is_pair(columns: &Columns, row: &Row) -> bool {
     shared(columns, row).is_some()
 }
 
-/// Whether a row is a ShareGPT conversation of fewer than two turns, which no client takes.
+/// True if a row is a ShareGPT conversation of fewer than two turns, which no client takes.
 pub fn is_short_pair(columns: &Columns, row: &Row) -> bool {
     shared(columns, row).is_some_and(|turns| turns.len() < 2)
 }
@@ -169,7 +169,7 @@ pub fn named<'r>(
     }
 }
 
-/// Whether a value is none at all, or an empty text.
+/// True if a value is absent, or an empty text.
 pub fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("")
 }

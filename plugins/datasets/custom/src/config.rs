@@ -21,7 +21,8 @@ pub struct Config {
     pub system: Option<String>,
     /// The form in which prompts are sent.
     pub form: Form,
-    /// Which turns of a conversation to send. By default `last` for rows with `messages`, and `first` for others.
+    /// Turns of a conversation to send. By default `last` for rows with `messages`, and `first` for
+    /// others.
     pub turns: Option<Turns>,
     /// Output tokens to request, instead of what the file says: the column `output-tokens`, a recorded request's limit,
     /// or the length of a recorded answer.
@@ -58,8 +59,8 @@ pub struct Columns {
     pub messages: Option<String>,
     /// The system message.
     pub system: Option<String>,
-    /// What a scorer compares the answer with; a text also counts as the recorded answer, except for its length: see
-    /// `reference-sets-length`.
+    /// Reference for a scorer, to compare the answer with; a text also counts as the recorded
+    /// answer, except for its length: see `reference-sets-length`.
     pub reference: Option<String>,
     /// Output tokens to request.
     pub output_tokens: Option<String>,
@@ -119,7 +120,7 @@ pub enum Form {
     Embedding,
 }
 
-/// Which turns of a conversation to send.
+/// The turns of a conversation to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turns {

@@ -9,7 +9,7 @@ use crate::media::{Finder, Kind};
 /// A turn: what is sent, and the answer on record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// What comes before the answer, after the answer of the turn before.
+    /// Messages before the answer, after the answer of the turn before.
     pub messages: Vec<Message>,
     /// The answer.
     pub answer: Option<Message>,

@@ -12,9 +12,8 @@ use crate::source::Place;
 
 /// A row that is to become samples.
 pub struct Counted {
-    /// Where it is.
     pub place: Place,
-    /// What it asks.
+    /// The prompts and settings of the row.
     pub draft: Draft,
     /// Tokens of the first prompt, if they can be counted.
     pub input: Option<u32>,
@@ -121,7 +120,7 @@ fn chats(tokenizer: &dyn Tokenizer, rows: &[(Place, Draft)]) -> Vec<Option<u32>>
 }
 
 impl Counted {
-    /// Why a row is left out, if it is.
+    /// Returns the reason why a row is left out, if it is.
     pub fn refused(&self, config: &Config) -> Option<String> {
         let output = self.outputs.first().copied().flatten().unwrap_or(0);
         if self.draft.pair && (self.about < 2 || output < 2) {

@@ -1,4 +1,4 @@
-//! What format a file has, as its content tells: a plugin does not see the name of a file.
+//! Format of a file, detected from its content: a plugin does not see the name of a file.
 
 use std::io::Read;
 

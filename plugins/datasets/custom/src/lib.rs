@@ -56,10 +56,10 @@ pub struct Custom {
     remarks: Remarks,
     /// Samples that were made and not yet returned.
     ready: VecDeque<Sample>,
-    /// How often the file was read to its end, and whether this time a sample came of it.
+    /// Number of times that the file was read to its end; and true if this time it gave a sample.
     passes: u64,
     fruitful: bool,
-    /// How many rows became samples, for names.
+    /// Number of rows that became samples, for names.
     drawn: u64,
     names: Names,
     /// Rows that were read and come next.
@@ -194,7 +194,7 @@ impl Dataset for Custom {
     }
 }
 
-/// Why a ShareGPT conversation is left out.
+/// The reason why a ShareGPT conversation is left out.
 const SHORT: &str = "conversation of fewer than two turns";
 
 impl Custom {
@@ -214,7 +214,7 @@ impl Custom {
         Ok(true)
     }
 
-    /// Why there is nothing to measure.
+    /// Reports the reason why there is nothing to measure.
     fn nothing_left(&self) -> Error {
         let dropped = self.remarks.list().iter().map(|remark| remark.count).sum();
         let why = match dropped {
@@ -228,7 +228,7 @@ impl Custom {
         Error::InvalidInput(format!("file `{FILE}`: no row is left to measure: {why}"))
     }
 
-    /// What a row asks; `None` if it is left out.
+    /// Reads the prompts and settings of a row; `None` if it is left out.
     fn draft(&mut self, found: Found) -> Result<Option<(Place, Draft)>, Error> {
         let place = found.place;
         let read = found.row.and_then(|row| {
@@ -316,7 +316,7 @@ impl Custom {
         Ok(())
     }
 
-    /// Why a row is not measured although nothing is wrong with it, if it is not.
+    /// Returns the reason why a correct row is not measured, if it is not.
     fn is_spare(&self, draft: &Draft) -> Option<&'static str> {
         if self.spares.is_empty() {
             return None;
@@ -382,7 +382,7 @@ impl Custom {
         }
     }
 
-    /// Whether a row of this session follows the one before it, or begins it.
+    /// Checks that a row of this session follows the one before it, or begins it.
     fn in_order(&self, session: Option<&str>) -> Result<(), String> {
         let before = self.session.as_ref().map(|(name, ..)| name.as_str());
         match session {
@@ -462,7 +462,8 @@ fn in_some_row(config: &Config, source: &mut Source) -> Result<(), Error> {
     )))
 }
 
-/// What a scorer compares an answer with: the row's reference for the last one, otherwise the text on record.
+/// Returns the reference for a scorer: the row's reference for the last answer, otherwise the text
+/// on record.
 fn reference(draft: &Draft, last: bool, answer: Option<&Message>) -> Option<String> {
     let own = draft.reference.as_ref().filter(|_| last);
     let recorded = || {

@@ -13,7 +13,7 @@ const LONGEST: u64 = 64 << 20;
 #[derive(Clone)]
 pub struct Finder(pub Rc<dyn Files>);
 
-/// What is looked for.
+/// The kind of media to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An image.

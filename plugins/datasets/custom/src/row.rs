@@ -15,7 +15,7 @@ use crate::conversation::{self, Origin, Turn};
 use crate::media::{Finder, Kind};
 use crate::source::Row;
 
-/// What a row asks.
+/// The prompts and settings of a row.
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// Its name.
@@ -24,30 +24,29 @@ pub struct Draft {
     pub prompt: Prompt,
     /// The answer to it on record.
     pub answer: Option<Message>,
-    /// Whether that is the reference, which says nothing of how long answers are.
+    /// True if that is the reference, which says nothing about the length of answers.
     pub answer_is_reference: bool,
     /// The turns that follow.
     pub following: Vec<Turn>,
-    /// Whether it is a pair of ShareGPT, for which SGLang's bounds hold.
+    /// True if it is a pair of ShareGPT, for which SGLang's bounds hold.
     pub pair: bool,
-    /// Whether it is one session of turns.
+    /// True if it is one session of turns.
     pub session: bool,
     /// The session that it names.
     pub of_session: Option<String>,
-    /// What the last answer is compared with.
+    /// The reference for the last answer.
     pub reference: Option<Value>,
     pub output_tokens: Option<u32>,
     pub class: Option<String>,
     pub adapter: Option<String>,
     pub tools: Option<Value>,
     pub parameters: Map<String, Value>,
-    /// When it arrives.
     pub arrival: Option<Time>,
-    /// Whether it is a recorded request, whose time is in seconds.
+    /// True if it is a recorded request, whose time is in seconds.
     pub recorded: bool,
 }
 
-/// What a row asks, in one of the forms that a prompt has.
+/// The prompt of a row, in one of its forms.
 enum RowPrompt {
     Prompt(Prompt),
     Pair(String, String),
@@ -58,15 +57,15 @@ enum RowPrompt {
 pub struct Reader {
     pub config: Config,
     pub finder: Finder,
-    /// Whether every row has every column, so that one that is missing is a mistake.
+    /// True if every row has every column, so that a missing one is a mistake.
     pub strict: bool,
 }
 
 impl Reader {
-    /// What a row asks.
+    /// Reads the prompts and settings of a row.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the row has a mistake.
     pub fn draft(&self, row: &Row) -> Result<Draft, String> {
         let of = &self.config.columns;
         self.check(row)?;

@@ -51,7 +51,7 @@ pub struct Source {
     file: Rc<dyn File>,
     packed: Packed,
     format: Format,
-    /// What is between the cells of a CSV or TSV file.
+    /// The separator of the cells in a CSV or TSV file.
     separator: Option<u8>,
     /// The names of their columns.
     header: Vec<String>,
@@ -278,9 +278,8 @@ impl Source {
         }
     }
 
-    /// What to call a place in messages, such as `line 17`, as an editor numbers it. To number a
-    /// row that was found by its byte, the file is read up to there, so this is for errors and
-    /// examples.
+    /// Names a place in messages, such as `line 17`, as an editor numbers it. To number a row that
+    /// was found by its byte, the file is read up to there, so this is for errors and examples.
     pub fn describe(&self, place: Place) -> String {
         match place {
             Place::Line(line) => format!("line {line}"),

@@ -1,6 +1,6 @@
-//! Which rows are for requests that are not measured. Their prompts must not be measured, so rows
-//! with the same prompt, and the other rows of a session that begins with one, are lost: prompts
-//! that come once are preferred, and rows of no session.
+//! Rows for requests that are not measured. Their prompts must not be measured, so rows with the
+//! same prompt, and the other rows of a session that begins with one, are lost: prompts that come
+//! once are preferred, and rows of no session.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Whether a file is a table, and what is between its cells, as its first lines tell.
+//! Detection of tables, and of the separator of their cells, from their first lines.
 
 use std::io::Cursor;
 
@@ -8,7 +8,7 @@ use crate::columns::Header;
 use crate::config::Format;
 use crate::format::Names;
 
-/// What may be between cells.
+/// Possible separators of cells.
 const SEPARATORS: [(u8, Format, &str); 3] = [
     (b',', Format::Csv, "comma"),
     (b';', Format::Csv, "semicolon"),
@@ -66,7 +66,7 @@ pub fn told(head: &[u8], whole: bool, header: Names<'_>) -> Result<(Format, Stri
     }
 }
 
-/// What is between the cells of a CSV file that begins like this.
+/// Returns the separator of the cells in a CSV file that begins like this.
 pub fn separator(head: &[u8], whole: bool, header: Names<'_>) -> u8 {
     let semicolons = table(head, whole, b';', header);
     let commas = table(head, whole, b',', header);

@@ -1,4 +1,4 @@
-//! What is read from each format, and what must not change what is measured.
+//! Rows read from each format, and changes that must not change the measured samples.
 
 mod mistakes;
 mod rows;

@@ -1,4 +1,4 @@
-//! What datasets of conversations share.
+//! Code that datasets of conversations share.
 //!
 //! | module | owns |
 //! | --- | --- |

@@ -3,14 +3,14 @@
 
 use runner_plugin::{Message, Role};
 
-/// What is asked at once.
+/// A turn: messages that are sent at once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
     /// The messages since the answer before; the model answers the last one.
     pub messages: Vec<Message>,
     /// The answer on record.
     pub answer: Option<Message>,
-    /// How long after the end of the answer before it is due, in nanoseconds.
+    /// Time between the end of the answer before and its due time, in nanoseconds.
     pub delay: u64,
     /// Output tokens to request, if the record says.
     pub output_tokens: Option<u32>,

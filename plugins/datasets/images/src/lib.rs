@@ -52,8 +52,8 @@ pub struct Config {
     pub format: Format,
     /// The quality of JPEG, from 1 to 100.
     pub quality: u8,
-    /// How much of an image is noise, from 0 to 1: 0 compresses to almost nothing, and 1, as in vLLM's `random-mm`, not at
-    /// all.
+    /// Share of an image that is noise, from 0 to 1: 0 compresses to almost nothing, and 1, as in
+    /// vLLM's `random-mm`, not at all.
     pub noise: f64,
 }
 

@@ -210,7 +210,7 @@ impl Column {
     }
 }
 
-/// What the head of a page says about its values.
+/// The facts about its values in the head of a page.
 struct Of {
     count: i64,
     encoding: i64,

@@ -3,7 +3,7 @@
 
 use crate::thrift::Value;
 
-/// How deeply columns may nest.
+/// Deepest nesting of columns.
 const DEEPEST: u32 = 32;
 
 /// A column, or a group of columns.
@@ -11,7 +11,7 @@ const DEEPEST: u32 = 32;
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// How often it occurs.
+    /// Number of times that it occurs.
     pub times: Times,
     /// The definition level from which on it is there.
     pub def: u16,
@@ -21,7 +21,7 @@ pub struct Node {
     pub what: What,
 }
 
-/// How often something occurs.
+/// The number of times that something occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
     Once,
@@ -29,7 +29,7 @@ pub enum Times {
     Often,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Debug)]
 pub enum What {
     /// A column, by its place among the columns.
@@ -47,7 +47,7 @@ pub enum What {
 pub struct Leaf {
     /// The way values are stored.
     pub stored: Stored,
-    /// What they mean.
+    /// Their meaning.
     pub means: Means,
     /// Its highest definition level.
     pub def: u16,
@@ -70,10 +70,10 @@ pub enum Stored {
     Fixed(usize),
 }
 
-/// What stored values mean.
+/// The meaning of stored values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
-    /// What they are: numbers, or bytes.
+    /// The stored values themselves: numbers, or bytes.
     Plain,
     /// Text.
     Text,

@@ -2,7 +2,7 @@
 //! their numbers.
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
-/// How deeply structs may nest.
+/// Deepest nesting of structs.
 const DEEPEST: u32 = 32;
 
 /// A value.

@@ -28,7 +28,7 @@ pub struct Config {
     /// The order of questions.
     #[serde(default)]
     pub order: Order,
-    /// What the class of a sample is.
+    /// Class of a sample.
     #[serde(default)]
     pub class: Class,
     /// The seed by which examples are drawn, where the task draws them: the fourth of the harness' `--seed`.
@@ -78,7 +78,7 @@ pub enum Order {
     Shuffled,
 }
 
-/// What the class of a sample is.
+/// The class of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -90,7 +90,7 @@ pub enum Class {
 }
 
 impl Config {
-    /// How many examples come before each question.
+    /// Returns the number of examples before each question.
     pub fn shots(&self) -> usize {
         let shots = self.shots.unwrap_or(self.task.facts().shots);
         usize::try_from(shots).unwrap_or(usize::MAX)

@@ -32,14 +32,14 @@ pub enum Examples {
     Drawn(Option<Table>, Draws),
 }
 
-/// Which rows are drawn for which question. One generator draws for all questions in the file's order, so what is drawn
-/// for one depends on those before it.
+/// Draws the rows of the examples for each question. One generator draws for all questions in the
+/// file's order, so the draw for one depends on those before it.
 pub struct Draws {
     random: Python,
-    /// How many rows there are to draw from, and how many are drawn.
+    /// Number of rows to draw from, and of rows that are drawn.
     rows: usize,
     shots: usize,
-    /// Whether the question is one of the rows, which must not be its own example.
+    /// True if the question is one of the rows, which must not be its own example.
     without_itself: bool,
     drawn: Vec<u32>,
 }

@@ -46,11 +46,11 @@ pub struct Qa {
     /// The numbers of rows in the order in which they are asked, and which comes next.
     order: Vec<u32>,
     at: usize,
-    /// How many questions of each subject were asked, if that is limited.
+    /// Number of questions of each subject so far, if that is limited.
     asked: HashMap<String, u32>,
     /// Fingerprints of names.
     names: HashSet<u64>,
-    /// How many samples were for requests that are not measured, and which row comes next for these.
+    /// Number of samples for requests that are not measured, and the next row for these.
     spared: u64,
     spare_at: usize,
 }
@@ -184,7 +184,7 @@ impl Qa {
         asked.map_err(|what| self.data.wrong(row.place, &what))
     }
 
-    /// Whether there may be one more question of this subject; counts it.
+    /// True if there may be one more question of this subject; counts it.
     fn is_within_limit(&mut self, question: &Question) -> bool {
         let Some(limit) = self.config.limit else {
             return true;

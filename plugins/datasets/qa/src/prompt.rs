@@ -7,10 +7,10 @@ use runner_plugin::{Message, Prompt, Role};
 use crate::config::Form;
 use crate::row::is_space;
 
-/// What follows an example.
+/// Text after an example.
 const BETWEEN: &str = "\n\n";
 
-/// What is asked, with or without its answer.
+/// The text of a question, with or without its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuestionText {
     /// The question.

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde_json::{Map, Value};
 
-/// Where a row is, for people.
+/// The place of a row, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It begins in the line of this number, from 1.
@@ -87,7 +87,7 @@ impl Row {
         texts(value).ok_or_else(|| unexpected(name, "a list of texts", value))
     }
 
-    /// What columns it has, for messages.
+    /// Lists its columns, for messages.
     pub fn columns(&self) -> String {
         let names: Vec<_> = self
             .fields
@@ -108,7 +108,7 @@ pub fn texts(value: &Value) -> Option<Vec<String>> {
     items.map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// What was expected in a column, and what was found.
+/// Reports the value that was expected in a column, and the one that was found.
 pub fn unexpected(name: &str, expected: &str, found: &Value) -> String {
     let found = found.to_string();
     let shown = match found.char_indices().nth(60) {

@@ -40,7 +40,7 @@ pub struct Table {
 }
 
 enum Rows {
-    /// Where each begins, in bytes.
+    /// The place where each begins, in bytes.
     Begins(Vec<(u64, Place)>),
     /// Each as text.
     Held(Vec<(Box<[u8]>, Place)>),
@@ -108,7 +108,7 @@ impl Table {
         }
     }
 
-    /// What is wrong with the row at a place.
+    /// Reports a mistake in the row at a place.
     pub fn wrong(&self, place: Place, what: &str) -> Error {
         Error::InvalidInput(format!("file `{}`, {place}: {what}", self.name))
     }

@@ -66,7 +66,7 @@ pub enum Task {
     Bfcl,
 }
 
-/// Where examples come from.
+/// The source of examples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// There are none.
@@ -83,16 +83,16 @@ pub enum Source {
     Rows(&'static [u64]),
 }
 
-/// What is the same in all questions of a task.
+/// Facts that are the same for all questions of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// How many examples come before a question if the user does not say.
+    /// Number of examples before a question if the user does not say.
     pub shots: u32,
-    /// Where examples come from.
+    /// The source of examples.
     pub examples: Source,
-    /// What is between a question and its answer.
+    /// The text between a question and its answer.
     pub delimiter: &'static str,
-    /// Whether questions have subjects.
+    /// True if questions have subjects.
     pub subjects: bool,
     /// Texts that end an answer.
     pub stop: &'static [&'static str],
@@ -112,15 +112,15 @@ pub struct Question {
     pub subject: Option<String>,
     /// The group that the subject is in.
     pub category: Option<String>,
-    /// What comes before everything.
+    /// The text before everything.
     pub description: Option<String>,
-    /// What is asked.
+    /// The question's text.
     pub asked: QuestionText,
     /// The messages of a question that is a conversation, in place of `asked`.
     pub messages: Vec<Message>,
     /// The tools that the model may call, in the form of OpenAI's API.
     pub tools: Option<Value>,
-    /// What a scorer compares the answer with.
+    /// The reference for a scorer, to compare the answer with.
     pub reference: Option<Value>,
     /// Texts that end an answer, beside those of the task.
     pub stop: &'static [&'static str],
@@ -128,7 +128,7 @@ pub struct Question {
     pub output_tokens: Option<u32>,
 }
 
-/// What a question depends on beside its row.
+/// Inputs of a question beside its row.
 pub struct Context<'a> {
     /// The subject of rows that do not name theirs.
     pub subject: Option<&'a str>,
@@ -165,7 +165,7 @@ impl Task {
         }
     }
 
-    /// What is the same in all its questions.
+    /// Returns the facts that are the same for all its questions.
     pub fn facts(self) -> Facts {
         match self {
             Task::Gsm8k => gsm8k::PLAIN,
@@ -204,10 +204,10 @@ impl Task {
         }
     }
 
-    /// Whether a row of the file `data` is one of its questions.
+    /// True if a row of the file `data` is one of its questions.
     ///
     /// # Errors
-    /// What is wrong with the row.
+    /// If the row has a mistake.
     pub fn asks(self, row: &Row) -> Result<bool, String> {
         match self {
             Task::Mbpp | Task::MbppInstruct => code::is_of_test_split(row),

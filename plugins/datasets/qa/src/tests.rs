@@ -1,4 +1,5 @@
-//! That prompts are those of the reference implementations, and what is said of mistakes.
+//! Tests that prompts are those of the reference implementations, and tests of messages about
+//! mistakes.
 
 mod goldens;
 mod mistakes;

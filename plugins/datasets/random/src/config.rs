@@ -59,7 +59,7 @@ impl Default for Config {
 pub struct Class {
     /// Its name, which each of its samples carries.
     pub name: String,
-    /// How often it occurs, in proportion to the weights of the other classes.
+    /// Frequency, in proportion to the weights of the other classes.
     #[serde(default = "one")]
     pub weight: f64,
     /// Prompt length in tokens, a number or a distribution; by default that of the dataset.
@@ -93,7 +93,7 @@ pub enum Ratio {
     },
 }
 
-/// How a prompt is sent.
+/// The form in which a prompt is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -103,11 +103,11 @@ pub enum Form {
     Tokens,
 }
 
-/// How prompts are made of token ids.
+/// The way in which prompts are made of token ids.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Making {
     pub(crate) form: Form,
-    /// Whether a text is adjusted until it has as many tokens as there are ids.
+    /// True if a text is adjusted until it has as many tokens as there are ids.
     pub(crate) exact: bool,
 }
 
@@ -117,7 +117,7 @@ impl Config {
         self.like.unwrap_or(Like::Sglang)
     }
 
-    /// How prompts are made of token ids.
+    /// Returns the way in which prompts are made of token ids.
     pub(crate) fn making(&self) -> Making {
         Making {
             form: self.form,
@@ -135,7 +135,7 @@ impl Config {
         }
     }
 
-    /// Whether lengths are drawn from distributions, and not from the range of a tool.
+    /// True if lengths are drawn from distributions, and not from the range of a tool.
     pub(crate) fn is_free(&self) -> bool {
         let constant = |length: &Distribution| length.as_constant().is_some();
         !(self.classes.is_empty() && constant(&self.input_len) && constant(&self.output_len))

@@ -34,7 +34,7 @@ pub(crate) struct Corpus {
     /// The beginnings of the measured texts, and the position after the last of them; computed on
     /// first use.
     measured: Option<(Vec<Vec<u8>>, usize)>,
-    /// What of the file was left out.
+    /// Parts of the file that were left out.
     remarks: Remarks,
 }
 

@@ -9,7 +9,8 @@ const MENDINGS: u32 = 6;
 /// The number of more ids than that are wanted the text has in which an end is searched for.
 const SPARE: usize = 32;
 
-/// How many characters on each side of where the wanted length is passed are tried as the end.
+/// Characters that are tried as the end, on each side of the place where the wanted length is
+/// passed.
 const AROUND: usize = 64;
 
 /// A text of each of these, which tokenizes to as many tokens as there are ids. Ids that are

@@ -14,11 +14,12 @@ use crate::config::{Config, invalid};
 #[derive(Clone, Debug)]
 pub(crate) struct Lengths {
     pub(crate) kind: Kind,
-    /// What is subtracted from a drawn prompt length, since the model will add this many tokens around it.
+    /// Tokens that are subtracted from a drawn prompt length, since the model will add this many
+    /// around it.
     less: u32,
 }
 
-/// Where lengths come from.
+/// The source of lengths.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// The range of a tool, drawn from its generator.

@@ -1,4 +1,4 @@
-//! What the sources of prompts have in common.
+//! The interface of all sources of prompts.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,7 +24,7 @@ pub(crate) trait Source {
     /// one of them. The caller ensures that it never does. Fewer when they have [`ENOUGH_TOKENS`].
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
 
-    /// What was left out or changed so far, if it counts that.
+    /// Returns remarks on prompts that were left out or changed so far, if it counts them.
     fn remarks(&self) -> Option<&Remarks> {
         None
     }
@@ -38,7 +38,7 @@ pub(crate) struct Drawn {
     pub(crate) asked: AnswerRequest,
 }
 
-/// What is asked of the answer to a prompt.
+/// The settings for the answer to a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerRequest {
     pub(crate) output_tokens: u32,
@@ -120,7 +120,8 @@ pub(crate) fn formed(
 /// Prompts to draw at once if it is not known how many the run measures, and after those.
 const BLOCK: u64 = 1024;
 
-/// What is drawn for a prompt before it is built. Small, because a run may measure millions.
+/// The values that are drawn for a prompt before it is built. Small, because a run may measure
+/// millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) input: u32,

@@ -14,7 +14,7 @@ use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed}
 /// Bytes to read for a token at first. It is more for ordinary text, so that one attempt is enough.
 const BYTES_A_TOKEN: u64 = 6;
 
-/// How far to look for the beginning of a word, in bytes.
+/// Bytes in which the beginning of a word is searched, at most.
 const WORD: usize = 64;
 
 /// The number of places that are remembered to count those that come up again.
@@ -121,7 +121,8 @@ impl Text {
         Ok(read)
     }
 
-    /// What was read from its first word on, without a character that is cut at the end.
+    /// Returns the text that was read, from its first word on, without a character that is cut at
+    /// the end.
     fn words(&mut self, read: &[u8], place: u64) -> String {
         let within = &read[..read.len().min(WORD)];
         let word = match within.iter().position(u8::is_ascii_whitespace) {

@@ -11,7 +11,7 @@ pub const PIECE: usize = 1 << 20;
 /// time, and a plugin has 256 MiB.
 pub const LONGEST: usize = 24 << 20;
 
-/// What separates records.
+/// The separator of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Lines; those that are blank do not count.
@@ -54,7 +54,7 @@ pub struct Records {
     stage: Stage,
 }
 
-/// Where in an array the stream is.
+/// The position of the stream in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Before its bracket.
@@ -67,7 +67,7 @@ enum Stage {
     Closed,
 }
 
-/// What a search for the end of a record has seen.
+/// The state of a search for the end of a record.
 #[derive(Default)]
 struct Seen {
     cell: Cell,
@@ -80,7 +80,7 @@ struct Seen {
     text: bool,
 }
 
-/// Where in a cell a search is.
+/// The position of a search in a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cell {
     /// At its beginning, where a quotation mark opens it.

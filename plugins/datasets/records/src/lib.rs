@@ -1,5 +1,5 @@
-//! What datasets that read files share: a file's content as a stream, decompressed, and the records
-//! in it. What is in a record is for the plugin; rows of Parquet are for `parquet-file`.
+//! Code that datasets with files share: a file's content as a stream, decompressed, and the records
+//! in it. The content of a record is for the plugin; rows of Parquet are for `parquet-file`.
 #![forbid(unsafe_code)]
 
 mod cut;

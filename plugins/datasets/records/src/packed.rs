@@ -1,4 +1,4 @@
-//! How a file is compressed, and its content as a stream.
+//! Compression of a file, and its content as a stream.
 
 use std::io::{self, BufReader, Read};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub enum Packed {
 pub struct Bytes {
     /// The file.
     pub file: Rc<dyn File>,
-    /// Where to read next, in bytes from its beginning.
+    /// Position of the next read, in bytes from its beginning.
     pub offset: u64,
 }
 

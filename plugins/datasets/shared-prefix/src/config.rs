@@ -9,13 +9,15 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// How prompts are made, by default as `sglang` makes them. `sglang` and `vllm` give the prompts of the tool, character by character, for the same
-    /// seed and tokenizer; `runner` gives exact lengths from any distribution, and as many prompts as the run takes.
+    /// Algorithm that makes prompts, by default that of `sglang`. `sglang` and `vllm` give the
+    /// prompts of the tool, character by character, for the same seed and tokenizer; `runner` gives
+    /// exact lengths from any distribution, and as many prompts as the run takes.
     pub algorithm: Algorithm,
-    /// How many prefixes there are. By default 64; with `vllm` 10.
+    /// Number of prefixes. By default 64; with `vllm` 10.
     pub groups: Option<u32>,
-    /// How many prompts there are for each prefix. With `sglang` 16 by default. With `vllm` by default as many as
-    /// the number of requests has for each. With `runner` prompts do not end, and this key is left out.
+    /// Number of prompts for each prefix. With `sglang` 16 by default. With `vllm` by default as
+    /// many as the number of requests has for each. With `runner` prompts do not end, and this key
+    /// is left out.
     pub prompts_per_group: Option<u32>,
     /// Length of a prefix in tokens, a number or, with `runner`, a distribution. By default 2048; with `vllm` 256.
     pub prefix_len: Option<Distribution>,
@@ -57,7 +59,7 @@ impl Default for Config {
     }
 }
 
-/// How prompts are made.
+/// The algorithm that makes prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
@@ -69,7 +71,7 @@ pub enum Algorithm {
     Runner,
 }
 
-/// How a prompt is sent.
+/// The form in which a prompt is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -101,7 +103,7 @@ pub(crate) struct Shape {
     pub(crate) zipf: Option<f64>,
     pub(crate) shuffle: bool,
     pub(crate) form: Form,
-    /// Whether every conversation has one turn.
+    /// True if every conversation has one turn.
     pub(crate) single: bool,
 }
 
@@ -186,7 +188,7 @@ impl Config {
         })
     }
 
-    /// Whether every key that is given belongs to the algorithm.
+    /// Checks that every key that is given belongs to the algorithm.
     fn belongs(&self) -> Result<(), Error> {
         use Algorithm::{Runner, Sglang, Vllm};
         let belongs: [(&str, bool, &[Algorithm]); 5] = [

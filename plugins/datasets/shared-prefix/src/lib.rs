@@ -32,7 +32,7 @@ pub use config::{Algorithm, Config, Form};
 pub struct SharedPrefix {
     source: Box<dyn Source>,
     tokenizer: Box<dyn Tokenizer>,
-    /// Whether every conversation has one turn.
+    /// True if every conversation has one turn.
     single: bool,
     /// Samples that were made and not yet returned: later turns of a conversation.
     ready: VecDeque<Sample>,

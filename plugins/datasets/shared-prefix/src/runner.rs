@@ -25,7 +25,7 @@ const PROBES: usize = 8;
 /// The most ids of prefixes that are kept.
 const KEPT_IDS: usize = 2 << 20;
 
-/// What a generator is for.
+/// The purpose of a generator.
 #[derive(Clone, Copy)]
 enum Purpose {
     Prefix,
@@ -39,7 +39,7 @@ pub(crate) struct Runner {
     seed: u64,
     shape: Shape,
     population: Population,
-    /// How prefixes are chosen; otherwise they take turns.
+    /// The choice of prefixes; otherwise they take turns.
     choice: Option<Choice>,
     sent: u64,
     spared: u64,

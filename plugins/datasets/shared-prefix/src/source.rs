@@ -1,4 +1,4 @@
-//! What the algorithms have in common.
+//! The interface of all algorithms.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,7 +20,7 @@ pub(crate) trait Source {
     /// [`Error::InvalidConfig`] if it has more tokens than can be made.
     fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error>;
 
-    /// What it did to prompts so far, if it counts that.
+    /// Returns remarks on its changes to prompts so far, if it counts them.
     fn remarks(&self) -> Option<&Remarks> {
         None
     }

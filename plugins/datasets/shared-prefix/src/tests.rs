@@ -43,7 +43,7 @@ fn first(dataset: &mut SharedPrefix, wanted: usize, limit: u32) -> Vec<Sample> {
     samples
 }
 
-/// What a prompt says, as JSON.
+/// Returns the text of a prompt, as JSON.
 fn said(sample: &Sample) -> serde_json::Value {
     match &sample.prompt {
         Prompt::Text(text) => text.as_str().into(),

@@ -37,7 +37,7 @@ pub(crate) struct Vllm {
     sent: usize,
     /// All prefixes so far.
     prefixes: Vec<Vec<u32>>,
-    /// What is behind the prefix, of all prompts so far; without a shuffle of the last.
+    /// The texts behind the prefix, of all prompts so far; without a shuffle of the last.
     made: Vec<Made>,
     made_before: usize,
 }
@@ -115,7 +115,7 @@ impl Vllm {
         })
     }
 
-    /// How many of `count` requests have no prompt.
+    /// Returns how many of `count` requests have no prompt.
     pub(crate) fn left_of(&self, count: u64) -> u64 {
         count.saturating_sub(self.total.into())
     }

@@ -7,7 +7,7 @@ use runner_plugin::report::Remarks;
 use crate::scan::{Fault, Scanner};
 use crate::{Extent, Like, Span};
 
-/// What was seen of a list of turns.
+/// The part of a list of turns that was seen.
 #[derive(Default)]
 struct Turns {
     count: u64,
@@ -16,7 +16,7 @@ struct Turns {
     end: u64,
     /// True if the first turn says nothing.
     empty: bool,
-    /// What is wrong with the turns that count; of no matter where there are not two.
+    /// The mistake in the turns that count; ignored where there are not two.
     fault: Option<Fault>,
 }
 

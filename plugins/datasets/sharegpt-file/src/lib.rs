@@ -35,23 +35,23 @@ pub enum Like {
 /// The first two turns of a conversation, whoever speaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// What the first turn says.
+    /// The text of the first turn.
     pub prompt: String,
-    /// What the second turn says.
+    /// The text of the second turn.
     pub completion: String,
 }
 
 /// A turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Said {
-    /// Who speaks, as the file calls them, such as `human`; absent if it does not say.
+    /// The speaker, as the file names it, such as `human`; absent if it does not say.
     #[serde(default)]
     pub from: Option<String>,
-    /// What they say.
+    /// The text.
     pub value: String,
 }
 
-/// How much of a conversation is of use.
+/// The part of a conversation that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     /// The first two turns.
@@ -60,8 +60,8 @@ enum Extent {
     Whole,
 }
 
-/// Where the first two turns of a conversation, or all of them, lie in the file. Two halves of an offset, so that one takes
-/// twelve bytes and not sixteen.
+/// The place in the file of the first two turns of a conversation, or of all of them. Two halves of
+/// an offset, so that one takes twelve bytes and not sixteen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     offset: [u32; 2],
@@ -128,25 +128,23 @@ impl Conversations {
         }))
     }
 
-    /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// What of the file was left out, and why.
+    /// Returns remarks on the parts of the file that were left out, and the reasons.
     #[must_use]
     pub fn remarks(&self) -> &Remarks {
         &self.remarks
     }
 
-    /// Where in the file the one at `position` is, for people.
+    /// Describes the place in the file of the conversation at `position`, for people.
     #[must_use]
     pub fn place(&self, position: usize) -> String {
         self.spans.get(position).map_or_else(String::new, |span| {

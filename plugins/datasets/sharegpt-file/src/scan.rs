@@ -14,10 +14,10 @@ const PIECE: u32 = 1 << 20;
 /// The most that a file gives at once.
 pub(crate) const MOST: u32 = 4 << 20;
 
-/// How deep values may be nested.
+/// Deepest nesting of values.
 const DEEPEST: u32 = 128;
 
-/// What is wrong with a file, and where.
+/// A mistake in a file, and its place.
 #[derive(Debug)]
 pub(crate) struct Fault {
     /// Bytes before it.
@@ -98,7 +98,7 @@ impl Fault {
     }
 }
 
-/// What to do about a byte that cannot stand where it does.
+/// Advises what to do about a byte that cannot stand where it does.
 fn advice(offset: u64, conversation: u64, found: u8) -> &'static str {
     match (conversation, found) {
         (0, b'{') if offset < 16 => {
@@ -162,9 +162,9 @@ pub(crate) fn offset_of(text: &[u8], line: usize, column: usize) -> usize {
 pub(crate) struct Scanner<'a> {
     file: &'a dyn File,
     piece: Vec<u8>,
-    /// Where in the piece.
+    /// Position in the piece.
     at: usize,
-    /// Where in the file the piece begins.
+    /// Position in the file where the piece begins.
     start: u64,
     /// The conversation that is being passed over, counted from 1; 0 for none.
     pub(crate) conversation: u64,
@@ -225,7 +225,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What is left of the piece; of the next one where nothing is; empty at the end of the file.
+    /// Returns the rest of the piece; of the next one where nothing is left; empty at the end of
+    /// the file.
     fn rest(&mut self) -> Result<&[u8], Fault> {
         if self.at == self.piece.len() {
             self.start += self.piece.len() as u64;

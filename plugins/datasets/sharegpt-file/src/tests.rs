@@ -81,7 +81,7 @@ fn pieces_of_every_size_give_the_same_pairs() {
     }
 }
 
-/// What was left out: reason, number, and the first.
+/// Lists the conversations that were left out: reason, number, and the first.
 fn left_out(conversations: &Conversations) -> Vec<(String, u64, Option<String>)> {
     let remarks = conversations.remarks().list().into_iter();
     remarks

@@ -1,4 +1,4 @@
-//! How long prompt and answer of a conversation may be, for each of the tools in `like`.
+//! Bounds on the length of a conversation's prompt and answer, for each of the tools in `like`.
 
 use std::fmt;
 
@@ -58,7 +58,7 @@ impl Bounds {
         })
     }
 
-    /// Why a conversation is not within the bounds; none if it is.
+    /// Returns the reason why a conversation is not within the bounds; none if it is.
     pub(crate) fn broken(&self, prompt: u32, answer: u32) -> Option<String> {
         let together = u64::from(prompt) + u64::from(answer);
         if prompt < self.least_prompt {

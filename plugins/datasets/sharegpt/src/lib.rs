@@ -69,7 +69,7 @@ struct Kept {
     fingerprint: u64,
 }
 
-/// What was found among some conversations.
+/// The result of examining some conversations.
 #[derive(Default)]
 struct Examined {
     /// Those within the bounds.
@@ -89,15 +89,16 @@ pub struct ShareGpt {
     repetition: Option<Python>,
     /// The measured conversations, in order, as far as they are known.
     kept: Vec<Kept>,
-    /// How many conversations were examined for this, from the front.
+    /// Number of conversations that were examined for this, from the front.
     examined: usize,
-    /// How many samples were returned.
+    /// Number of samples that were returned.
     given: usize,
-    /// Where the search for spare samples continues, from the back.
+    /// Position where the search for spare samples continues, from the back.
     back: usize,
     /// Fingerprints of the spare samples.
     spares: Vec<u64>,
-    /// What the file had, and what is left out of it on the way to the measured samples.
+    /// Remarks on the file, and on conversations that are left out on the way to the measured
+    /// samples.
     remarks: Remarks,
 }
 

@@ -12,10 +12,11 @@ pub struct Config {
     /// The format of the file `data`; found from its first row if absent. `vllm-timed` must be named: its rows look like
     /// Mooncake's, whose times are milliseconds.
     pub format: Option<Name>,
-    /// Whether every request arrives when the trace says (`timestamps`), or the requests of a session wait for the end
-    /// of the one before and for the recorded pause (`sessions`). The default is `sessions` for Weka, TraceLab, and
-    /// Mooncake rows with a `session_id`, and `timestamps` for all else. Arrival times take effect only with
-    /// `--arrival dataset`.
+    /// Arrival of requests: every request arrives when the trace says (`timestamps`), or the
+    /// requests of a session wait for the end of the one before and for the recorded pause
+    /// (`sessions`). The default is `sessions` for Weka, TraceLab, and Mooncake rows with a
+    /// `session_id`, and `timestamps` for all else. Arrival times take effect only with `--arrival
+    /// dataset`.
     pub replay: Option<Replay>,
     /// Send made-up prompts as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
@@ -26,8 +27,8 @@ pub struct Config {
     /// Seconds of one unit of the numbers in the trace's time column, if not those of the format: 0.001 for Mooncake,
     /// 1 for all else.
     pub time_unit: Option<f64>,
-    /// How many times faster than recorded to replay the trace: 2 makes a minute of it 30 seconds, 0.5 makes it two
-    /// minutes.
+    /// Speed of the replay, as a multiple of the recorded one: 2 makes a minute of it 30 seconds,
+    /// 0.5 makes it two minutes.
     pub time_scale: f64,
     /// The part of the trace to replay, in seconds from its first request. A session belongs to it with its first
     /// request.
@@ -39,12 +40,12 @@ pub struct Config {
     pub max_input: Option<u32>,
     /// The longest answer, in tokens.
     pub max_output: Option<u32>,
-    /// What to do with requests beyond `max-input` and `max-output`. `drop` leaves out the request, and with it the
-    /// rest of its session if sessions are replayed; `truncate` cuts its prompt's end off and asks for fewer tokens;
-    /// `error` ends the run. By default `drop`.
+    /// Treatment of requests beyond `max-input` and `max-output`. `drop` leaves out the request,
+    /// and with it the rest of its session if sessions are replayed; `truncate` cuts its prompt's
+    /// end off and requests fewer tokens; `error` ends the run. By default `drop`.
     pub on_too_long: TooLong,
-    /// What to do with rows whose number of hash ids does not fit their length. `repair` makes up what is missing, and
-    /// ignores surplus ids; `error` ends the run. By default `error`.
+    /// Treatment of rows whose number of hash ids does not fit their length. `repair` makes up
+    /// missing ids, and ignores surplus ids; `error` ends the run. By default `error`.
     pub on_wrong_blocks: WrongBlocks,
     /// The longest pause in seconds of the run: between a request's end and the one that follows it in its session, or
     /// between two arrivals with `replay = "timestamps"`. Longer ones are shortened to it.
@@ -90,11 +91,11 @@ pub enum Name {
     Burstgpt,
     /// Azure's CSV of LLM inference, of 2023, 2024 and 2025.
     Azure,
-    /// What `vllm bench serve --dataset-name timed_trace` reads.
+    /// The format that `vllm bench serve --dataset-name timed_trace` reads.
     VllmTimed,
 }
 
-/// What a request waits for.
+/// The event that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replay {
@@ -104,7 +105,7 @@ pub enum Replay {
     Sessions,
 }
 
-/// How a prompt is sent.
+/// The form in which a prompt is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -114,7 +115,7 @@ pub enum Form {
     Tokens,
 }
 
-/// What to do with a request that is too long.
+/// The treatment of a request that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TooLong {
@@ -126,7 +127,7 @@ pub enum TooLong {
     Error,
 }
 
-/// What to do with a row whose number of hash ids does not fit its length.
+/// The treatment of a row whose number of hash ids does not fit its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WrongBlocks {

@@ -20,7 +20,7 @@ pub(crate) struct Run {
 pub(crate) enum Kind {
     /// A block, by its scope, its hash id and its size.
     Block = 1,
-    /// What follows a prompt's last whole block, or stands for blocks without ids.
+    /// Content after a prompt's last whole block, or in place of blocks without ids.
     Rest = 2,
     /// A prompt without blocks, by its row.
     Row = 3,

@@ -31,20 +31,20 @@ const MOST_RESERVED: usize = 6 << 20;
 /// The time of a row without one.
 pub(crate) const NEVER: i64 = i64::MIN;
 
-/// Why a request is left out.
+/// Reasons why a request is left out.
 pub(crate) const REASONS: [&str; 4] = [
     "",
     "a prompt longer than `max-input`",
     "an answer longer than `max-output`",
     "a conversation longer than `max-input`, which cannot be cut",
 ];
-/// Why the rest of a session is left out.
+/// The reason why the rest of a session is left out.
 pub(crate) const AFTER: &str = "a request after one of its session that was left out";
 
 /// A row that is replayed: a line, or a request within a session's line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// Where it is, and above bit 62 why it is too long.
+    /// Position in the file, and above bit 62 the reason why it is too long.
     at: u64,
     pub(crate) time: i64,
     /// The session: rows with the same number belong together.
@@ -76,7 +76,7 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     line: u32,
-    /// Which request of the line it is.
+    /// Number of the request in the line.
     pub(crate) place: u32,
     /// Its bytes.
     pub(crate) length: u32,
@@ -89,7 +89,7 @@ pub(crate) struct Thread {
     pub(crate) layout: Layout,
 }
 
-/// What is replayed, in order.
+/// The rows to replay, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) entries: Vec<Entry>,
@@ -101,7 +101,7 @@ pub(crate) struct Index {
     pub(crate) roots: Vec<i64>,
     /// Hashes of the names of sessions whose rows hold their whole prompts, although they do not say so.
     pub(crate) whole: BTreeSet<u64>,
-    /// When the run's clock begins, on the trace's clock.
+    /// Time at which the run's clock begins, on the trace's clock.
     pub(crate) base: i64,
     /// Lengths of prompts and answers, as examples.
     pub(crate) sizes: Vec<(u32, u32)>,
@@ -120,7 +120,7 @@ impl Index {
     }
 }
 
-/// What the pass needs beside the file.
+/// Inputs of the pass beside the file.
 pub(crate) struct Pass<'a> {
     pub(crate) format: &'a Format,
     pub(crate) config: &'a Config,
@@ -129,7 +129,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) tokenizer: &'a dyn Tokenizer,
 }
 
-/// What is known of the rows so far.
+/// Facts about the rows so far.
 #[derive(Default)]
 struct Seen {
     index: Index,
@@ -214,7 +214,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Why a row is left out, as an index into [`REASONS`].
+    /// Returns the reason why a row is left out, as an index into [`REASONS`].
     fn reason(&self, row: &Row) -> Result<usize, String> {
         let over = |most: Option<u32>, tokens: Option<u32>| {
             most.zip(tokens).filter(|(most, tokens)| tokens > most)
@@ -437,8 +437,8 @@ impl Pass<'_> {
         Ok(index)
     }
 
-    /// What is said if nothing is left: where it was lost, of so many requests in the file, in the share, and in the
-    /// window.
+    /// Returns the message if nothing is left: the step at which the requests were lost, of so many
+    /// requests in the file, in the share, and in the window.
     fn nothing(&self, all: u64, shared: usize, inside: usize) -> String {
         if all == 0 {
             return "the file has no requests: only line 1, which names the columns".to_owned();

@@ -36,7 +36,7 @@ pub(crate) struct Player {
     state: State,
 }
 
-/// How far it is.
+/// The position of the replay.
 #[derive(Default)]
 struct State {
     /// Entries that were given out.
@@ -63,11 +63,11 @@ struct SentSample {
     ended: Option<i64>,
 }
 
-/// What a sample is apart from its row.
+/// The parts of a sample beside its row.
 struct Frame {
     id: String,
     line: u32,
-    /// Which stream is its own.
+    /// The number of its own stream.
     own: u64,
     group: u32,
     after: Vec<Dependency>,
@@ -224,7 +224,7 @@ impl Player {
         Ok(self.sample(row, frame))
     }
 
-    /// Which request of its session the next one is.
+    /// Returns the number of the next request within its session.
     fn turn(&mut self, group: u32) -> u32 {
         let turns = &mut self.state.turns;
         let at = group as usize;
@@ -235,7 +235,8 @@ impl Player {
         turns[at] - 1
     }
 
-    /// What a session's further row waits for: the request that it names, or the one before it.
+    /// Returns the dependency of a session's further row: on the request that it names, or on the
+    /// one before it.
     fn dependency(&mut self, row: &Row, time: Option<i64>, line: u32) -> Option<Dependency> {
         let parent = row.link.and_then(|link| link.parent);
         let named = parent
@@ -266,7 +267,7 @@ impl Player {
         pause.min(longest)
     }
 
-    /// When a row arrives, with pauses between arrivals shortened.
+    /// Returns the arrival of a row, with pauses between arrivals shortened.
     fn arrival(&mut self, time: i64, line: u32) -> u64 {
         let due = self.config.scaled(time.saturating_sub(self.index.base));
         let (before, arrived) = self.state.last.unwrap_or_default();

@@ -111,7 +111,7 @@ fn ids(samples: &[Sample]) -> Vec<&str> {
     samples.iter().map(|sample| sample.id.as_str()).collect()
 }
 
-/// What a sample waits for, in milliseconds.
+/// Returns the samples that a sample waits for, with the pauses in milliseconds.
 fn after(sample: &Sample) -> Vec<(&str, u64)> {
     sample
         .after

@@ -1,5 +1,5 @@
-//! Whether an answer contains a text, begins with it, or matches a pattern. The text is the key
-//! `pattern`, or each sample's reference; of several texts one is enough.
+//! Scorer that checks if an answer contains a text, begins with it, or matches a pattern. The text
+//! is the key `pattern`, or each sample's reference; of several texts one is enough.
 //!
 //! | `mode` | the answer | Python |
 //! | --- | --- | --- |
@@ -25,13 +25,13 @@ use serde::Deserialize;
 #[cfg(test)]
 mod tests;
 
-/// How many characters a pattern may have.
+/// Characters of a pattern, at most.
 const LONGEST_PATTERN: usize = 1000;
 
-/// How many bytes a compiled pattern may take, which also bounds the time per byte of an answer.
+/// Bytes of a compiled pattern, at most, which also bounds the time per byte of an answer.
 const LARGEST_PATTERN: usize = 64 * 1024;
 
-/// How the text is looked for.
+/// The way in which the text is searched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -48,7 +48,7 @@ pub enum Mode {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// How the text is looked for.
+    /// Way in which the text is searched.
     pub mode: Mode,
     /// The text or pattern for every answer. Default: the sample's reference.
     pub pattern: Option<String>,
@@ -125,7 +125,7 @@ impl Scorer for Contains {
     }
 }
 
-/// What an answer should have in it.
+/// The text or pattern that an answer should contain.
 enum Wanted {
     Text { text: String, ignore_case: bool },
     Prefix { text: String, ignore_case: bool },

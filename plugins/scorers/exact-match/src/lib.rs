@@ -1,5 +1,5 @@
-//! Whether an answer equals the sample's reference. Only the answer counts, not the reasoning
-//! before it; a sample without a reference is not judged.
+//! Scorer that checks if an answer equals the sample's reference. Only the answer counts, not the
+//! reasoning before it; a sample without a reference is not judged.
 #![deny(unsafe_code)]
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};

@@ -1,7 +1,7 @@
-//! Whether an answer's final number is the reference's, for problems such as those of GSM8K. The
-//! rules are those of the task `gsm8k`, version 3.0, of EleutherAI's lm-evaluation-harness 0.4.13
-//! (`lm_eval/tasks/gsm8k/gsm8k.yaml`, `lm_eval/filters/extraction.py`, and `exact_match` of
-//! `lm_eval/api/metrics.py`).
+//! Scorer that checks if an answer's final number is the reference's, for problems such as those of
+//! GSM8K. The rules are those of the task `gsm8k`, version 3.0, of EleutherAI's
+//! lm-evaluation-harness 0.4.13 (`lm_eval/tasks/gsm8k/gsm8k.yaml`, `lm_eval/filters/extraction.py`,
+//! and `exact_match` of `lm_eval/api/metrics.py`).
 //!
 //! | score | the number of an answer |
 //! | --- | --- |
@@ -114,7 +114,7 @@ fn last(text: &str) -> Option<&str> {
     found
 }
 
-/// How many bytes there are before the first that does not fit.
+/// Counts the bytes before the first that does not fit.
 fn run(bytes: &[u8], fits: impl Fn(u8) -> bool) -> usize {
     bytes.iter().take_while(|byte| fits(**byte)).count()
 }

@@ -15,8 +15,8 @@ use runner_plugin::{Exchange, Scorer, parse};
 use runner_plugin_testing::tokenizer::StandIn;
 use serde_json::{Value, json};
 
-/// How far a score may be from the reference implementation's. Both compute in double precision, so
-/// what is larger is a difference in the rules.
+/// Tolerance between a score and the reference implementation's. Both compute in double precision,
+/// so a larger difference is one in the rules.
 const TOLERANCE: f64 = 1e-9;
 
 /// Judges every answer of a golden file and returns how many there are.

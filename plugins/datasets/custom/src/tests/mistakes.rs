@@ -1,4 +1,4 @@
-//! What a user reads who has made a mistake.
+//! Messages about mistakes of the user.
 
 use runner_plugin::{Amount, Dataset};
 use runner_plugin_testing::files::Named;

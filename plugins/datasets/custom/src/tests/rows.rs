@@ -1,4 +1,4 @@
-//! What a row must have, and what its columns mean.
+//! Requirements on a row, and the meaning of its columns.
 
 use runner_plugin::{Dataset, Prompt, Treatment};
 

@@ -1,4 +1,4 @@
-//! Which rows are not measured because the warm-up has them.
+//! Rows that are not measured because the warm-up has them.
 
 use std::collections::HashSet;
 

@@ -22,7 +22,7 @@ pub const FACTS: Facts = Facts {
     output_tokens: None,
 };
 
-/// What is right, by the questions' names.
+/// The right answers, by the questions' names.
 #[derive(Default)]
 pub struct Answers {
     table: Option<Table>,

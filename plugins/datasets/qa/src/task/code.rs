@@ -77,7 +77,7 @@ pub fn is_of_test_split(row: &Row) -> Result<bool, String> {
     Ok(TEST_SPLIT.contains(&number(row)?))
 }
 
-/// What a question of MBPP asks. The sanitized file calls the text `prompt`.
+/// Returns the text of a question of MBPP. The sanitized file calls the text `prompt`.
 fn program_asked(task: Task, row: &Row) -> Result<QuestionText, String> {
     let text = match row.any("text") {
         None if row.any("prompt").is_some() => row.text("prompt")?,

@@ -1,4 +1,5 @@
-//! What is said of mistakes in configurations and files: where, what was expected, and what to do.
+//! Messages about mistakes in configurations and files: the place, the expected value, and the
+//! remedy.
 
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! Which questions are asked, in which order, by which name, and what is asked where nothing is
-//! measured.
+//! Questions, their order and their names, and the samples that are not measured.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
-//! What the formats of traces have in common: a row as one request, which format a file has, and
-//! how a row's blocks follow from its hash ids. Leaves to `index` which rows are replayed, and to
-//! `replay` what becomes of them.
+//! The interface of all formats of traces: a row as one request, the detection of a file's format,
+//! and a row's blocks, which follow from its hash ids. Leaves the choice of rows to `index`, and
+//! their samples to `replay`.
 
 mod bailian;
 mod csv;
@@ -25,11 +25,11 @@ pub(crate) const MOST_TOKENS: u64 = 4 << 20;
 /// One request of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
-    /// When it arrived, in nanoseconds of the trace's clock.
+    /// Time when it arrived, in nanoseconds of the trace's clock.
     pub(crate) time: Option<i64>,
-    /// How long the reply took, in nanoseconds.
+    /// Duration of the reply, in nanoseconds.
     pub(crate) took: Option<i64>,
-    /// How long the client waited before it, in nanoseconds, if the trace says so itself.
+    /// Time that the client waited before it, in nanoseconds, if the trace says so itself.
     pub(crate) wait: Option<i64>,
     /// The session's name.
     pub(crate) session: Option<String>,
@@ -38,17 +38,17 @@ pub(crate) struct Row {
     pub(crate) class: Option<String>,
     pub(crate) output: Option<u32>,
     pub(crate) content: Content,
-    /// Whether it holds only what is new since the request before it in its session.
+    /// True if it holds only the messages that are new since the request before it in its session.
     pub(crate) delta: bool,
     /// The hash ids of its whole blocks, where it does not say itself whether it holds only what is new.
     pub(crate) ids: Vec<u64>,
     /// Further fields of the request.
     pub(crate) parameters: Map<String, Value>,
-    /// What had to be changed so that the row could be used.
+    /// The change that made the row usable.
     pub(crate) repaired: Option<&'static str>,
-    /// Why the row is no request.
+    /// The reason why the row is no request.
     pub(crate) unusable: Option<&'static str>,
-    /// Whether it had pictures, of which the trace says only how many.
+    /// True if it had pictures, of which the trace says only the number.
     pub(crate) pictures: bool,
 }
 
@@ -100,7 +100,7 @@ impl Content {
     }
 }
 
-/// How a file is read.
+/// The way in which a file is read.
 #[derive(Debug)]
 pub(crate) struct Format {
     pub(crate) name: Name,
@@ -112,7 +112,7 @@ pub(crate) struct Format {
     labels: Labels,
     /// The columns of a CSV file, in lower case.
     columns: Vec<String>,
-    /// Whether the first row has a `session_id`.
+    /// True if the first row has a `session_id`.
     named: bool,
 }
 
@@ -190,12 +190,12 @@ impl Format {
         })
     }
 
-    /// Whether the first line names columns.
+    /// True if the first line names columns.
     pub(crate) fn has_header(&self) -> bool {
         !self.columns.is_empty()
     }
 
-    /// Whether sessions are the usual way to replay it.
+    /// True if sessions are the usual way to replay it.
     pub(crate) fn in_sessions(&self) -> bool {
         match self.name {
             Name::Weka | Name::Tracelab => true,
@@ -204,7 +204,7 @@ impl Format {
         }
     }
 
-    /// Whether a session's rows are in the order of their times, rather than in that of the file.
+    /// True if a session's rows are in the order of their times, rather than in that of the file.
     pub(crate) fn by_time(&self) -> bool {
         self.name != Name::Mooncake
     }
@@ -244,7 +244,7 @@ impl Format {
     }
 }
 
-/// How many hash ids a prompt has.
+/// The number of hash ids of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// One for every block, of which the last one may be partial.
@@ -255,7 +255,7 @@ pub(crate) enum Rule {
     Either,
 }
 
-/// How hash ids stand for blocks.
+/// The way in which hash ids stand for blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) rule: Rule,
@@ -265,7 +265,7 @@ pub(crate) struct Layout {
     pub(crate) scope: u64,
     /// The session, if its rows are numbered within it.
     pub(crate) session: u64,
-    /// Whether a wrong number of ids is repaired.
+    /// True if a wrong number of ids is repaired.
     pub(crate) lenient: bool,
 }
 
@@ -360,7 +360,7 @@ impl<'de> Deserialize<'de> for HashId {
     }
 }
 
-/// Which format a file with this first line has, if any.
+/// Detects the format of a file with this first line, if it has one.
 fn found(first: &[u8]) -> Result<Option<Name>, String> {
     for (magic, what, command) in [
         (&[0x1f, 0x8b][..], "gzip", "gunzip"),
@@ -467,5 +467,5 @@ pub(crate) fn tokens(key: &str, tokens: u64) -> Result<(u32, bool), String> {
     Ok((tokens.max(1) as u32, tokens == 0))
 }
 
-/// What is said of rows with no tokens.
+/// The remark on rows with no tokens.
 pub(crate) const NOTHING: &str = "a prompt or an answer of 0 tokens became one of 1";

@@ -1,7 +1,7 @@
-//! What `vllm bench serve --dataset-name timed_trace` reads: JSON lines with four keys, whose names
-//! can be configured. Times are in seconds times a multiplier, and a hash id stands for 16 tokens,
-//! if not configured otherwise. vLLM ends a prompt with its ids; here the rest of its length is
-//! content of its own.
+//! The format that `vllm bench serve --dataset-name timed_trace` reads: JSON lines with four keys,
+//! whose names can be configured. Times are in seconds times a multiplier, and a hash id stands for
+//! 16 tokens, if not configured otherwise. vLLM ends a prompt with its ids; here the rest of its
+//! length is content of its own.
 
 use serde_json::{Map, Value};
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::time::instant;
 use super::{Content, NOTHING, Row, parsed, tokens};
 
-/// What is said of rows whose split and total do not agree.
+/// The remark on rows whose split and total do not agree.
 const SPLIT: &str = "`prefix_tokens` and `newly_append_tokens` that do not add up to `input_tokens_total`, which counts; what \
     is beyond it of the prefix is cut off";
 

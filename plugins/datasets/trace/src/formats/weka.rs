@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use super::{Content, HashId, Layout, NOTHING, Row, Rule, nanos, parsed, tokens};
 use crate::content;
 
-/// How deep sub-agents may have sub-agents.
+/// Deepest nesting of sub-agents.
 const DEEPEST: u32 = 8;
 
 /// The most requests of a session.
@@ -49,7 +49,7 @@ pub(crate) struct Node {
     pub(crate) index: u32,
     /// The one before it in its conversation.
     pub(crate) before: Option<usize>,
-    /// What it waits for, and how long after that, in nanoseconds.
+    /// The requests that it waits for, and the pause after each, in nanoseconds.
     pub(crate) after: Vec<(usize, i64)>,
     /// The time when it was sent, in nanoseconds from the session's beginning.
     pub(crate) time: i64,
@@ -153,7 +153,7 @@ pub(crate) fn row(bytes: &[u8], layout: &Layout, place: u32) -> Result<Row, Stri
     })
 }
 
-/// What was found of a session so far.
+/// The state of a walk over a session.
 struct Walk<'a> {
     line: &'a [u8],
     nodes: Vec<Node>,

@@ -1,5 +1,5 @@
-//! Which rows belong together: by the names of their sessions, or by the request that each follows.
-//! Owns the share of sessions, and which sessions hold whole prompts.
+//! Rows that belong together: by the names of their sessions, or by the request that each follows.
+//! Owns the share of sessions, and the choice of sessions that hold whole prompts.
 
 use runner_plugin::report::Remarks;
 

@@ -1,4 +1,4 @@
-//! What becomes of each format's rows.
+//! Samples from each format's rows.
 
 use runner_plugin::{Prompt, Role, Sample};
 

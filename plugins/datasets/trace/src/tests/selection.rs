@@ -1,4 +1,4 @@
-//! Which part of a trace is replayed, and how fast.
+//! Selection of the part of a trace to replay, and its speed.
 
 use std::collections::BTreeSet;
 
