@@ -1,6 +1,6 @@
-//! What a plugin's author does, step by step, with only the built binary and nothing from the
-//! repository: create a project, build its component, inspect it. The Rust templates are built
-//! here; those of other languages need compilers that not every machine has.
+//! Steps of a plugin's author, with only the built binary and nothing from the repository: create a
+//! project, build its component, inspect it. The Rust templates are built here; those of other
+//! languages need compilers that not every machine has.
 
 mod record;
 
@@ -174,7 +174,7 @@ fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
     );
 }
 
-/// What a case of an author's scorer that does as it is told must show.
+/// The scores that a case of an author's scorer must show, if the scorer does as it is told.
 enum Shows {
     /// An error with this text, at the line that says `here: CASE`.
     Error(&'static str),

@@ -21,7 +21,7 @@ use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words
 use crate::support::trial::Trial;
 use exporter::Exporter;
 
-/// Where runs' folders are made.
+/// The folder of the runs' folders.
 const RUNS: &str = "runs";
 
 /// Some 1.3 s: 24 answers of ten tokens for two users, each some 110 ms.
@@ -78,8 +78,8 @@ fn close(found: Option<f64>, expected: f64) {
     assert!(near, "{found} and not {expected}");
 }
 
-/// What a counter grew between two instants in seconds, from its readings `(instant, value)`, which
-/// a line joins.
+/// Computes the growth of a counter between two instants in seconds, from its readings `(instant,
+/// value)`, which a line joins.
 fn grown(readings: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let at = |t: f64| {
         let after = readings.iter().position(|(at, _)| *at >= t).unwrap();

@@ -35,7 +35,7 @@ pub fn exchanges(folder: &Path) -> Vec<Exchange> {
     RunFolder::at(&run).exchanges().unwrap()
 }
 
-/// What `runner report` prints for the only run.
+/// Runs `runner report` for the only run.
 pub fn report(folder: &Path) -> Ended {
     report_with(folder, &[])
 }

@@ -45,7 +45,7 @@ warmup = 2
 seed = 7
 "#;
 
-/// What every process has on its command line.
+/// Flags that every process has on its command line.
 const ASKED: &str = "--backend vllm --no-progress";
 
 /// Processes that share a token and a coordinator's port.
@@ -140,7 +140,8 @@ fn records_of(fleet: &Fleet, rank: u32) -> u64 {
     files.map(|file| file.len()).sum()
 }
 
-/// What a single process sends of the same scenario to the same engine, behind these words.
+/// Returns the requests that a single process sends of the same scenario to the same engine, behind
+/// these words.
 fn alone(fleet: &Fleet, starter: &[&str]) -> Vec<Exchange> {
     let folder = fleet.path().join("alone");
     std::fs::create_dir(&folder).unwrap();
@@ -200,7 +201,7 @@ fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
     after.collect()
 }
 
-/// What each asked.
+/// Returns the prompt of each.
 fn asked(exchanges: &[Exchange]) -> Vec<&str> {
     let digests = exchanges.iter();
     let digests = digests.map(|exchange| &*exchange.sample.request_digest);

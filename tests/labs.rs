@@ -9,7 +9,7 @@ mod lab;
 mod pages;
 mod search;
 
-/// That a document follows the schema of that name.
+/// Checks that a document follows the schema of that name.
 fn follows(name: &str, document: &serde_json::Value) {
     let schema = ::report::schema::schema(name).or_else(|| ::lab::schema::schema(name));
     let schema = serde_json::from_str(&schema.unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! What only real sockets have: resets, refusals, servers that come and go, TLS. Uses real
+//! Behaviour of real sockets alone: resets, refusals, servers that come and go, TLS. Uses real
 //! processes and compares no times.
 
 mod batching;

@@ -62,7 +62,7 @@ fn record(folder: &Path, url: &str, words: &[&str]) -> Ended {
     run(&mut command)
 }
 
-/// Whether `runner plugin test` passes the cases.
+/// Runs `runner plugin test`, which must pass the cases.
 fn tested(folder: &Path) {
     let mut command = runner();
     command.current_dir(folder);

@@ -1,4 +1,4 @@
-//! What a reader does with a page.
+//! Actions of a reader on a page.
 
 use super::page;
 use crate::support::browser::{Browser, browser};

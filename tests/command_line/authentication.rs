@@ -1,5 +1,5 @@
-//! How requests show who asks: a key in a header of its own, and signatures for AWS, as the server
-//! gets them. And what is said of keys that cannot be used.
+//! Authentication of requests: a key in a header of its own, and signatures for AWS, as the server
+//! gets them. Also the messages about keys that cannot be used.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -259,7 +259,7 @@ fn a_key_of_aws_may_be_in_one_variable() {
     }
 }
 
-/// What is wrong with a key is said before anything is sent, with its variable and without its
+/// A mistake in a key is reported before anything is sent, with the key's variable and without its
 /// value.
 #[test]
 fn keys_that_cannot_be_used_are_refused() {

@@ -1,5 +1,5 @@
-//! What users of `vllm bench serve`, SGLang's `bench_serving`, LMDeploy's `profile_restful_api.py`
-//! and guidellm type: names of backends and datasets, flags, paths.
+//! Command lines of users of `vllm bench serve`, SGLang's `bench_serving`, LMDeploy's
+//! `profile_restful_api.py` and guidellm: names of backends and datasets, flags, paths.
 //!
 //! `inputs` holds the help of these tools, as `vllm bench serve --help=all`,
 //! `bench_serving.py --help`, `profile_restful_api.py --help` and `guidellm run --help` print it.
@@ -55,7 +55,7 @@ fn flags(help: &str) -> Vec<Theirs> {
     flags
 }
 
-/// What `--NAME {a,b}` allows.
+/// Lists the values that `--NAME {a,b}` allows.
 fn choices<'h>(help: &'h str, flag: &str) -> Vec<&'h str> {
     let start = format!("  --{flag} {{");
     let line = help.lines().find_map(|line| line.strip_prefix(&*start));
@@ -183,7 +183,7 @@ fn every_backend_and_dataset_of_these_tools_is_known_or_refused() {
     }
 }
 
-/// What `runner plugin info` says that a key can be.
+/// Returns the keys that `runner plugin info` lists, with their values.
 fn info(plugin: &str) -> Value {
     let ended = run(runner().args(["plugin", "info", plugin, "--json"])).with_code(0);
     serde_json::from_str(&ended.stdout).unwrap()

@@ -47,7 +47,8 @@ fn at(cache: &Path) -> Command {
     command
 }
 
-/// What a user sees, with the parts that differ from test to test by their names.
+/// Returns the output that a user sees, with the parts that differ from test to test by their
+/// names.
 fn seen(words: &[&str], ended: &Ended, hub: &Hub, cache: &Path) -> String {
     let text = format!(
         "$ runner {}\n{}{}exit code {}\n",

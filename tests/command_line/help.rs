@@ -1,4 +1,4 @@
-//! What the program prints about itself: help, version, completions, schemas, variables.
+//! Texts that the program prints about itself: help, version, completions, schemas, variables.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What others write reaches no terminal as a command: models of servers, messages, pages, names of
+//! Texts of others reach no terminal as a command: models of servers, messages, pages, names of
 //! files.
 
 use std::path::Path;

@@ -6,7 +6,7 @@ use runs::folder::RunFolder;
 use crate::endings::RUNS;
 use crate::support::process::{Mock, only_run, run, runner, words};
 
-/// What is said of each.
+/// Values that are refused, with a part of the message about each.
 const REFUSED: [(&str, &str, i32); 14] = [
     (
         "--num-prompts 18446744073709551615",

@@ -1,4 +1,4 @@
-//! How plugins are found, and runs that flags alone describe.
+//! Search for plugins, and runs that flags alone describe.
 
 use std::path::Path;
 

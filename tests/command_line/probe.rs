@@ -165,7 +165,8 @@ fn engines_are_told_apart() {
     }
 }
 
-/// What each dialect's stream is made of, and what the engine was sent: a few tokens, a few times.
+/// The parts of each dialect's stream are described, and the engine gets little: a few tokens, a
+/// few times.
 #[test]
 fn streams_are_described_and_little_is_sent() {
     let engine = scripted(&format!(

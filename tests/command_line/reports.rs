@@ -232,7 +232,7 @@ fn the_progress_line_is_for_terminals() {
     assert!(!ended.stderr.contains("in flight"), "{ended:#?}");
 }
 
-/// What a terminal shows for a command line; nothing if util-linux's `script` is missing.
+/// Returns the output of a command line on a terminal; nothing if util-linux's `script` is missing.
 fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<String> {
     if !lacking::has_terminals() {
         return None;

@@ -1,5 +1,6 @@
-//! Who gets the API key and the user's headers: targets that the user named, and this machine. A
-//! plugin's own choice of a server gets nothing, and a server cannot send them elsewhere.
+//! Targets that get the API key and the user's headers: those that the user named, and this
+//! machine. A plugin's own choice of a server gets nothing, and a server cannot send them
+//! elsewhere.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

@@ -32,7 +32,7 @@ fn is_told(ended: &Ended, thread: &str, place: &str) {
     }
 }
 
-/// What is on record can be reported, and says why the run ended.
+/// Checks that the records can be reported, and say why the run ended.
 fn is_kept(folder: &TempDir, ended: &Ended, place: &str) {
     let own = only_run(&folder.path().join(RUNS)).unwrap();
     let name = own.file_name().unwrap().to_string_lossy().into_owned();

@@ -58,7 +58,7 @@ impl How {
     }
 }
 
-/// What the run left.
+/// The remains of a run.
 #[derive(Debug)]
 pub struct After {
     /// All exchanges by phase and index.
@@ -149,7 +149,7 @@ fn names(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// What the folder holds, as the library reads it.
+/// Reads the content of the folder with the library.
 #[track_caller]
 pub fn readable(about: &str, folder: &Path) -> After {
     let opened = RunFolder::at(folder);
@@ -242,7 +242,7 @@ fn check_summary(about: &str, after: &After, unsent: u64) {
     }
 }
 
-/// What the run printed, what it wrote and what is drawn again are one thing.
+/// Checks that the run's output, its files and a new report agree.
 #[track_caller]
 fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &Summary) {
     let written = std::fs::read(folder.join("summary.json")).ok();

@@ -18,7 +18,7 @@ struct Dialect {
     backend: &'static str,
     /// The backend's configuration.
     config: &'static str,
-    /// What the scenario says of the target and of requests, in whole tables.
+    /// The target and the request settings of the scenario, in whole tables.
     scenario: &'static str,
     /// The mock engine's flags.
     mock: &'static [&'static str],
@@ -85,7 +85,7 @@ const DIALECTS: [Dialect; 14] = [
     scripted!("tgi", "", "mock", false),
 ];
 
-/// What many streams end with; line ends after it may be missing.
+/// End of many streams; line ends after it may be missing.
 const END: &str = "data: [DONE]";
 
 /// A run of prompts that are all alike, one after the other.
@@ -108,7 +108,7 @@ fn one_by_one(place: &Path, dialect: Dialect, url: &str, flags: &str) -> Command
     command
 }
 
-/// What the mock engine answers to the request that this backend makes: every byte.
+/// Returns every byte of the mock engine's reply to the request of this backend.
 fn reply(dialect: Dialect, flags: &str) -> Vec<u8> {
     let listener = Raw::engine(|_| vec![Act::Close]);
     let (place, listening) = (TempDir::new().unwrap(), listener.listen());

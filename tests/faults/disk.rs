@@ -28,8 +28,8 @@ fn on_disk(options: &str, keep: &Path) -> Command {
     runner_behind(&shell)
 }
 
-/// What a run that found no room left: readable as far as it goes, and no more than the engine
-/// answered.
+/// Checks the remains of a run that found no room: readable as far as they go, and no more than the
+/// engine answered.
 fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
     assert_eq!(ended.code, Some(3), "{about}: {ended:#?}");
     no_panic(about, ended);

@@ -68,7 +68,7 @@ fn an_engine_that_is_dead_at_the_start_is_told_before_anything_is_written() {
     }
 }
 
-/// What may happen to a request whose engine is gone.
+/// Possible failures of a request whose engine is gone.
 const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
 
 /// The way an engine leaves: killed it leaves no log, asked to end it does.

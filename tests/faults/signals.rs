@@ -12,7 +12,7 @@ use crate::endings::RUNS;
 use crate::support::process::{Mock, Process, has_records, runner, words};
 use crate::support::raw::{Raw, wait};
 
-/// What asks a run to end.
+/// Signals that end a run.
 const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
 
 /// The place where the run stands when the signals come.

@@ -274,7 +274,7 @@ fn peak(process: &Process) -> u64 {
 /// More than a run takes that is never flooded, and far less than what a flood brings.
 const MOST_MIB: u64 = 600;
 
-/// What a flood begins with, what is repeated for ever, and the failures that may come of it.
+/// The beginning of a flood, the part that is repeated for ever, and the failures that may follow.
 type Flood = (&'static str, Vec<u8>, Vec<u8>, &'static [Class]);
 
 /// Bytes that never end, as fast as the loopback takes them.

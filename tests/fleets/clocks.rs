@@ -70,8 +70,8 @@ fn a_clock_that_is_set_during_a_run_is_found() {
     assert_eq!(summary.requests.successful, 200);
 }
 
-/// How long after each request of a rank was sent, by the run's clock, the engine had it by its
-/// own: the middle one, in milliseconds.
+/// Computes the time between the sending of each request of a rank, by the run's clock, and its
+/// receipt, by the engine's own: the median, in milliseconds.
 fn until_received(exchanges: &[Exchange], received: &[f64], rank: u64) -> f64 {
     let both = exchanges.iter().zip(received);
     let mut after: Vec<f64> = both
@@ -82,7 +82,7 @@ fn until_received(exchanges: &[Exchange], received: &[f64], rank: u64) -> f64 {
     after[after.len() / 2]
 }
 
-/// What rank 0 sends takes 5 ms longer than what it hears. No clock can be known better than to
+/// Messages from rank 0 take 5 ms longer than messages to it. No clock can be known better than to
 /// half of that; the bound says so, and the clock is indeed wrong by that much: the engine got the
 /// requests of that process 2.5 ms later or earlier than their records say, beside those of rank 0.
 /// A way that is longer is no clock that moved.

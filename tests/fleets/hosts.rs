@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use super::{Fleet, measured};
 use crate::support::process::{run_patiently, runner, words};
 
-/// What the last argument but two is: a machine. What it would run is run here, and noted.
+/// Runs a command on a machine, which is the last argument but two. The command runs here, and is
+/// noted.
 const SSH: &str = "#!/bin/sh\necho \"$@\" >> \"$NOTES\"\nshift\nexec \"$@\"\n";
 
 #[test]

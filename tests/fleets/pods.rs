@@ -1,5 +1,5 @@
-//! What the containers of a manifest run, as processes: their commands and variables are read from
-//! the manifest, and the rest is what an Indexed Job adds.
+//! Containers of a manifest, run as processes: their commands and variables are read from the
+//! manifest, and the rest is as an Indexed Job adds it.
 //!
 //! Each has a file system in which the paths of the manifest are, and where the service's name is
 //! this machine. That takes a namespace of mounts, and so root; where the kernel makes none, the

@@ -176,7 +176,7 @@ fn who_does_not_fit_is_refused_by_name() {
     assert_eq!(runs, [".fleet"]);
 }
 
-/// What became of the part of an agent that is killed is not known, and the verdict says from when.
+/// The end of a part of an agent that is killed is not known, and the verdict says from when.
 #[test]
 fn an_agent_that_is_killed_is_lost() {
     let fleet = Fleet::new(2);
@@ -316,8 +316,8 @@ fn an_interrupt_ends_all() {
     }
 }
 
-/// What each agent measured is what the engine did: the time to first token holds the engine's own,
-/// and on average next to nothing beside it.
+/// Each agent's measurements are those of the engine: the time to first token holds the engine's
+/// own, and on average next to nothing beside it.
 #[test]
 fn each_agent_measures_what_the_engine_did() {
     let fleet = Fleet::against(4, Mock::logging(&ENGINE));

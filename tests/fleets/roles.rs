@@ -1,5 +1,5 @@
-//! What a process of a fleet can make the others do: tokens of both kinds, and whose keys and files
-//! go where.
+//! Limits on a process of a fleet: tokens of both kinds, and the processes that may use keys and
+//! files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What rank 0 shows of a fleet while it goes on: the page for Prometheus, the dashboard, devices,
-//! and what is said of flags.
+//! Display of a fleet on rank 0 while it runs: the page for Prometheus, the dashboard, devices, and
+//! the notes on flags.
 
 use std::process::Command;
 use std::time::Duration;
@@ -235,7 +235,7 @@ fn nvml_is_that_of_rank_0() {
     );
 }
 
-/// What `runner run` says of flags that other tools have, rank 0 says once.
+/// Notes of `runner run` on flags that other tools have are printed once, by rank 0.
 #[test]
 fn notes_on_flags_are_printed_once() {
     let fleet = Fleet::new(2);

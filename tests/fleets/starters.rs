@@ -11,7 +11,7 @@ use crate::support::lacking::{self, may_set_clocks};
 use crate::support::process::{Process, run_patiently, runner, words};
 use crate::support::proxy::{Network, Proxy};
 
-/// What sets up Slurm for as long as a command runs.
+/// The script that sets up Slurm for as long as a command runs.
 const SLURM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fleets/slurm.sh");
 
 /// A fleet of four that something else starts: the words before the program.
@@ -140,7 +140,7 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
     assert_eq!(asked(&together), asked(&single));
 }
 
-/// Where packets take 5 ms, nobody can know a clock to a tenth of that: no run begins, and the
+/// A clock cannot be known to a tenth of 5 ms where packets take that long: no run begins, and the
 /// process is named. With such clocks allowed, it does.
 #[test]
 fn a_clock_that_cannot_be_known_is_refused_by_name() {

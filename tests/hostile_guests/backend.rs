@@ -327,7 +327,7 @@ fn what_the_last_reply_carried_reaches_the_next_request() {
     assert!(lines.iter().any(|line| line.ends_with(says)), "{lines:?}");
 }
 
-/// What the error says of a request that the backend may not write, whatever it is for.
+/// Returns the error about a request that the backend may not write, whatever it is for.
 fn refusal(config: &Value) -> String {
     let mut dialect = backend(config, grants(config)).open().unwrap();
     let asking = fails(dialect.encode(&sample("x"), &settings(), None));

@@ -10,7 +10,7 @@ use super::fixture::{
     BACKEND, DEEDS, bytes, fails, grants, load_bytes, load_bytes_within, patched, trapped,
 };
 
-/// What is said of a component of this text.
+/// Returns the message about a component of this text.
 #[track_caller]
 fn refused(text: &str) -> String {
     refused_within(&wat::parse_str(text).unwrap(), &Limits::default())
@@ -105,7 +105,7 @@ fn instances_of_instances_without_end() {
     assert_eq!(limit, "1000 are allowed");
 }
 
-/// What each instance holds is counted, however many share a module.
+/// The globals of each instance are counted, however many share a module.
 #[test]
 fn globals_of_instances() {
     let globals = "(global i32 (i32.const 0))".repeat(3_000);

@@ -10,7 +10,7 @@ use super::fixture::{curious, exchange, grants};
 /// Set where another process of this test is to print what it gets.
 const PRINT: &str = "RUNNER_TEST_PRINT_OUTPUT";
 
-/// What a fresh instance gives for each of three calls.
+/// Returns the results of a fresh instance for each of three calls.
 fn three_calls() -> Vec<Vec<String>> {
     let config = json!({});
     let mut judge = curious(&config, grants(&config)).open().unwrap();

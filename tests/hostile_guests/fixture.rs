@@ -24,7 +24,7 @@ pub const SCORER: &str = "guests/hostile-scorer.wasm";
 /// The name of the scorer that asks WASI for things.
 pub const CURIOUS: &str = "guests/wasi-scorer.wasm";
 
-/// What every deed that a guest can do to itself must be called in the error.
+/// Names in the error of every deed that a guest can do to itself.
 pub const DEEDS: [(&str, &str); 7] = [
     (
         "loop",
@@ -111,8 +111,8 @@ fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
     .clone()
 }
 
-/// What the guests are given. Only tests of endless loops have short calls: the machine may be
-/// busy.
+/// Returns the grants of the guests. Only tests of endless loops have short calls: the machine may
+/// be busy.
 pub fn grants(config: &Value) -> Grants {
     let call_ms = if config["misbehave"] == "loop" {
         200

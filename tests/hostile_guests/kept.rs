@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::runs::{Mock, run_with};
 
-/// What a run says of compiled plugins; it must end well.
+/// Returns the messages of a run about compiled plugins; it must end well.
 fn said(mock: &Mock, kept: &Path) -> Vec<String> {
     let ran = run_with(&mock.url, kept);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -1,5 +1,5 @@
-//! What plugins of each kind do wrong, in whole runs: how the run ends, what the records say, and
-//! that what was measured can be read.
+//! Misdeeds of plugins of each kind, in whole runs: the run's end, the records, and that the
+//! measurements can be read.
 
 use model::exchange::{Class, Exchange};
 use runs::assessment::Assessment;
@@ -8,12 +8,13 @@ use runs::folder::Status;
 use super::fixture::{BACKEND, DATASET, SCORER};
 use super::runs::{Mock, run};
 
-/// What a misdeed costs.
+/// The loss that a misdeed causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cost {
     /// Nothing at all.
     Nothing,
-    /// What it was done to: a backend's one exchange, a dataset's run, a scorer's one score.
+    /// The exchange, run or score that it was done to: a backend's one exchange, a dataset's run, a
+    /// scorer's one score.
     Its,
     /// The same, and the exchange counts as a reply that breaks the protocol: the plugin said so in
     /// order.

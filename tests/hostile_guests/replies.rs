@@ -1,4 +1,4 @@
-//! What the hostile backend keeps of replies, carries to the next request, and leaves unread.
+//! Bytes of replies that the hostile backend keeps, carries to the next request, and leaves unread.
 
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;

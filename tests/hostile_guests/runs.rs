@@ -163,7 +163,7 @@ fn run_told(
     }
 }
 
-/// What a failed exchange was called, and why.
+/// Returns the class of a failed exchange, and its message.
 #[track_caller]
 pub fn failure(exchange: &Exchange) -> (Class, &str) {
     match &exchange.outcome {

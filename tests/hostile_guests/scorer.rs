@@ -134,12 +134,12 @@ fn running(declared: &str, config: &Value) -> Scorer {
     Scorer::new(plugin, config, grants(config)).unwrap()
 }
 
-/// What a program of one byte scores, which passes.
+/// Returns the scores of a program of one byte, which passes.
 fn ran() -> Vec<(String, f64)> {
     vec![("length".to_owned(), 1.0), ("stopped".to_owned(), 0.0)]
 }
 
-/// What a program scores that the sandbox stopped.
+/// Returns the scores of a program that the sandbox stopped.
 fn stopped() -> Vec<(String, f64)> {
     vec![("length".to_owned(), 0.0), ("stopped".to_owned(), 1.0)]
 }

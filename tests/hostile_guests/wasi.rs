@@ -1,4 +1,4 @@
-//! What a component gets that imports WASI: nothing, the same every time.
+//! Access of a component that imports WASI: to nothing, the same every time.
 
 use plugins::PluginError;
 use plugins::scorer::Judge;
@@ -10,7 +10,7 @@ fn judge(config: &Value) -> Judge {
     curious(config, grants(config)).open().unwrap()
 }
 
-/// What it gets for its question.
+/// Returns the reply to its question.
 #[track_caller]
 fn gets(config: &Value) -> String {
     let mut scores = judge(config).score(&exchange("")).unwrap();

@@ -1,4 +1,5 @@
-//! Which code may do what: checked by searching for what must not be there.
+//! Boundaries between the parts of the code: checked by searching for calls and names that must not
+//! be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

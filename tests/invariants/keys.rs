@@ -20,8 +20,7 @@ const PLAIN: [&str; 6] = [
 
 /// A file that is there.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-/// What keys mean something beside, and what they are set to, where no value of their type would
-/// do.
+/// Returns the keys that a key needs beside it, and its value where no value of its type would do.
 fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let poisson = ["load.arrival=poisson", "load.rate=2"];
     let ramp = [

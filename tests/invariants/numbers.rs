@@ -51,7 +51,7 @@ const ABSURD: [&str; 31] = [
 /// A year, the longest that a run may take.
 const YEAR: Nanos = Nanos(365 * 24 * 3_600 * 1_000_000_000);
 
-/// What is said where nothing is wrong.
+/// The text of no mistakes.
 const NOTHING: &str = "Faults { scenario: [], plugins: [] }";
 
 /// Times taken of a plan.
@@ -147,7 +147,7 @@ fn written(path: &str, value: &str, times: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// What the numbers make: a plan, or what is said about them.
+/// Returns the plan of these numbers, or the messages about them.
 fn plan_of(scenario: Scenario) -> Result<(Plan, model::arrival::Trace), String> {
     let source = Source {
         scenario,

@@ -22,7 +22,7 @@ concurrency = 8
 warmup = 1
 "#;
 
-/// What is drawn of a lab's journal.
+/// Files that are written from a lab's journal.
 const DRAWN: [&str; 3] = ["lab.md", "lab.html", "lab-report.json"];
 
 /// A port that is free now.
@@ -96,7 +96,7 @@ impl Files {
         std::fs::read_to_string(self.path().join("out/lab.md")).unwrap()
     }
 
-    /// What is drawn of the journal: the page in both forms, and what it is made of.
+    /// Reads the files that are written from the journal: the page in both forms, and its content.
     fn drawn(&self) -> Vec<Vec<u8>> {
         let files = DRAWN.map(|name| self.path().join("out").join(name));
         files.map(|path| std::fs::read(path).unwrap()).to_vec()
@@ -111,7 +111,7 @@ impl Files {
         self.drawn()
     }
 
-    /// That every file of the lab follows its schema.
+    /// Checks that every file of the lab follows its schema.
     fn follow_their_schemas(&self) {
         let read =
             |name: &str| std::fs::read_to_string(self.path().join("out").join(name)).unwrap();

@@ -26,13 +26,13 @@ const NARROWEST: &str = "Math.min(...[...document.querySelectorAll('.spot, .cros
         const width = one.getBoundingClientRect().width;
         one.remove();
         return width; }))";
-/// Whether the first picture stands before the first table.
+/// True if the first picture stands before the first table.
 const PICTURE_FIRST: &str = "(() => {
     const [picture, table] = ['.plot > svg', '.scroll'].map((of) =>
         [...document.querySelectorAll(of)].find((e) => e.getClientRects().length));
     return picture.compareDocumentPosition(table) & Node.DOCUMENT_POSITION_FOLLOWING; })()";
 
-/// That a page shows its answer on a desk and on a telephone.
+/// Checks that a page shows its answer on a desk and on a telephone.
 async fn shows_its_answer(browser: &Browser, page: &Path) {
     let name = page.display();
     for (width, height) in [(1280, 1000), (390, 844)] {

@@ -137,7 +137,7 @@ async fn in_the_end_the_page_says_what_the_summary_says() {
     assert_eq!(page.of("runner_client_cpu_ratio", &[]).count(), 0);
 }
 
-/// What a device does not say has no series, and a device that says nothing has none.
+/// A value that a device does not report has no series, and a device that reports nothing has none.
 #[tokio::test(start_paused = true)]
 async fn devices_have_series_while_they_are_read() {
     let ran = Trial::of(SCENARIO).run().await;

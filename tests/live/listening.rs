@@ -13,7 +13,7 @@ use crate::support::process::{Mock, Process, run, runner, words};
 const KEY: &str = "sk-0123456789abcdef";
 const TENANT: &str = "tenant-of-great-secrecy";
 
-/// What a server answers: the head, and the body.
+/// Asks a server, and returns the head and the body.
 pub fn ask(address: &str, request: &str) -> Option<(String, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(

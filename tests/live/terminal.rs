@@ -42,7 +42,7 @@ fn load(mock: &Mock, requests: u32) -> String {
 /// Rows and columns of the terminal.
 const SIZE: (usize, usize) = (30, 100);
 
-/// What the alternate screen shows, as a terminal renders it: only changes are written.
+/// Returns the alternate screen, as a terminal renders it: only changes are written.
 fn screen(written: &str) -> String {
     let (_, after) = written.split_once(ENTER).unwrap_or_default();
     let (drawn, _) = after.split_once(LEAVE).unwrap_or((after, ""));
@@ -67,7 +67,7 @@ fn screen(written: &str) -> String {
     lines.join("\n")
 }
 
-/// What the alternate screen showed last, what was written to it, and what came after it.
+/// Returns the last content of the alternate screen, the bytes written to it, and those after it.
 #[track_caller]
 pub fn screens(seen: &str) -> (String, &str, &str) {
     let times = (seen.matches(ENTER).count(), seen.matches(LEAVE).count());

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Project, SAMPLE, WORDS};
 
-/// What a case's report says is wrong, each with its kind and its one-line text.
+/// Lists the failures in a case's report, each with its kind and its one-line text.
 fn failures(report: &Value) -> Vec<(String, String)> {
     let failures = report["cases"][0]["failures"].as_array().unwrap();
     let said = |failure: &Value| {
@@ -375,7 +375,7 @@ fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
     );
 }
 
-/// What a run refuses before it sends anything.
+/// The run refuses this backend before it sends anything.
 #[test]
 fn a_backend_that_names_a_header_of_the_hosts_for_the_key_is_refused() {
     for name in ["host", "Content-Length", "te", ""] {

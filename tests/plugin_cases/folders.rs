@@ -1,4 +1,4 @@
-//! Where cases and components are found, mistakes in cases, and `--bless`.
+//! Folders of cases and components, mistakes in cases, and `--bless`.
 
 use super::{Project, SAMPLE, WORDS};
 use crate::support::process::run;

@@ -14,7 +14,7 @@ use crate::support::lacking;
 use crate::support::process::{Mock, Process, has_records, only_run, run, runner, words};
 use crate::support::raw::Raw;
 
-/// What may happen to a request whose server is gone.
+/// Possible failures of a request whose server is gone.
 const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
 
 fn failed_as(exchanges: &[Exchange], classes: &[Class]) -> usize {

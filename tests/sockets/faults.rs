@@ -9,7 +9,7 @@ use crate::faults::check::{How, check};
 use crate::support::authority::Authority;
 use crate::support::process::{Mock, run, runner};
 
-/// What goes wrong with the request at this position, and the resulting failure.
+/// Faults of the request at each position, and the resulting failure.
 const FAULTS: [(&str, Class); 15] = [
     ("kind = 'hang-up'", Class::Reset),
     ("kind = 'hang-up', reset = true", Class::Reset),

@@ -181,7 +181,7 @@ fn a_server_that_never_reads_is_given_up() {
     }
 }
 
-/// What comes after the end of a reply, at once or later, is not the reply to the next request.
+/// Bytes after the end of a reply, at once or later, are not the reply to the next request.
 #[test]
 fn bytes_between_replies_answer_nothing() {
     let garbage = |mut stream: TcpStream| {

@@ -222,7 +222,7 @@ impl Browser {
     }
 }
 
-/// What the driver answers to a command.
+/// Returns the driver's answer to a command.
 #[track_caller]
 fn value(port: u16, method: &str, path: &str, body: &Value) -> Value {
     let answer = ask(port, method, path, &body.to_string()).unwrap();

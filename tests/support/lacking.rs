@@ -1,4 +1,4 @@
-//! What a machine lacks that a test needs. A test that cannot run calls one of these functions and
+//! Needs of a test that a machine may lack. A test that cannot run calls one of these functions and
 //! returns; `cargo xtask test` lists it. Where `RUNNER_LEAVE_OUT` does not allow that, the test
 //! fails.
 

@@ -9,12 +9,12 @@ use super::lacking::{self, Lack};
 pub struct Other {
     /// Its name: the word at the end of the info of its blocks in the guide.
     pub word: &'static str,
-    /// What the names of its projects in the guide end with.
+    /// The end of the names of its projects in the guide.
     pub suffix: &'static str,
     /// The variable that names its compiler.
     pub variable: &'static str,
     compiler: &'static str,
-    /// What a machine without its compiler lacks.
+    /// The lack of a machine without its compiler.
     lack: &'static Lack,
 }
 

@@ -20,7 +20,8 @@ const LOG: &str = "log.jsonl";
 /// The same for processes that may compile a standard library.
 const COMPILING: Duration = Duration::from_secs(1_800);
 
-/// Where cargo puts what it makes of authors' projects: their dependencies are compiled once.
+/// The folder where cargo puts the builds of authors' projects: their dependencies are compiled
+/// once.
 pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
 
 /// The binary without anything from the caller's environment that it would use.
@@ -184,12 +185,10 @@ impl Process {
         stdin.flush().unwrap();
     }
 
-    /// What it wrote to stdout so far.
     pub fn stdout(&self) -> String {
         text(&self.stdout)
     }
 
-    /// What it wrote to stderr so far.
     pub fn stderr(&self) -> String {
         text(&self.stderr)
     }

@@ -22,7 +22,7 @@ pub struct Network {
     pub delay: Duration,
     /// True if only those of the server are.
     pub one_way: bool,
-    /// How much longer a segment can take; those behind it wait for it, as a transport in order
+    /// Extra time that a segment may take; those behind it wait for it, as a transport in order
     /// makes them.
     pub jitter: Duration,
     /// One segment in this many is lost, and comes later by [`RESENT`]; 0 for none.
@@ -35,7 +35,7 @@ pub struct Network {
     pub silent_after: Option<usize>,
 }
 
-/// How much later a lost segment comes: Linux's shortest time until a segment is sent again.
+/// Delay of a lost segment: Linux's shortest time until a segment is sent again.
 pub const RESENT: Duration = Duration::from_millis(200);
 
 impl Network {

@@ -18,7 +18,7 @@ pub const LAST_CHUNK: &str = "0\r\n\r\n";
 /// The end marker.
 pub const DONE: &str = "data: [DONE]\n\n";
 
-/// What to do with a request.
+/// The reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// These bytes go out.
@@ -85,7 +85,7 @@ pub fn whole(status: &str, content: &str) -> Vec<Act> {
     vec![say(head + content)]
 }
 
-/// What to do with a request, by its number.
+/// Returns the reactions to a request, by its number.
 type ByNumber = Box<dyn Fn(u64) -> Vec<Act> + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 /// The server.

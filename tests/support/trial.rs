@@ -53,13 +53,13 @@ pub struct Ran {
     pub ended: Result<(), RunError>,
     /// All exchanges as they were read back from the folder, ordered by phase and index.
     pub exchanges: Vec<Exchange>,
-    /// What the summary was made from in addition to them.
+    /// Facts beside them from which the summary was made.
     pub facts: RunFacts,
     /// The summary.
     pub summary: Summary,
     /// The block of text that is printed.
     pub text: String,
-    /// What the server did.
+    /// The server's records of its requests.
     pub truths: Vec<Truth>,
     /// Connections that were opened.
     pub connections: usize,

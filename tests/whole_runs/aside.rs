@@ -1,5 +1,5 @@
-//! What servers are asked in addition to answers: whether they are ready, to flush their caches,
-//! and for their metrics.
+//! Requests to servers beside those for answers: readiness, flushing their caches, and their
+//! metrics.
 
 use std::sync::Arc;
 use std::time::Duration;

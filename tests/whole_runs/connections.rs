@@ -1,5 +1,4 @@
-//! Which connection a request uses, and what happens to it: HTTP/2's streams, reuse, several
-//! targets.
+//! The connection of a request: HTTP/2's streams, reuse, several targets.
 
 use std::collections::BTreeMap;
 

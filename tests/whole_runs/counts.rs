@@ -5,7 +5,7 @@ use result::summary::{Drafts, Reported};
 use super::base;
 use crate::support::trial::Ran;
 
-/// What every one of five answers reports, with 40 tokens of input and 11 of output each.
+/// Counts that every one of five answers reports, with 40 tokens of input and 11 of output each.
 const COUNTS: &str = "[counts]\ndraft-tokens = 8\naccepted-draft-tokens = 6\ninput-image-tokens = 16\n\
     input-video-tokens = 4\ninput-audio-tokens = 0\noutput-audio-tokens = 2\n";
 

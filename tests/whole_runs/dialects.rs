@@ -329,7 +329,7 @@ fn chunk(index: u32, delta: &str) -> String {
     format!(r#"{{"index":{index},"delta":{{{delta}}}}}"#)
 }
 
-/// What the usage counts as reasoning is held against the reasoning that came.
+/// The count of reasoning in the usage is compared with the reasoning that came.
 #[tokio::test(start_paused = true)]
 async fn reasoning_is_shown_or_hidden() {
     // Every chunk states its tokens, so that no tokenizer has to count them.

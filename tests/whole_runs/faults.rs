@@ -39,8 +39,7 @@ fn check(ran: &Ran, class: Class, fault: &str) {
     assert!(ran.text.contains(class.name()), "{fault}\n{}", ran.text);
 }
 
-/// What goes wrong, the failure it causes, and a part of its message: over HTTP/1.1 and over
-/// HTTP/2.
+/// Faults, the failure that each causes, and a part of its message: over HTTP/1.1 and over HTTP/2.
 #[rustfmt::skip]
 const FAULTS: [(&str, Class, [&str; 2]); 23] = [
     ("kind = 'http-error'", Class::HttpStatus, ["HTTP 500: EngineCore encountered an issue."; 2]),
@@ -115,7 +114,7 @@ async fn each_dialect_knows_a_broken_reply() {
     }
 }
 
-/// What was seen of a reply before it broke is on record.
+/// The part of a reply before it broke is on record.
 #[tokio::test(start_paused = true)]
 async fn what_was_seen_before_stays() {
     let ran = faulty("kind = 'cut'\nafter-tokens = 3").run().await;
@@ -234,7 +233,7 @@ async fn merged_events_come_late() {
     assert_eq!((itl.count, itl.min, itl.max), (50, 0.0, 60.0));
 }
 
-/// When everything fails, nothing is measured, and nothing is made up.
+/// A run in which everything fails measures nothing, and makes nothing up.
 #[tokio::test(start_paused = true)]
 async fn when_everything_fails() {
     let ran = base().against("[[fault]]\nkind = 'http-error'").run().await;

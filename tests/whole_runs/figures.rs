@@ -1,5 +1,4 @@
-//! What is computed from a run's records: goodput, the steady state, intervals, and the sources of
-//! metrics.
+//! Figures from a run's records: goodput, the steady state, intervals, and the sources of metrics.
 
 use model::exchange::Class;
 use result::summary::{Basis, SteadyState, Window};

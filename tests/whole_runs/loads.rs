@@ -1,4 +1,4 @@
-//! When requests are sent, and the results: arrivals, caps, closed loops, durations, warmup.
+//! Times of requests, and the results: arrivals, caps, closed loops, durations, warmup.
 
 use std::collections::BTreeSet;
 

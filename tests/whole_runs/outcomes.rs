@@ -1,5 +1,5 @@
-//! What becomes of requests that are not answered in full: short answers, requests that are
-//! cancelled on purpose, what throughput leaves out, and percentiles that count failures.
+//! Requests that are not answered in full: short answers, requests that are cancelled on purpose,
+//! tokens that throughput leaves out, and percentiles that count failures.
 
 use mock::End;
 use model::exchange::{Class, Exchange, Outcome};
@@ -182,7 +182,7 @@ async fn requests_are_cancelled_on_purpose_and_the_engine_sees_them_go() {
     }
 }
 
-/// Where the server counts tokens as they come, it is known how many were left out.
+/// The number of tokens that were left out is known where the server counts tokens as they come.
 #[tokio::test(start_paused = true)]
 async fn tokens_of_cancelled_answers_are_known_if_each_event_states_them() {
     let trial = leaving().with("backend.config.continuous-usage = true");
@@ -241,8 +241,8 @@ async fn slices_cancel_what_the_whole_cancels() {
     assert_ne!(other, whole);
 }
 
-/// Who leaves asks nothing more: the rest of the conversation is cancelled too, and nothing of it
-/// failed.
+/// A user who leaves asks nothing more: the rest of the conversation is cancelled too, and nothing
+/// of it failed.
 #[tokio::test(start_paused = true)]
 async fn a_user_who_leaves_asks_nothing_more() {
     let file = file(2);
@@ -303,7 +303,7 @@ async fn failures_count_as_infinitely_late_on_request() {
     assert_eq!(line(&without, label).unwrap(), "20.00");
 }
 
-/// What the server said is kept, once for each kind, and counted by status.
+/// Messages of the server are kept, once for each kind, and counted by status.
 #[tokio::test(start_paused = true)]
 async fn refusals_are_counted_by_status_and_by_message() {
     let fault = |status: u16, requests: &str| {

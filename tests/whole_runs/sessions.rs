@@ -439,8 +439,8 @@ async fn sessions_may_begin_all_at_once() {
     assert_eq!(ran.peak_connections, 2);
 }
 
-/// What one session holds is more than the bound, so they come one after the other, however many
-/// are due.
+/// The content of one session is more than the bound, so sessions come one after the other, however
+/// many are due.
 #[tokio::test(start_paused = true)]
 async fn sessions_begin_only_while_there_is_memory_for_them() {
     let file = file(3);

@@ -1,4 +1,4 @@
-//! What a run asks of requests, as it goes over the wire.
+//! Settings of requests, as they go over the wire.
 
 use model::exchange::{Class, Outcome, Reason};
 use serde_json::{Value, json};

@@ -43,8 +43,8 @@ pub trait Backend: Sized + 'static {
     /// The user's configuration.
     type Config: DeserializeOwned + JsonSchema;
 
-    /// What decoding a reply must remember from one frame to the next; `()` if nothing.
-    /// At most 64 KiB when serialised, so do not store the answer's text.
+    /// State that decoding a reply keeps from one frame to the next; `()` if it keeps nothing. At
+    /// most 64 KiB when serialised, so do not store the answer's text.
     type State: Default + Serialize + DeserializeOwned;
 
     /// Opens the backend. The host opens one per thread and uses them interchangeably.
@@ -63,8 +63,9 @@ pub trait Backend: Sized + 'static {
         None
     }
 
-    /// How requests are authenticated, and where people keep the key. The host adds the key; a plugin never sees it.
-    /// The default is a bearer token from the variable that most clients read, `OPENAI_API_KEY`.
+    /// Returns the way in which requests are authenticated, and the place where people keep the
+    /// key. The host adds the key; a plugin never sees it. The default is a bearer token from the
+    /// variable that most clients read, `OPENAI_API_KEY`.
     ///
     /// The host reads a variable named here if its name ends in `_API_KEY`, because a plugin does not choose among the
     /// user's secrets; others are named by the user, with `--api-key-env`.
@@ -112,7 +113,8 @@ pub trait Backend: Sized + 'static {
         self.encode(sample, settings)
     }
 
-    /// How to split the reply into frames. The default is an event stream if the reply is streamed.
+    /// Returns the way to split the reply into frames. The default is an event stream if the reply
+    /// is streamed.
     fn framing(&self, streaming: bool) -> Framing {
         openai::framing(streaming)
     }
@@ -137,8 +139,9 @@ pub trait Backend: Sized + 'static {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error>;
 
-    /// How many bytes at the end of the frame that was just decoded were not read, because what they belong to is not
-    /// complete. The next frame begins with them. Only for [`Framing::Raw`]; the default has read everything.
+    /// Returns the number of bytes at the end of the frame just decoded that were not read, because
+    /// the item to which they belong is not complete. The next frame begins with them. Only for
+    /// [`Framing::Raw`]; the default has read everything.
     fn unread(&self, state: &Self::State) -> usize {
         let _ = state;
         0

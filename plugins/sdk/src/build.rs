@@ -78,7 +78,7 @@ impl Sample {
 }
 
 impl Prompt {
-    /// What it consists of, for messages: `texts to embed`.
+    /// Names its content, for messages: `texts to embed`.
     pub fn kind(&self) -> &'static str {
         match self {
             Prompt::Text(_) => "text",

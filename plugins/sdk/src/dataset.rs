@@ -13,7 +13,7 @@ use crate::{Amount, Error, Files, Remark, Sample, Tokenizer, config, export};
 /// whatever the last sample has.
 pub const ENOUGH: usize = 12 << 20;
 
-/// What the host provides to a dataset.
+/// Inputs that the host provides to a dataset.
 pub struct Inputs {
     /// The files that the scenario names.
     pub files: Box<dyn Files>,
@@ -65,8 +65,9 @@ pub trait Dataset: Sized + 'static {
         Ok(alone)
     }
 
-    /// What was done to the input so far, by kind and reason: samples that were dropped, texts that were cut. It
-    /// stands in the result, so that a run over half of its data says so. The default reports nothing.
+    /// Returns the changes to the input so far, by kind and reason: samples that were dropped,
+    /// texts that were cut. They stand in the result, so that a run over half of its data says so.
+    /// The default reports nothing.
     fn remarks(&self) -> Vec<Remark> {
         Vec::new()
     }

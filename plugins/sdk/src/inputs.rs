@@ -1,6 +1,6 @@
-//! What the host provides to a plugin: files by the names that the scenario gives them, and the
-//! tokenizer of the model under test. They are traits so that a plugin's unit tests can use their
-//! own.
+//! Inputs that the host provides to a plugin: files by the names that the scenario gives them, and
+//! the tokenizer of the model under test. They are traits so that a plugin's unit tests can use
+//! their own.
 
 use std::io;
 

@@ -13,7 +13,7 @@ const PIECE: u32 = 1 << 20;
 /// made from that.
 pub const LONGEST: usize = 24 << 20;
 
-/// What a file of UTF-8 may begin with; it means nothing.
+/// Bytes with which a file of UTF-8 may begin; they mean nothing.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads JSON, such as a line of a file.
@@ -69,7 +69,7 @@ impl Pieces {
         }
     }
 
-    /// What was read and not consumed.
+    /// Returns the bytes that were read and not consumed.
     fn rest(&self) -> &[u8] {
         &self.kept[self.given..]
     }
@@ -181,7 +181,7 @@ pub struct Items {
     stage: Stage,
 }
 
-/// What comes next in the array.
+/// The next part of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,

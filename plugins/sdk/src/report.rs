@@ -1,5 +1,5 @@
-//! What a dataset left out or changed, and why: counted while samples are made, for the user to
-//! read with the results.
+//! Remarks of a dataset on samples that it left out or changed, and the reasons: counted while
+//! samples are made, for the user to read with the results.
 //!
 //! [`Dataset::remarks`](crate::Dataset::remarks) returns the list. A corpus that shrinks in silence, or a prompt that is cut, changes what a benchmark measures.
 

@@ -153,7 +153,7 @@ struct Draft {
     target: u32,
     text: String,
     count: u32,
-    /// Which word of a passage comes next.
+    /// Position of the next word of a passage.
     next: Option<usize>,
 }
 

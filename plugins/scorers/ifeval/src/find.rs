@@ -126,14 +126,14 @@ fn is_boundary(text: &[char], at: usize) -> bool {
     is_word(at.checked_sub(1)) != is_word(Some(at))
 }
 
-/// How many matches `\w+` has.
+/// Counts the matches of `\w+`.
 pub fn words(text: &str) -> usize {
     text.split(|character| !python::is_word(character))
         .filter(|word| !word.is_empty())
         .count()
 }
 
-/// What a section begins with, before its number.
+/// The word that begins a section, before its number.
 pub enum Splitter {
     /// As it is.
     Literal(String),
@@ -153,7 +153,7 @@ impl Splitter {
         pattern(&format!(r"\s?{text}\s?\d+\s?"), false).map(Splitter::Pattern)
     }
 
-    /// How many matches `\s?SPLITTER\s?\d+\s?` has.
+    /// Counts the matches of `\s?SPLITTER\s?\d+\s?`.
     pub fn sections(&self, text: &str) -> usize {
         match self {
             Splitter::Literal(splitter) => sections(text, splitter),
@@ -217,7 +217,7 @@ fn points_with(text: &[char], begins: impl Fn(&[char]) -> Option<usize>) -> usiz
     count
 }
 
-/// How many matches of `\[.*?\]` there are.
+/// Counts the matches of `\[.*?\]`.
 pub fn placeholders(text: &str) -> usize {
     let mut rest = text;
     let mut count = 0;

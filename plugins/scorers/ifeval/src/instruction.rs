@@ -62,7 +62,7 @@ pub enum Instruction {
     Unjudged,
 }
 
-/// What an instruction is given.
+/// The arguments of an instruction.
 struct Arguments<'a> {
     id: &'a str,
     given: &'a Map<String, Value>,

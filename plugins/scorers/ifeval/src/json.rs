@@ -1,7 +1,7 @@
-//! Whether a text is JSON by Python's `json.loads`: `NaN`, `Infinity` and `-Infinity` are, numbers
-//! have any size, and unpaired surrogates may be escaped.
+//! Test for JSON by Python's `json.loads`: `NaN`, `Infinity` and `-Infinity` are JSON, numbers have
+//! any size, and unpaired surrogates may be escaped.
 
-/// How deep values may be nested. Python ends with an error a little beyond it.
+/// Deepest nesting of values. Python ends with an error a little beyond it.
 const DEEPEST: usize = 990;
 /// The most digits of a whole number that Python reads.
 const DIGITS: usize = 4300;

@@ -1,5 +1,5 @@
-//! Whether an answer follows the instructions of its prompt: the checks of IFEval (Zhou et
-//! al., 2023) as in the task `ifeval` of EleutherAI's lm-evaluation-harness 0.4.13
+//! Scorer that checks if an answer follows the instructions of its prompt: the checks of IFEval
+//! (Zhou et al., 2023) as in the task `ifeval` of EleutherAI's lm-evaluation-harness 0.4.13
 //! (`lm_eval/tasks/ifeval/`).
 //!
 //! | score | what it is |
@@ -54,7 +54,7 @@ pub struct Config {
     pub part: Part,
 }
 
-/// How many instructions were judged, and how many of them were followed.
+/// Number of instructions that were judged, and of those that were followed.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     judged: u64,
@@ -158,7 +158,7 @@ fn follows(instruction: &Instruction, answer: &str) -> Option<bool> {
     instruction.is_followed(answer)
 }
 
-/// Whether one of the variants follows the instruction; not known if one may and none does.
+/// Tells if one of the variants follows the instruction; not known if one may and none does.
 fn follows_loosely(instruction: &Instruction, variants: &[String]) -> Option<bool> {
     let mut verdict = Some(false);
     for variant in variants {
@@ -171,7 +171,7 @@ fn follows_loosely(instruction: &Instruction, variants: &[String]) -> Option<boo
     verdict
 }
 
-/// Whether all are followed: not, if one is not; not known, if one is not known.
+/// Tells if all are followed: not, if one is not; not known, if one is not known.
 fn all(verdicts: &[Option<bool>]) -> Option<bool> {
     if verdicts.contains(&Some(false)) {
         return Some(false);

@@ -1,4 +1,5 @@
-//! Whether an answer is JSON and valid by a schema: the key `schema`, or each sample's reference.
+//! Scorer that checks if an answer is JSON and valid by a schema: the key `schema`, or each
+//! sample's reference.
 //!
 //! An answer's JSON is the whole answer, or else the first block between lines of three backquotes
 //! that is JSON.

@@ -18,7 +18,7 @@ pub fn integer(number: &Number) -> Option<i128> {
         })
 }
 
-/// Which of two numbers is larger.
+/// Compares two numbers.
 pub fn compare(one: &Number, other: &Number) -> Ordering {
     match (integer(one), integer(other)) {
         (Some(one), Some(other)) => one.cmp(&other),

@@ -18,7 +18,7 @@ const PATTERN: (usize, usize) = (1000, 64 * 1024);
 /// The number of mistakes that are reported.
 const MOST_MISTAKES: usize = 10;
 
-/// What a keyword's value must be.
+/// The form that a keyword's value must have.
 enum Form {
     /// A schema.
     One,
@@ -131,7 +131,7 @@ impl Schema {
         &self.root
     }
 
-    /// What a `$ref` of this schema points at.
+    /// Returns the schema to which a `$ref` of this schema points.
     pub fn target(&self, pointer: &str) -> Option<&Value> {
         lookup(&self.root, pointer)
     }

@@ -10,7 +10,7 @@ use crate::schema::Schema;
 /// alternatives may multiply.
 const MOST_STEPS: u32 = 200_000;
 
-/// How deep schemas may be applied inside each other.
+/// Schemas that may be applied inside each other, at most.
 const DEEPEST: u32 = 200;
 
 /// True if a value is valid by a schema.

@@ -1,6 +1,6 @@
-//! What scorers share: the sample's reference, the part of an answer that counts, scores, and
-//! Python's notions of text ([`python`]), because most rules are those of tools in Python. What is
-//! right or wrong is left to each scorer.
+//! Code that scorers share: the sample's reference, the part of an answer that counts, scores, and
+//! Python's notions of text ([`python`]), because most rules are those of tools in Python. Each
+//! scorer decides by itself which answers are right.
 //!
 //! # One rule for all scorers
 //!
@@ -34,7 +34,7 @@ const CUT: [&str; 6] = [
     "model_context_window_exceeded",
 ];
 
-/// Which part of a reply is judged.
+/// The part of a reply that is judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {

@@ -1,6 +1,6 @@
-//! What Python calls white space and punctuation. Scorers that follow a tool in Python use this
-//! module where Rust draws the line elsewhere; for lower case, `str::to_lowercase` does what
-//! Python's `str.lower` does.
+//! White space and punctuation as Python defines them. Scorers that follow a tool in Python use
+//! this module where Rust draws the line elsewhere; for lower case, `str::to_lowercase` does the
+//! same as Python's `str.lower`.
 
 mod punctuation;
 mod words;

@@ -1,6 +1,6 @@
-//! Whether an answer chooses the right letter. The extractions are those of the generative tasks of
-//! EleutherAI's lm-evaluation-harness 0.4.13 (`lm_eval/tasks/`, with the filters of
-//! `lm_eval/filters/extraction.py`):
+//! Scorer that checks if an answer chooses the right letter. The extractions are those of the
+//! generative tasks of EleutherAI's lm-evaluation-harness 0.4.13 (`lm_eval/tasks/`, with the
+//! filters of `lm_eval/filters/extraction.py`):
 //!
 //! | `extraction` | of the task | what it takes |
 //! | --- | --- | --- |
@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How the chosen letter is found.
+/// The way in which the chosen letter is found.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extraction {
@@ -56,7 +56,7 @@ pub enum Extraction {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// How the chosen letter is found.
+    /// Way in which the chosen letter is found.
     pub extraction: Extraction,
     /// The letters that stand for choices, in their order. Default: ABCDEFGHIJ, and all of the alphabet for flexible.
     pub letters: Option<String>,

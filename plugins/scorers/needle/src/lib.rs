@@ -1,5 +1,5 @@
-//! How many of the reference's needles an answer repeats. The rule is that of RULER (NVIDIA/RULER,
-//! `scripts/eval/synthetic/constants.py`, `string_match_all`), as in EleutherAI's
+//! Scorer that counts the reference's needles that an answer repeats. The rule is that of RULER
+//! (NVIDIA/RULER, `scripts/eval/synthetic/constants.py`, `string_match_all`), as in EleutherAI's
 //! lm-evaluation-harness 0.4.13 (`lm_eval/tasks/ruler/common_utils.py`): the share of the texts
 //! that are in the answer, in lower case, after control characters have become line breaks.
 //!
@@ -20,7 +20,7 @@ use serde::Deserialize;
 #[cfg(test)]
 mod tests;
 
-/// How many classes have a mean of their own.
+/// Classes with a mean of their own, at most.
 const MOST_CLASSES: usize = 1000;
 
 /// The user's configuration.

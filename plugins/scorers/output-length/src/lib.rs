@@ -1,9 +1,9 @@
-//! Whether an answer has the requested length. Where a server was told to go on to an exact length,
-//! anything else than a mean of 1 says that its throughput was measured on other work than was
-//! asked.
+//! Scorer that checks if an answer has the requested length. Where a server was told to continue to
+//! an exact length, any mean other than 1 says that its throughput was measured on other work than
+//! was requested.
 //!
 //! Judges the answer's token count as the host has it, whatever its source; an exchange without a
-//! count, or for which no length was asked, is not judged.
+//! count, or for which no length was requested, is not judged.
 #![deny(unsafe_code)]
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
@@ -14,7 +14,8 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// How many tokens an answer may be longer or shorter than requested and still count as correct.
+    /// Tokens by which an answer may be longer or shorter than requested and still count as
+    /// correct.
     pub tolerance: u32,
 }
 

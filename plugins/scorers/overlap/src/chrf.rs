@@ -10,7 +10,7 @@ use judging::python;
 /// The longest n-grams.
 const ORDER: usize = 6;
 
-/// How much more recall counts than precision, squared.
+/// Weight of recall against precision, squared.
 const FACTOR: f64 = 4.0;
 
 /// The score, from 0 to 100. White space does not count; only orders that both texts are long

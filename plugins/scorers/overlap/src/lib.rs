@@ -1,5 +1,5 @@
-//! How much an answer overlaps with the reference. Of several references each measure takes the
-//! best.
+//! Scorer that measures the overlap of an answer with the reference. Of several references each
+//! measure takes the best.
 //!
 //! | score | what it is | as in |
 //! | --- | --- | --- |

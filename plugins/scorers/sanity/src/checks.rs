@@ -6,7 +6,7 @@ use std::collections::HashSet;
 /// refrains repeat as well.
 const LEAST_WORDS: usize = 50;
 
-/// How many characters at the end of a text are searched for a loop.
+/// Characters at the end of a text that are searched for a loop.
 const TAIL: usize = 4096;
 
 /// The number of characters that a loop takes up, and how often its piece occurs in it, at least.

@@ -1,6 +1,6 @@
-//! Whether an answer is whole and readable, without a reference. An engine that is broken by a
-//! wrong kernel, a bad quantization or a wrong chat template shows here first. Each check is 1
-//! where the answer has the fault:
+//! Scorer that checks if an answer is whole and readable, without a reference. An engine that is
+//! broken by a wrong kernel, a bad quantization or a wrong chat template shows here first. Each
+//! check is 1 where the answer has the fault:
 //!
 //! | score | 1 if |
 //! | --- | --- |

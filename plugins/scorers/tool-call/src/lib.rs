@@ -1,5 +1,6 @@
-//! Whether an answer calls the right tools with the right arguments: the AST check of the Berkeley
-//! Function Calling Leaderboard for Python, as in `bfcl-eval` 2026.3.23 (ShishirPatil/gorilla,
+//! Scorer that checks if an answer calls the right tools with the right arguments: the AST check of
+//! the Berkeley Function Calling Leaderboard for Python, as in `bfcl-eval` 2026.3.23
+//! (ShishirPatil/gorilla,
 //! `berkeley-function-call-leaderboard/bfcl_eval/eval_checker/ast_eval/ast_checker.py`).
 //!
 //! The reference is a table of two keys, which are BFCL's own:

@@ -28,7 +28,7 @@ use serde::Deserialize;
 #[cfg(test)]
 mod tests;
 
-/// What a verdict is.
+/// The form of a verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -43,7 +43,7 @@ pub enum Form {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// What a verdict is.
+    /// Form of a verdict.
     pub form: Form,
     /// The part of the reply that is searched.
     pub part: Part,
@@ -129,7 +129,7 @@ fn choice(text: &str) -> Option<f64> {
     })
 }
 
-/// What stands in double brackets, the last first.
+/// Finds the texts in double brackets, the last first.
 fn bracketed(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -141,7 +141,8 @@ fn bracketed(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands in single brackets after `Rating:`, in any case and with or without emphasis, the last first.
+/// Finds the texts in single brackets after `Rating:`, in any case and with or without emphasis,
+/// the last first.
 fn after_rating(text: &str) -> impl Iterator<Item = &str> {
     const MARK: &str = "rating:";
     // ASCII letters alone change, so places stay the same.

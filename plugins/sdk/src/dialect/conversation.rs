@@ -20,10 +20,10 @@ pub struct Conversation<'a> {
     pub turns: Vec<Turn<'a>>,
 }
 
-/// What one side says until the other one speaks.
+/// The messages of one side until the other one speaks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn<'a> {
-    /// Who speaks.
+    /// The side that speaks.
     pub speaker: Speaker,
     /// The parts in their order, at least one.
     pub parts: Vec<Piece<'a>>,
@@ -49,7 +49,7 @@ pub enum Piece<'a> {
     Audio(&'a Media),
     /// The model calls a tool.
     Call(Call),
-    /// What a tool returned.
+    /// The result that a tool returned.
     Returned(Returned<'a>),
 }
 

@@ -16,7 +16,7 @@ use crate::dialect::openai::{failure, not_a_chunk, parse};
 use crate::{Error, Frame, Meaning, Output, Refusal, Usage};
 use skip::Seen;
 
-/// What the text of a chunk means.
+/// The meaning of a chunk's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Text {
     /// Unknown; detected from the reply. SGLang repeats the answer so far in every chunk, unless it
@@ -81,7 +81,7 @@ struct Chunk<'a> {
     output_ids: Option<Length>,
     #[serde(borrow)]
     meta_info: Option<MetaInfo<'a>>,
-    /// Which of several answers the chunk belongs to.
+    /// Number of the answer to which the chunk belongs, where there are several.
     index: Option<u32>,
 }
 

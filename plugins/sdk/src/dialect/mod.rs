@@ -1,7 +1,7 @@
-//! What several engines have in common, so that their backends stay short: the OpenAI API, the
-//! reply of the native `/generate` routes, the shapes of error bodies, and metrics in the
-//! Prometheus text format; and for the APIs that are not OpenAI's, conversations, tools and the
-//! settings that they lack.
+//! Code that backends of several engines share, so that they stay short: the OpenAI API, the reply
+//! of the native `/generate` routes, the shapes of error bodies, and metrics in the Prometheus text
+//! format; and for the APIs that are not OpenAI's, conversations, tools and the settings that they
+//! lack.
 
 pub mod conversation;
 pub mod explain;

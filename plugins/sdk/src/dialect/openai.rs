@@ -153,7 +153,7 @@ pub fn set_sampling(body: &mut Body, sampling: &Sampling) {
 /// The value of `stream_options`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StreamOptions {
-    /// Whether a last chunk reports the token counts.
+    /// True if a last chunk reports the token counts.
     pub include_usage: bool,
 }
 

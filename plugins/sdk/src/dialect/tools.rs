@@ -15,7 +15,7 @@ use crate::{Body, Error, Meaning, Output, Prompt, Sample, Settings};
 pub struct Tools {
     /// The definitions.
     pub tools: Vec<Tool>,
-    /// Whether the model is to call one; absent if it is left to the server.
+    /// The choice between tools; absent if it is left to the server.
     pub choice: Option<Choice>,
 }
 
@@ -30,7 +30,7 @@ pub struct Tool {
     pub parameters: Option<Value>,
 }
 
-/// Whether the model is to call a tool.
+/// The choice between tools: if the model calls one, and which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// As it likes.

@@ -151,7 +151,7 @@ impl Span {
     }
 }
 
-/// What a number is limited to.
+/// The limits of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bounds {
     min: Option<f64>,

@@ -31,7 +31,7 @@ pub(super) fn quantile(p: f64) -> f64 {
 
 type Coefficients = ([f64; 8], [f64; 8]);
 
-/// Where `|p − 1/2|` is at most 0.425.
+/// Coefficients where `|p − 1/2|` is at most 0.425.
 const CENTRE: Coefficients = (
     [
         2_509.080_928_730_122_7,

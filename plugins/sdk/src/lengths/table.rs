@@ -13,7 +13,7 @@ const MOST_BINS: usize = 100_000;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(rename = "DistributionTable")]
 pub(super) struct Table {
-    /// Which distribution it is.
+    /// Name of the distribution.
     distribution: Kind,
     /// The number; only of `constant`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ struct Bin {
     /// The largest number of the range.
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<f64>,
-    /// How often it occurs, in proportion to the weights of the others.
+    /// Frequency, in proportion to the weights of the others.
     weight: f64,
 }
 

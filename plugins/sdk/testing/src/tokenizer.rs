@@ -3,8 +3,8 @@
 
 use runner_plugin::{Facts, Tokenizer};
 
-/// What the host provides if no tokenizer is configured: a byte is a token, and ids that are not
-/// printable ASCII are special.
+/// The tokenizer that the host provides if none is configured: a byte is a token, and ids that are
+/// not printable ASCII are special.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandIn;
 

@@ -65,7 +65,7 @@ pub(crate) const CONFIGURED: [(&str, &str); 17] = [
     ("tgi", r#"{"route":"chat"}"#),
 ];
 
-/// What one of an engine's answers is.
+/// The kind of one of an engine's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     /// A reply, streamed or not.
@@ -78,13 +78,13 @@ pub(crate) enum Of {
     Metrics,
 }
 
-/// What an input asks: which backend reads which kind of answer, and how it is cut.
+/// The choices of an input: the backend, the kind of answer that it reads, and the cuts.
 pub(crate) struct Question<'d> {
     /// The backend's place in [`CONFIGURED`].
     pub configured: usize,
-    /// What the bytes are.
+    /// The kind of the bytes.
     pub of: Of,
-    /// How frames are put into batches.
+    /// The seed that divides frames into batches.
     pub seed: u8,
     /// The answer.
     pub body: &'d [u8],

@@ -8,7 +8,7 @@ pub fn first(data: &[u8]) -> (u8, &[u8]) {
     }
 }
 
-/// Where bytes are cut: pieces whose lengths follow from a seed. Seed 0 gives pieces of one byte.
+/// Cuts of bytes: pieces whose lengths follow from a seed. Seed 0 gives pieces of one byte.
 pub struct Cuts<'d> {
     rest: &'d [u8],
     state: u32,

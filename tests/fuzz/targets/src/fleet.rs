@@ -1,4 +1,4 @@
-//! What processes of a fleet tell each other, and Slurm's lists of hosts.
+//! Messages between processes of a fleet, and Slurm's lists of hosts.
 
 use fleet::place::hostlist;
 use fleet::wire::{Bound, Decoder};

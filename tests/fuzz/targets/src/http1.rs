@@ -32,7 +32,7 @@ pub fn http1(data: &[u8]) {
     assert!(cut.again || !whole.again, "reusable, but not when cut");
 }
 
-/// What a client sees of a reply.
+/// The parts of a reply that a client sees.
 #[derive(Debug)]
 struct Seen {
     head: Option<(u16, HeaderMap)>,

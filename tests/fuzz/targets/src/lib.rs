@@ -1,7 +1,7 @@
-//! What is fuzzed: one function for each reader of bytes from outside, which panics where the
-//! reader breaks a promise.
+//! Targets of the fuzzer: one function for each reader of bytes from outside, which panics where
+//! the reader breaks a promise.
 //!
-//! A function takes any bytes. Some of the first ones choose what the rest means (a framing, a
+//! A function takes any bytes. Some of the first ones choose the meaning of the rest (a framing, a
 //! backend, where a reply is cut), so that one corpus serves all of it. `cargo xtask fuzz` feeds
 //! them with inputs made up by libFuzzer; the test `replay` feeds them with the committed inputs,
 //! as part of the gate.

@@ -75,7 +75,7 @@ pub fn words(data: &[u8]) {
     }
 }
 
-/// What was read; absent if it was refused, in words.
+/// Returns the value that was read; absent if it was refused, in words.
 fn answer<T, E: ToString>(read: Result<T, E>) -> Option<T> {
     read.map_err(|error| assert!(!error.to_string().is_empty()))
         .ok()

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What it is told to do.
+/// The behaviour that is configured.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Config {
@@ -90,7 +90,7 @@ enum Answer {
     NoText,
 }
 
-/// What to do before there is a configuration.
+/// The misdeed before there is a configuration.
 #[cfg(target_arch = "wasm32")]
 static AT_START: Written = Written::nothing(b"misdeed at start: nothing...............");
 static IN_DESCRIBE: Written = Written::nothing(b"misdeed in describe: nothing............");
@@ -99,7 +99,7 @@ static IN_DESCRIBE: Written = Written::nothing(b"misdeed in describe: nothing...
 pub struct Codec(Config);
 
 impl Codec {
-    /// Whether to misbehave in this call, about `matter`; does the configured misdeed.
+    /// Does the configured misdeed if this call, about `matter`, is the one for it.
     fn tempted(&self, call: Call, matter: &[u8]) -> Option<Answer> {
         let config = &self.0;
         if config.spill {
@@ -354,7 +354,7 @@ impl backend::GuestCodec for Codec {
     }
 }
 
-/// What is exported.
+/// The exported component.
 pub struct Component;
 
 impl about::Guest for Component {

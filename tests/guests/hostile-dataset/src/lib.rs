@@ -7,7 +7,7 @@ use runner_plugin::{Prompt, Remark, Role, Sample, Treatment, Turn, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What it is told to do.
+/// The behaviour that is configured.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -33,7 +33,7 @@ pub struct Config {
     file: Option<String>,
     /// The offset to read it from.
     offset: u64,
-    /// How often to open it additionally, without ever closing it.
+    /// Number of times to open it additionally, without ever closing it.
     open_more: u32,
 }
 

@@ -6,7 +6,7 @@ use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What it is told to do.
+/// The behaviour that is configured.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 // With `nothing` patched to `answers`, it is a scorer that runs answers as programs.
 #[schemars(extend("x-runs-nothing" = {"passed": "length", "killed": "stopped"}))]

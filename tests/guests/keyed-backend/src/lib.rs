@@ -12,17 +12,17 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// How requests are authenticated.
+    /// Authentication of requests.
     scheme: Scheme,
     /// The name of the header or of the service of AWS.
     #[serde(default)]
     name: String,
-    /// Where people keep the key.
+    /// The variable in which people keep the key.
     #[serde(default)]
     variable: Option<String>,
 }
 
-/// How requests are authenticated.
+/// The authentication of requests.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {

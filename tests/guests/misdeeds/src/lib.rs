@@ -1,5 +1,5 @@
-//! What a plugin of any kind can do to its own instance and that the host must survive. The hostile
-//! guests share it; what only one kind of plugin can do wrong stands in that guest.
+//! Misdeeds of a plugin of any kind against its own instance, which the host must survive. The
+//! hostile guests share it; the misdeeds of only one kind of plugin stand in that guest.
 
 use std::hint::black_box;
 use std::ptr;
@@ -61,8 +61,8 @@ pub fn commit(deed: Deed) {
     }
 }
 
-/// What to do where no configuration has come yet. A test writes a deed's name into the built component, over the
-/// dots' place.
+/// The misdeed where no configuration has come yet. A test writes a deed's name into the built
+/// component, over the dots' place.
 pub struct Written([u8; 40]);
 
 impl Written {

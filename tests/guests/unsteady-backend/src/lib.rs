@@ -16,13 +16,13 @@ use runner_plugin::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What it is told to do.
+/// The behaviour that is configured.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Config {
-    /// How it fails.
+    /// The fault.
     fault: Option<Fault>,
-    /// How replies are framed.
+    /// The framing of replies.
     framing: Cut,
 }
 
@@ -52,7 +52,7 @@ enum Fault {
     ReadsTwice,
 }
 
-/// How replies are framed.
+/// The framing of replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Cut {
@@ -73,7 +73,7 @@ pub struct Codec {
     begun: Cell<u32>,
 }
 
-/// What is kept between batches: how many words there were.
+/// State between batches: the number of words so far.
 struct State {
     words: u32,
 }
@@ -96,7 +96,7 @@ impl Codec {
         self.config.fault == Some(fault)
     }
 
-    /// What one word means.
+    /// Returns the meaning of one word.
     fn word(&self, state: &mut State, word: &[u8], together: usize) -> Result<Meaning, Error> {
         if word == b"end" {
             return Ok(Meaning::End);
@@ -314,7 +314,7 @@ impl backend::GuestCodec for Codec {
     }
 }
 
-/// What is exported.
+/// The exported component.
 pub struct Component;
 
 impl about::Guest for Component {

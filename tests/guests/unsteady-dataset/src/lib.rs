@@ -6,13 +6,13 @@ use runner_plugin::{Amount, Dataset, Error, Inputs, Message, Prompt, Remark, Rol
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What it is told to do.
+/// The behaviour that is configured.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// How it fails.
+    /// The fault.
     fault: Option<Fault>,
-    /// How many samples a session has; 0 is as 1.
+    /// Number of samples of a session; 0 is as 1.
     turns: u64,
     /// Reports what it did to its input.
     remarks: bool,
@@ -36,7 +36,7 @@ enum Fault {
     Hasty,
     /// Spare samples depend on others.
     SpareTurns,
-    /// What depends on a spare sample comes after another root.
+    /// A sample that depends on a spare sample comes after another root.
     SpareLater,
     /// Spare samples are those of the SDK, which is no fault.
     SpareDefault,
@@ -52,7 +52,7 @@ pub struct Unsteady {
     number: u64,
     calls: u64,
     sessions: Option<u64>,
-    /// Whether a root stands between a spare sample and what depends on it.
+    /// True if a root stands between a spare sample and the sample that depends on it.
     between: bool,
 }
 

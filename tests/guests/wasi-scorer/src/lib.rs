@@ -20,15 +20,15 @@ mod wasi {
     wit_bindgen::generate!({ path: "wit", world: "guest", generate_all });
 }
 
-/// What it is told to do.
+/// The behaviour that is configured.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// What to ask for.
+    /// The thing to ask for.
     ask: Ask,
-    /// What to print.
+    /// The text to print.
     print: String,
-    /// How many random bytes to ask for.
+    /// Random bytes to ask for.
     bytes: u64,
 }
 
@@ -51,7 +51,7 @@ enum Ask {
     Files,
     /// Standard input.
     Input,
-    /// Whether there is a terminal.
+    /// The presence of a terminal.
     Terminal,
     /// To print to standard output.
     Print,

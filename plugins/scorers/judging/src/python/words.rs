@@ -1,5 +1,5 @@
-//! What Python's patterns call `\w` and `\d`, as tables beside the standard library, which counts
-//! the marks and the circled letters as letters.
+//! Classes of characters of Python's patterns, `\w` and `\d`, as tables beside the standard
+//! library, which counts the marks and the circled letters as letters.
 
 /// First and last character of each range whose general category begins with `M`, in version 14.0.0
 /// of the Unicode Character Database, which is that of Python 3.11; and the circled letters, which

@@ -9,12 +9,12 @@
 use memchr::{memchr, memchr2};
 use serde::{Deserialize, Serialize};
 
-/// How many of the last bytes are compared.
+/// Number of the last bytes that are compared.
 const TAIL: usize = 32;
 /// The longest piece of a chunk's frame that is remembered.
 const FIXED: usize = 64;
 
-/// What is remembered of a chunk.
+/// The parts of a chunk that are kept for the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// The bytes before the text: `{"text":"`.
@@ -61,8 +61,8 @@ impl Seen {
         (seen.head.len() <= FIXED && fixed <= FIXED).then_some(seen)
     }
 
-    /// What the next chunk adds, which is remembered in turn. Nothing if it does not continue this
-    /// one.
+    /// Returns the new part of the next chunk, which is then kept in turn. Nothing if it does not
+    /// continue this one.
     pub fn step<'c>(&mut self, chunk: &'c [u8]) -> Option<New<'c>> {
         let value = chunk.strip_prefix(&*self.head)?;
         let old = self.text.prefix_of(value)?;
@@ -111,7 +111,7 @@ impl Grown {
     }
 }
 
-/// Where these pieces end, with white space between them or not.
+/// Returns the end of these pieces, with white space between them or not.
 fn after(bytes: &[u8], pieces: &[&[u8]]) -> Option<usize> {
     let mut rest = bytes;
     for piece in pieces {

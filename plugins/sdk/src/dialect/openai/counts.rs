@@ -18,7 +18,7 @@ pub(super) struct Counts {
     pub(super) total_tokens: Option<u32>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
-    /// Where SGLang puts it.
+    /// SGLang's place for the count.
     reasoning_tokens: Option<u32>,
 }
 
@@ -28,7 +28,7 @@ struct PromptDetails {
     image_tokens: Option<u32>,
     video_tokens: Option<u32>,
     audio_tokens: Option<u32>,
-    /// Where vLLM counts them.
+    /// vLLM's place for the counts.
     multimodal_tokens: Option<Modalities>,
 }
 
@@ -73,8 +73,8 @@ impl Counts {
     }
 }
 
-/// What vLLM tells about a request beside its `usage`, if the server was started to do so. It may
-/// change: what cannot be read is left out.
+/// vLLM's facts about a request beside its `usage`, if the server was started to report them. The
+/// format may change: a value that cannot be read is left out.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Metrics<'a>(#[serde(borrow)] &'a RawValue);

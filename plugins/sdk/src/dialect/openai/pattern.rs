@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// every batch.
 const LONGEST: usize = 4 << 10;
 
-/// What a piece of text belongs to.
+/// The kind of a piece of text: answer or reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Of {
     /// The answer.
@@ -21,7 +21,7 @@ pub enum Of {
     Reasoning,
 }
 
-/// What is around the text of chunks that contain only a piece of text.
+/// The bytes around the text of chunks that contain only a piece of text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pattern {
     of: Of,

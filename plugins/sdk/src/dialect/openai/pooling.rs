@@ -100,7 +100,7 @@ struct Item {
     embedding: Vector,
 }
 
-/// Whether an item has a score in place of a vector.
+/// An item that may have a score in place of a vector.
 #[derive(Deserialize)]
 struct Scored {
     score: Option<IgnoredAny>,

@@ -23,13 +23,13 @@ pub struct Reply {
     ended: bool,
     counting: Counting,
     produced: u32,
-    /// What the last chunk that was parsed has in common with those that follow. It only saves
-    /// time.
+    /// The part of the last parsed chunk that is the same in those that follow. It only saves time.
     pattern: Option<Pattern>,
 }
 
-/// Whether each piece of the answer comes with the number of tokens so far. Servers that count only
-/// at the end, in the answer's last chunk, must not have that piece count as the whole answer.
+/// The count of tokens with each piece of the answer: every piece has the number so far, or none
+/// has. Servers that count only at the end, in the answer's last chunk, must not have that piece
+/// count as the whole answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Counting {
     #[default]
@@ -78,7 +78,7 @@ struct Delta<'a> {
     reasoning_content: Option<String>,
     #[serde(borrow)]
     tool_calls: Option<Vec<&'a RawValue>>,
-    /// Where LMDeploy has the ids on the chat route.
+    /// LMDeploy's place for the ids on the chat route.
     gen_tokens: Option<Length>,
 }
 

@@ -12,7 +12,7 @@ use crate::{Body, Earlier, Error, Prompt, Sample, Settings};
 use super::not_taken;
 pub use read::{Reply, decode};
 
-/// What a server's requests have.
+/// The fields of a server's requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'f> {
     /// The field that limits the answer's length.

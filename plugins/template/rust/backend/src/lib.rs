@@ -4,7 +4,7 @@
 use runner_plugin::dialect::openai::{self, Route};
 use runner_plugin::{Backend, Control, Error, Frame, Meaning, Request, Sample, Settings};
 
-/// What a user may write under `[backend.config]`. The comments become its help text.
+/// The keys that a user may write under `[backend.config]`. The comments become its help text.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {

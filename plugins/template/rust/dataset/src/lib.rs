@@ -7,7 +7,7 @@ use std::vec::IntoIter;
 
 use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Reader, Sample};
 
-/// What a user may write under `[dataset.config]`. The comments become its help text.
+/// The keys that a user may write under `[dataset.config]`. The comments become its help text.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {

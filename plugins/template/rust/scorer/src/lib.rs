@@ -2,11 +2,11 @@
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer, serde_json};
 
-/// What a user may write under `[scorers.config]`. The comments become its help text.
+/// The keys that a user may write under `[scorers.config]`. The comments become its help text.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Whether to ignore the case of letters.
+    /// True to ignore the case of letters.
     ignore_case: bool,
 }
 
