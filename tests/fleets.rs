@@ -201,7 +201,7 @@ fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
     after.collect()
 }
 
-/// Returns the prompt of each.
+/// Returns the digest of each request.
 fn asked(exchanges: &[Exchange]) -> Vec<&str> {
     let digests = exchanges.iter();
     let digests = digests.map(|exchange| &*exchange.sample.request_digest);

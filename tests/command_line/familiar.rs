@@ -183,7 +183,7 @@ fn every_backend_and_dataset_of_these_tools_is_known_or_refused() {
     }
 }
 
-/// Returns the keys that `runner plugin info` lists, with their values.
+/// Returns the facts that `runner plugin info` prints, as JSON.
 fn info(plugin: &str) -> Value {
     let ended = run(runner().args(["plugin", "info", plugin, "--json"])).with_code(0);
     serde_json::from_str(&ended.stdout).unwrap()

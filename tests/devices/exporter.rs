@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Returns its page of this number, from 0; nothing for an error.
+/// The page of this number, from 0; nothing for an error.
 type Page = dyn Fn(u64) -> Option<String> + Send;
 
 /// The server. It ends when this is dropped.

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use super::{Fleet, measured};
 use crate::support::process::{run_patiently, runner, words};
 
-/// Runs a command on a machine, which is the last argument but two. The command runs here, and is
-/// noted.
+/// A stand-in for `ssh`: its first argument is a machine, and the command after it runs here, and
+/// is noted.
 const SSH: &str = "#!/bin/sh\necho \"$@\" >> \"$NOTES\"\nshift\nexec \"$@\"\n";
 
 #[test]

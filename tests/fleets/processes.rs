@@ -176,7 +176,8 @@ fn who_does_not_fit_is_refused_by_name() {
     assert_eq!(runs, [".fleet"]);
 }
 
-/// The end of a part of an agent that is killed is not known, and the verdict says from when.
+/// The fate of a killed agent's part is not known from some instant on, and the verdict names that
+/// instant.
 #[test]
 fn an_agent_that_is_killed_is_lost() {
     let fleet = Fleet::new(2);

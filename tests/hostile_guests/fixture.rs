@@ -24,7 +24,7 @@ pub const SCORER: &str = "guests/hostile-scorer.wasm";
 /// The name of the scorer that asks WASI for things.
 pub const CURIOUS: &str = "guests/wasi-scorer.wasm";
 
-/// Names in the error of every deed that a guest can do to itself.
+/// The deeds that a guest can do to itself, and the name of each in the error.
 pub const DEEDS: [(&str, &str); 7] = [
     (
         "loop",

@@ -8,7 +8,7 @@ use runs::folder::Status;
 use super::fixture::{BACKEND, DATASET, SCORER};
 use super::runs::{Mock, run};
 
-/// The loss that a misdeed causes.
+/// The cost of a misdeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cost {
     /// Nothing at all.

@@ -20,7 +20,8 @@ const PLAIN: [&str; 6] = [
 
 /// A file that is there.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-/// Returns the keys that a key needs beside it, and its value where no value of its type would do.
+/// Returns the settings that a key needs beside it, and its own value where no value of its type
+/// would do.
 fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let poisson = ["load.arrival=poisson", "load.rate=2"];
     let ramp = [

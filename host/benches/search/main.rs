@@ -78,7 +78,8 @@ fn watch() {
 
 /// Requests that an interval 5 % wide is to take at most.
 const TARGET: f64 = 100_000.0;
-/// Largest cost, as a multiple of the least number of steps, where that is more.
+/// Requests that a search is to take at most, as a multiple of the fewest possible, where that is
+/// more.
 const ABOVE: f64 = 1.5;
 
 fn queue() {

@@ -275,7 +275,8 @@ fn unpinned(pinned: &Command) -> Command {
     command
 }
 
-/// Reads the start of the newest run in a folder, in milliseconds up to its first request.
+/// Reads the time from the start of the newest run in a folder to its first request, in
+/// milliseconds.
 fn first_request_ms(folder: &Path) -> Result<f64> {
     let mut newest: Option<(std::time::SystemTime, std::path::PathBuf)> = None;
     for entry in std::fs::read_dir(folder)? {

@@ -32,7 +32,7 @@ pub struct Leftover {
     /// The file of its log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
-    /// What became of it.
+    /// Its state, and the end of its processes.
     pub state: State,
 }
 

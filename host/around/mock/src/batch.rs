@@ -73,7 +73,7 @@ struct Job {
     generated: u32,
     /// Instants of the latest of them, the newest last.
     recent: VecDeque<Instant>,
-    /// The time when all of them were, if that is kept.
+    /// Instants of all of them, if they are kept.
     all: Vec<Instant>,
     waker: Option<Waker>,
 }

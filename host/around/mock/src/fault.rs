@@ -66,6 +66,7 @@ pub enum What {
     /// `slow-headers`: the reply's headers come later by `for`; tokens that are due by then follow
     /// at once.
     SlowHeaders {
+        /// Delay of the headers.
         by: Duration,
     },
     /// `in-band-error`, `cut`, `no-done`: the reply breaks off when the next token would be due.

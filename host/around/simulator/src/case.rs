@@ -39,7 +39,7 @@ pub struct Effects {
     pub start: f64,
 }
 
-/// Seeds that runs share: runs with the same number share the things it decides.
+/// Numbers that runs share: runs with the same number share the draws that it decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draw {
     /// Prompts, answers and arrivals.

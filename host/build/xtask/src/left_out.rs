@@ -47,8 +47,7 @@ pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), Stri
     Ok(())
 }
 
-/// Checks that a test that needs this may be left out, where only these names may be, if that is
-/// said.
+/// Checks that a test that needs this may be left out: any may, unless a list of names is given.
 fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), String> {
     let Lack { key, what, remedy } = lack;
     let is_allowed = |names: &str| names.split(',').any(|name| name.trim() == *key);

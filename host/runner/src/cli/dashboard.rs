@@ -78,7 +78,7 @@ struct Looking {
     keys: Keys,
 }
 
-/// State that keys have changed.
+/// Settings of the display that keys change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Keys {
     paused: bool,

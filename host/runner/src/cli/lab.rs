@@ -229,7 +229,7 @@ fn read(name: &str) -> Result<(String, Home), Failure> {
     }
 }
 
-/// Returns the next run, for `--dry-run`.
+/// Describes the runs that remain, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let mut text = format!("{}\n\n", progress(lab, scenarios, results));
     for planned in lab::estimate::plan(lab.shown(), scenarios, results) {

@@ -59,7 +59,7 @@ pub fn write_styled(text: &Styled) -> Result<(), Failure> {
 /// The reader of a result: still there, or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// It has.
+    /// It still reads.
     Reads,
     /// It has gone away, which is no error.
     Gone,

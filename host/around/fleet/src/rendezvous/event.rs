@@ -20,7 +20,7 @@ pub enum Event {
     },
     /// A clock moved against the coordinator's.
     ClockMoved {
-        /// Whose.
+        /// The name or number of its process.
         who: Who,
         /// The instant and the size of the step.
         moved: Moved,

@@ -201,9 +201,8 @@ const PORTS: [(&str, u16); 8] = [
 /// The backend and route that `--endpoint` chooses.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// What `route` is in the plugin's configuration.
+    /// The value of `route` in the plugin's configuration.
     pub route: Option<&'static str>,
-    /// What the route does with a prompt.
     pub asks: Asks,
     /// The text before the backend's own path.
     pub before: String,
@@ -229,7 +228,7 @@ pub fn file(plugin: &str) -> String {
     format!("backends/{plugin}.wasm")
 }
 
-/// What `route` is in a shipped backend's configuration for conversations, where it has several
+/// Returns `route` in a shipped backend's configuration for conversations, where it has several
 /// routes.
 pub fn chat_route(plugin: &str) -> Option<&'static str> {
     let is_chat = |route: &&Route| route.plugin == plugin && route.route == Some("chat");

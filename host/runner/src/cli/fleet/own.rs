@@ -1,5 +1,5 @@
-//! Limits on rank 0's choices in this process: its keys, its headers and its files are for the
-//! servers and files that its own command line names, or a scenario that it has itself.
+//! Limits on rank 0's choices in this process: the process's keys, headers and files serve only
+//! targets and datasets that its own command line names, or a scenario that it has itself.
 //!
 //! Rank 0 sends the scenario. Without these rules, whoever is rank 0 could have each machine send
 //! any of its variables to any server, and read any of its files as a dataset.

@@ -69,7 +69,7 @@ pub(super) fn found(
     Ok(judged)
 }
 
-/// Returns the judge's model and engine.
+/// Describes the judge: its model, backend, temperature and rubric.
 fn judge(before: &Before, bench: &JudgingFolder, made: &Measured) -> Judge {
     let (rubric, rubric_digest) = before.rubrics.identity();
     Judge {

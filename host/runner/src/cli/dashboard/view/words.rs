@@ -181,7 +181,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns the name of the load's source.
+    /// Returns the words for the client: this one, or the busiest of a fleet.
     pub(super) fn client_name(&self) -> &'static str {
         if self.snapshot.agents.is_empty() {
             "this client"
