@@ -261,8 +261,8 @@ fn an_agent_that_is_killed_is_lost() {
     assert!(again.stderr.contains("already"), "{again:#?}");
 }
 
-/// Whose disk is full exits with a code and says why; the other side hears of it, and neither waits
-/// for the other.
+/// A process whose disk is full exits with a code and says why; the other side hears of it, and
+/// neither waits for the other.
 #[test]
 fn a_full_disk_is_told_on_both_sides() {
     if !may_mount() {

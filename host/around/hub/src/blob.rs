@@ -27,9 +27,9 @@ const PIECE: usize = 128 << 10;
 /// A digest that can be a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Digest {
-    /// Of what is in the hub's store of large files.
+    /// The digest of a file in the hub's store of large files.
     Sha256,
-    /// Of what is in git itself: SHA-1 of `blob LENGTH`, a zero and the contents.
+    /// The digest of a file in git itself: SHA-1 of `blob LENGTH`, a zero and the contents.
     Git,
 }
 

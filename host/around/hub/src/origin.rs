@@ -1,4 +1,4 @@
-//! Whose address it is: what decides where a token may go.
+//! The origin of an address, which decides where a token may go.
 
 use ureq::http::Uri;
 

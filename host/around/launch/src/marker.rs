@@ -44,7 +44,7 @@ pub(crate) struct Marker {
     pub stop_timeout_s: f64,
     /// The system's start in which it runs.
     pub boot: Option<String>,
-    /// Within which its identifiers mean something.
+    /// The namespace in which its identifiers have a meaning.
     pub namespace: Option<String>,
     /// The runner that started it.
     pub owner: Id,

@@ -138,7 +138,8 @@ impl Table {
         Some(id.trim().to_owned())
     }
 
-    /// Within which identifiers of processes mean what they mean here: a container has others.
+    /// Returns the namespace in which identifiers of processes mean the same as here: a container
+    /// has another one.
     pub fn namespace(&self) -> Option<String> {
         let link = fs::read_link(self.root.join("self/ns/pid")).ok()?;
         Some(link.to_str()?.to_owned())

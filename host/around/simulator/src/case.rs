@@ -67,8 +67,9 @@ pub struct Case {
     pub capacity: f64,
     /// Differences between its runs.
     pub effects: Effects,
-    /// By what share its steps take longer at the end of the time in which requests come than at its beginning, growing
-    /// evenly in between; only where the engine does not decide when requests come.
+    /// Share by which its steps take longer at the end of the time in which requests come than at
+    /// its beginning, growing evenly in between; only where the engine does not decide when
+    /// requests come.
     pub slowing: f64,
 }
 

@@ -41,7 +41,8 @@ pub struct Key {
 /// A table that a key takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// By what the schema refers to it, if it does: tables with the same one are the same.
+    /// The name by which the schema refers to it, if it does: tables with the same one are the
+    /// same.
     pub name: Option<String>,
     /// Its keys.
     pub keys: Vec<Key>,

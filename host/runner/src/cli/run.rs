@@ -306,7 +306,7 @@ pub(super) fn measure(
 pub(super) struct Place<'p> {
     /// The folder in which it gets a folder of its own.
     pub within: &'p Path,
-    /// Of which repeats it is one.
+    /// The repeats of which it is one.
     pub repeat: Option<Repeat>,
     /// Looks at it now and then, and may stop it.
     pub overseer: Option<&'p dyn Overseer>,

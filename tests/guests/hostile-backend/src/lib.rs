@@ -19,7 +19,7 @@ struct Config {
     misbehave: Option<Deed>,
     /// An invalid answer to give.
     answer: Option<Answer>,
-    /// In which call; if absent, in none.
+    /// The call for it; if absent, none.
     call: Option<Call>,
     /// Only if the sample, the frame or the body contains this.
     only_on: Option<String>,

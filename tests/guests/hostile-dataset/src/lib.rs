@@ -15,7 +15,7 @@ pub struct Config {
     misbehave: Option<Deed>,
     /// An invalid answer to give.
     answer: Option<Answer>,
-    /// In which call; if absent, in none.
+    /// The call for it; if absent, none.
     call: Option<Call>,
     /// Only at the sample of this number.
     only_at: Option<u64>,

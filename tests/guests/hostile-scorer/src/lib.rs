@@ -16,7 +16,7 @@ pub struct Config {
     misbehave: Option<Deed>,
     /// An invalid answer to give.
     answer: Option<Answer>,
-    /// In which call; if absent, in none.
+    /// The call for it; if absent, none.
     call: Option<Call>,
     /// Only if the answer contains this.
     only_on: Option<String>,

@@ -84,7 +84,7 @@ pub(super) struct Driver {
     pub(super) records: Option<Records>,
     /// The time when the coordinator was last heard, or the driver began.
     pub(super) heard: Nanos,
-    /// For what the driver tells itself.
+    /// The sender of the driver's commands to itself.
     pub(super) commands: mpsc::UnboundedSender<Command>,
     pub(super) requests: mpsc::UnboundedReceiver<Command>,
     pub(super) view: watch::Sender<View>,

@@ -125,7 +125,7 @@ pub enum Reason {
     Plan {
         /// Its name or number.
         who: Who,
-        /// In what they differ.
+        /// The parts that differ.
         differs: String,
     },
     /// A process cannot take part, as it says itself.
@@ -149,7 +149,7 @@ pub enum Reason {
     /// A clock is not known exactly enough.
     #[error("{who}: {cause}")]
     Clock {
-        /// Whose.
+        /// Its name or number.
         who: Who,
         /// Both numbers.
         cause: TooWide,
@@ -157,7 +157,7 @@ pub enum Reason {
     /// A process answers no questions about its clock.
     #[error("{who} answered {answers} questions about its clock; {needed} are needed")]
     NoClock {
-        /// Whose.
+        /// Its name or number.
         who: Who,
         /// The questions that it answered.
         answers: u64,
@@ -182,8 +182,8 @@ const MOST_DIFFERENCES: usize = 4;
 /// The longest value of a plan that is named, in letters.
 const LONGEST_VALUE: usize = 60;
 
-/// In what an agent's plan differs from rank 0's: both by their parts, as far as these say it, or
-/// else by their digests.
+/// Describes the difference between an agent's plan and rank 0's: both by their parts, as far as
+/// these say it, or else by their digests.
 pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -> String {
     let mut all = Vec::new();
     let parts = |plan: &Value| plan.as_object().cloned().unwrap_or_default();

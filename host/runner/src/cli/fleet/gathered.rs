@@ -1,4 +1,5 @@
-//! From what the agents sent to one run: records by one clock in one file, and what each agent did.
+//! One run from the parts that the agents sent: records by one clock in one file, and the end of
+//! each agent's part.
 
 use std::path::Path;
 

@@ -261,7 +261,7 @@ pub(crate) struct Layout {
     pub(crate) rule: Rule,
     /// Tokens of a block.
     pub(crate) size: u32,
-    /// Within which ids mean the same block.
+    /// The scope in which ids mean the same block.
     pub(crate) scope: u64,
     /// The session, if its rows are numbered within it.
     pub(crate) session: u64,
