@@ -22,7 +22,6 @@ use session::{Source, resolve};
 
 /// Length of a round, about.
 const ROUND: Duration = Duration::from_millis(50);
-/// Number of rounds.
 const ROUNDS: usize = 40;
 
 /// An event as OpenAI-like engines write it, its data 260 bytes long; `{}` is where the text differs.

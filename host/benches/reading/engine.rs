@@ -33,7 +33,6 @@ impl Engine {
         Ok(Engine { listener, load })
     }
 
-    /// Returns the address where it listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

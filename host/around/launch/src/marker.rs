@@ -48,7 +48,6 @@ pub(crate) struct Marker {
     pub namespace: Option<String>,
     /// The runner that started it.
     pub owner: Id,
-    /// The marks of its processes.
     pub family: Family,
 }
 

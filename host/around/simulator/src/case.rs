@@ -61,7 +61,6 @@ pub struct Case {
     pub engine: Parameters,
     pub workload: Workload,
     pub load: Load,
-    /// Number of requests.
     pub requests: usize,
     /// Requests that the engine answers per second at most.
     pub capacity: f64,

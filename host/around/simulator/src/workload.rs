@@ -39,7 +39,6 @@ impl Lengths {
 pub struct Workload {
     /// Lengths of prompts, without their common prefix.
     pub prompts: Lengths,
-    /// Lengths of answers.
     pub answers: Lengths,
     /// Some prompts are of another kind: their share, and how long they are.
     pub other: Option<(f64, Lengths)>,

@@ -130,7 +130,6 @@ impl Wanted {
 pub struct Build<'a> {
     /// The workspace's or the package's folder.
     pub root: &'a Path,
-    /// The target of the compilation.
     pub target: Target,
     /// Cargo's profile.
     pub profile: &'a str,

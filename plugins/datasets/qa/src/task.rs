@@ -88,7 +88,6 @@ pub enum Source {
 pub struct Facts {
     /// Number of examples before a question if the user does not say.
     pub shots: u32,
-    /// The source of examples.
     pub examples: Source,
     /// The text between a question and its answer.
     pub delimiter: &'static str,
@@ -114,7 +113,6 @@ pub struct Question {
     pub category: Option<String>,
     /// The text before everything.
     pub description: Option<String>,
-    /// The question's text.
     pub asked: QuestionText,
     /// The messages of a question that is a conversation, in place of `asked`.
     pub messages: Vec<Message>,

@@ -96,7 +96,6 @@ impl Codec {
         self.config.fault == Some(fault)
     }
 
-    /// Returns the meaning of one word.
     fn word(&self, state: &mut State, word: &[u8], together: usize) -> Result<Meaning, Error> {
         if word == b"end" {
             return Ok(Meaning::End);

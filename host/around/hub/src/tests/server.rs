@@ -118,7 +118,6 @@ impl Hub {
         files.insert(path.to_owned(), contents);
     }
 
-    /// Returns the requests that came so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.state.lock().unwrap().seen.clone()
     }
