@@ -38,9 +38,9 @@ pub use error::ReadError;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Claim {
-    /// Where it was found.
+    /// The place where it was found.
     pub source: Source,
-    /// Which tool wrote it.
+    /// The tool that wrote it.
     pub tool: Tool,
     /// Engine, version, hardware and launch command, as far as the source states them.
     #[serde(default, skip_serializing_if = "About::is_empty")]
@@ -61,16 +61,16 @@ pub struct Claim {
     pub output_lengths: Option<Lengths>,
     /// The definition of each of its latencies, and the equivalent metric of our catalogue.
     pub definitions: BTreeMap<String, Definition>,
-    /// Whether its settings name a schedule, pauses or a ramp, so that requests wait for more than a rate and a cap; not
-    /// part of the JSON.
+    /// True if its settings name a schedule, pauses or a ramp, so that requests wait for more than
+    /// a rate and a cap; not part of the JSON.
     #[serde(skip)]
     pub paced: bool,
-    /// What it states about each request; not part of the JSON.
+    /// Figures that it states about each request; not part of the JSON.
     #[serde(skip)]
     pub samples: Vec<Sample>,
 }
 
-/// Where a claim was found.
+/// The place where a claim was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Source {
@@ -92,7 +92,7 @@ pub struct Source {
     /// The text just above it on the page: `Optimized benchmark result`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
-    /// Where it was published.
+    /// The page's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -122,7 +122,7 @@ model::words! {
 }
 
 impl Tool {
-    /// What people call it.
+    /// The name that people use.
     pub fn label(self) -> &'static str {
         match self {
             Tool::Runner => "runner",
@@ -142,7 +142,7 @@ impl Tool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Asked {
-    /// How many requests.
+    /// The number of requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Requests per second; infinite if all were to be sent at once, `"inf"` in JSON.
@@ -170,7 +170,7 @@ pub struct Asked {
     /// The seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Whether replies were streamed.
+    /// True if replies were streamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
 }
@@ -205,10 +205,10 @@ pub struct Stated {
     pub rounding: f64,
 }
 
-/// What a tool states about one request.
+/// One request, as the tool states it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// When it was sent, in seconds from an origin of the tool's.
+    /// The time of sending, in seconds from an origin of the tool's.
     pub start_s: Option<f64>,
     /// Tokens of the prompt.
     pub input_tokens: Option<u64>,
@@ -222,7 +222,7 @@ pub struct Sample {
     pub tpot_ms: Option<f64>,
     /// The gaps between its pieces, in milliseconds.
     pub gaps_ms: Vec<f64>,
-    /// Why it failed, if it did.
+    /// The reason for its failure, if it failed.
     pub error: Option<String>,
 }
 
@@ -381,7 +381,7 @@ fn too_many(file: &str) -> ReadError {
 }
 
 impl Source {
-    /// Where it is, as messages name it: `page.md:12`, `result.json benchmarks[1]`.
+    /// The place, as messages name it: `page.md:12`, `result.json benchmarks[1]`.
     pub fn place(&self) -> String {
         let mut place = self.file.clone();
         if let Some(line) = self.line {

@@ -1,4 +1,4 @@
-//! What a page states outside of its results, linked to the results that it rests on.
+//! Statements of a page outside of its results, linked to the results that they rest on.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,8 @@ pub struct Headline {
 /// Points of percent that rounding may make of a change.
 const POINTS: f64 = 1.0;
 
-/// How many results a quote names; several have the same figures where a page states a result twice.
+/// The most results that a quote names; several have the same figures where a page states a result
+/// twice.
 const NAMED: usize = 100;
 
 /// A quote, and the results that have its figures.
@@ -87,7 +88,7 @@ pub(super) fn of(document: &Document, results: &[Audited]) -> Vec<Headline> {
 /// The results of a document by the figures that its quotes repeat.
 struct Index<'a>(BTreeMap<&'a str, Sorted>);
 
-/// What results state of a figure, in the order of the least that each may mean.
+/// The results' values of a figure, in the order of the least that each may mean.
 #[derive(Default)]
 struct Sorted {
     stated: Vec<(f64, f64, usize)>,
@@ -165,7 +166,7 @@ fn has_all(claim: &Claim, quote: &Quote) -> bool {
     })
 }
 
-/// What changes are relative to: the first result that a row states, by row and line.
+/// The results that changes are relative to: the first result that a row states, by row and line.
 fn bases<'a>(tied: &[Tied<'a>]) -> BTreeMap<&'a str, Vec<(usize, usize)>> {
     let mut bases: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
     for Tied {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was found. The names are stable.
+/// The kind of finding. The names are stable.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -79,12 +79,12 @@ impl Id {
         self.texts().0
     }
 
-    /// Why such a finding matters.
+    /// The reason why such a finding matters.
     pub fn why(self) -> &'static str {
         self.texts().1
     }
 
-    /// What to do about it.
+    /// The advice of such a finding.
     pub fn advice(self) -> &'static str {
         self.texts().2
     }

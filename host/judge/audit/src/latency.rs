@@ -67,7 +67,7 @@ pub(super) fn whole(figures: &Figures<'_>) -> Vec<Finding> {
     }
 }
 
-/// What the rules here are about, in milliseconds and tokens.
+/// The parts of latencies that the rules here compare, in milliseconds and tokens.
 struct Parts {
     e2e: Range,
     ttft: Range,
@@ -159,9 +159,9 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     vec![finding.by(formula(figures, parts))]
 }
 
-/// Where the totals are those of one length, the mean TPOT is that of all gaps. The audit doubts a
-/// mean TPOT that is far from that, or that a wrong formula gives, where the gaps, if stated, agree
-/// with the other figures.
+/// Compares the mean TPOT with the totals. Where the totals are those of one length, the mean TPOT
+/// is that of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula
+/// gives, where the gaps, if stated, agree with the other figures.
 fn of_one_length(
     figures: &Figures<'_>,
     parts: &Parts,

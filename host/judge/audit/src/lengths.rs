@@ -32,7 +32,8 @@ const NARROW: f64 = 0.002;
 /// in full.
 const PRECISE: f64 = 1e-8;
 
-/// How far the tokens of a text, counted again by another tokenizer, exceed the requested number.
+/// The share of the requested number by which the tokens of a text may exceed it, counted again by
+/// another tokenizer.
 const AGAIN: f64 = 0.01;
 
 impl Figures<'_> {

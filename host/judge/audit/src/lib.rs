@@ -64,18 +64,18 @@ pub use id::Id;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Finding {
-    /// What was found.
+    /// The kind of finding.
     pub id: Id,
-    /// How serious it is for the claim.
+    /// Its severity for the claim.
     pub severity: Severity,
-    /// What was observed, with its figures.
+    /// The observation, with its figures.
     pub seen: String,
     /// A formula that would produce the odd figure, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<String>,
-    /// Why it matters.
+    /// The reason why it matters.
     pub why: String,
-    /// What to do about it.
+    /// The advice: what to do about it.
     pub advice: String,
 }
 
@@ -103,7 +103,7 @@ impl Finding {
 pub struct Audited {
     /// The claim.
     pub claim: Claim,
-    /// Whether it can be trusted.
+    /// The verdict: can the claim be trusted?
     pub verdict: Verdict,
     /// The findings, the worst first.
     pub findings: Vec<Finding>,
@@ -113,7 +113,7 @@ pub struct Audited {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
-    /// How many claims are valid, suspect and invalid.
+    /// The numbers of claims that are valid, suspect and invalid.
     pub totals: Totals,
     /// Every claim, in the order of the files.
     pub results: Vec<Audited>,

@@ -11,7 +11,7 @@ use result::finding::Severity;
 /// answer.
 const FEW: usize = 6;
 
-/// How many results with the same figures are named.
+/// The most results with the same figures that are named.
 const NAMED: usize = 10;
 
 /// Prompts of one scenario differ by less than this share if nearly the same requests were

@@ -34,7 +34,7 @@ struct Page {
     url: String,
     tool: String,
     hardware: String,
-    /// What is the same of all its results.
+    /// Its results.
     results: Vec<Entry>,
 }
 

@@ -27,7 +27,7 @@ const FEW: f64 = 3.0;
 /// The most percentiles of a latency that are compared with the others'.
 const MOST: usize = 32;
 
-/// How grave it is that a figure is that far from a bound, by how surely all answers have one
+/// The severity of a figure that is so far from a bound, by how surely all answers have one
 /// length.
 fn graded(apart: f64, one: One) -> Severity {
     match one {
@@ -37,8 +37,9 @@ fn graded(apart: f64, one: One) -> Severity {
     }
 }
 
-/// Where all answers have n tokens, each E2E is TTFT + D with D = TPOT * (n - 1), so that the
-/// percentiles and deviations of the three bound each other.
+/// Compares the three latencies of answers of one length. Where all answers have n tokens, each E2E
+/// is TTFT + D with D = TPOT * (n - 1), so that the percentiles and deviations of the three bound
+/// each other.
 pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
     if !figures.tpot_is_after_first() {
         return Vec::new();
@@ -224,8 +225,8 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
     Some((apart, words))
 }
 
-/// What the extremes of TPOT, or its deviation, allow of d = mean E2E - mean TTFT, at any lengths;
-/// `further` is m = mean(n) - 1.
+/// Checks the bounds that the extremes of TPOT, or its deviation, set to d = mean E2E - mean TTFT,
+/// at any lengths; `further` is m = mean(n) - 1.
 ///
 /// d is the mean of TPOT * (n - 1) over the requests, plus what follows the only token of an answer
 /// that has one, which is no less than zero and in no TPOT. So d / m is a mean of TPOT that is

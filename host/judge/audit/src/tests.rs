@@ -12,7 +12,7 @@ mod beyond;
 mod spread;
 mod told;
 
-/// What a tool would have seen of one request, in milliseconds.
+/// One request as a tool would have seen it, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     start: f64,
@@ -198,7 +198,7 @@ fn a_burst_among_slow_answers_is_not_doubted() {
     );
 }
 
-/// That many, or as many as `PROPTEST_CASES` asks for.
+/// The usual number of cases, or that of `PROPTEST_CASES`.
 fn usual_or_asked(usual: u32) -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
@@ -278,7 +278,7 @@ proptest! {
     }
 }
 
-/// What guidellm would claim of what was seen.
+/// The claim of guidellm about these requests.
 fn guidellm(seen: &[Seen], cap: usize) -> Claim {
     let mut claim = Claim::of(Tool::Guidellm, Source::default());
     let count = seen.len() as f64;

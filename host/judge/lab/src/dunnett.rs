@@ -49,7 +49,7 @@ impl Dunnett {
         of
     }
 
-    /// How many differences it is of.
+    /// The number of differences.
     pub fn many(&self) -> usize {
         self.many
     }

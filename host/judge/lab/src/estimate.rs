@@ -1,4 +1,5 @@
-//! How long a lab takes: what was measured so far, else what scenarios say of themselves.
+//! Estimates of a lab's time: from what was measured so far, else from what scenarios say of
+//! themselves.
 
 use crate::expand::TrialId;
 use crate::file::Lab;
@@ -17,12 +18,12 @@ use serde::{Deserialize, Serialize};
 /// The most starts that a forecast follows.
 const MOST_STARTS: usize = 20_000;
 
-/// What is known of times.
+/// The known times of runs and starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
-    /// How long runs of a scenario took, in seconds, by scenario; the median.
+    /// The time that runs of a scenario took, in seconds, by scenario; the median.
     runs: BTreeMap<String, f64>,
-    /// How long engines took to start, by trial; the median.
+    /// The time that engines took to start, by trial; the median.
     starts: BTreeMap<TrialId, f64>,
     /// The median over all of them.
     start: Option<f64>,
@@ -40,7 +41,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl Timing {
-    /// What the results say, else the scenarios.
+    /// The times of the results, else those of the scenarios.
     pub fn of(scenarios: &[Scenario], results: &Results) -> Self {
         let mut runs = BTreeMap::new();
         for scenario in scenarios {
@@ -66,8 +67,8 @@ impl Timing {
         }
     }
 
-    /// How long a start of an engine and its runs take, in seconds; nothing if a run's time is not known. A start of
-    /// which nothing is known counts as no time.
+    /// The time of a start of an engine and its runs, in seconds; nothing if a run's time is not
+    /// known. A start of which nothing is known counts as no time.
     pub fn start(&self, start: &Start) -> Option<f64> {
         let runs = start.runs.iter().map(|run| {
             let share = f64::from(run.share) / f64::from(WHOLE);
@@ -90,12 +91,12 @@ pub struct Left {
     pub starts: usize,
     /// Runs.
     pub runs: usize,
-    /// How long they take, in seconds; absent if the time of a scenario is not known.
+    /// The time that they take, in seconds; absent if the time of a scenario is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 
-/// How far a lab is.
+/// The progress of a lab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Progress {
@@ -103,15 +104,16 @@ pub struct Progress {
     pub done: usize,
     /// Seconds that were spent.
     pub seconds: f64,
-    /// What is left of the present stage of each study; of studies that have not begun, their first stage.
+    /// The rest of the present stage of each study; of studies that have not begun, their first
+    /// stage.
     pub stage: Left,
-    /// What is left if no option is better than the baseline.
+    /// The rest if no option is better than the baseline.
     pub at_least: Left,
-    /// What is left if every option is better than the one before it.
+    /// The rest if every option is better than the one before it.
     pub if_all_help: Left,
 }
 
-/// How far a lab is, and what is left of it.
+/// The progress of a lab, and what is left of it.
 pub fn progress(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Progress {
     let timing = Timing::of(scenarios, results);
     let asks = (0..lab.models.len())
@@ -205,7 +207,7 @@ fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
     [ready].into_iter().chain(runs).collect()
 }
 
-/// How long something takes, as people write it: `3 h 20 min`.
+/// A time as people write it: `3 h 20 min`.
 pub fn in_words(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round().max(0.0);
     let (hours, rest) = ((minutes / 60.0).floor(), minutes % 60.0);
@@ -220,19 +222,19 @@ pub fn in_words(seconds: f64) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Planned {
-    /// What identifies it.
+    /// The trial's id.
     pub trial: TrialId,
     /// The model's name; empty where the lab names none.
     pub model: String,
-    /// What it is called.
+    /// The trial's name in tables.
     pub label: String,
     /// Its command, as a shell reads it, with its variables.
     pub command: String,
-    /// What is left of it.
+    /// The starts and runs that are left of it.
     pub left: Left,
 }
 
-/// What a lab would do: every trial that is left if no option helps, in the order of their first start.
+/// Every trial that is left if no option helps, in the order of their first start.
 pub fn plan(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Vec<Planned> {
     let timing = Timing::of(scenarios, results);
     let starts = forecast(lab, scenarios, results, 0.0);

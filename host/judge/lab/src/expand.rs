@@ -23,7 +23,7 @@ pub const OPTIONS: &str = "{options}";
 /// The most trials of a matrix.
 const MOST_TRIALS: usize = 5_000;
 
-/// What identifies a trial: the beginning of its digest.
+/// The id of a trial: the beginning of its digest.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -39,7 +39,6 @@ impl std::fmt::Display for TrialId {
 /// An engine with one value of each option, and a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// What identifies it.
     pub id: TrialId,
     /// The engine, by its position.
     pub engine: usize,
@@ -192,7 +191,7 @@ impl Lab {
         merged(trials)
     }
 
-    /// What differs from a trial in the values of one dimension, in the order of the file.
+    /// The trials that differ from one in the values of one dimension, in the order of the file.
     pub fn variations(&self, from: &Trial, dimension: usize) -> Vec<Trial> {
         let engine = &self.engines[from.engine];
         let own = from.choice[dimension];
@@ -215,8 +214,8 @@ impl Lab {
         engines.filter(move |(_, engine)| engine.models.contains(&model))
     }
 
-    /// How a trial is called in tables: the engine where there are several, and how it differs from the engine's
-    /// baseline.
+    /// The name of a trial in tables: the engine where there are several, and how it differs from
+    /// the engine's baseline.
     pub fn label(&self, trial: &Trial) -> String {
         let engine = &self.shown().engines[trial.engine];
         let mut parts = Vec::new();
@@ -249,7 +248,7 @@ impl Lab {
     }
 }
 
-/// Where every placeholder but the port and the host is known.
+/// The value of a placeholder, other than the port and the host.
 fn placeholder(engine: &Engine, model: &Model, name: &str) -> Option<String> {
     match name.strip_prefix("model.") {
         Some(name) => model.values.get(name).cloned(),
@@ -287,7 +286,7 @@ fn order(dimension: &Dimension) -> Vec<usize> {
     [dimension.baseline].into_iter().chain(others).collect()
 }
 
-/// Which dimensions are there.
+/// The dimensions whose conditions hold, each with the row chosen.
 fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize)> {
     let value = |name: &str| {
         let dimensions = engine
@@ -349,7 +348,7 @@ fn settings(engine: &Engine, choice: &[usize]) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// What conditions on a trial can name.
+/// The values that conditions on a trial can name.
 fn names(engine: &Engine, model: &Model, settings: &[(String, Value)]) -> BTreeMap<String, Value> {
     let mut names: BTreeMap<String, Value> = settings.iter().cloned().collect();
     names.insert("engine".to_owned(), engine.name.clone().into());
@@ -402,7 +401,6 @@ pub(crate) fn merged(trials: Vec<Trial>) -> Vec<Trial> {
     trials
 }
 
-/// What is wrong with the trials of a lab.
 pub(crate) fn problems(lab: &Lab) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (place, engine) in lab.engines.iter().enumerate() {

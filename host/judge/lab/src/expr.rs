@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::value::is_same;
 
-/// How deep parentheses and `!` may be nested.
+/// The deepest nesting of parentheses and `!`.
 const DEEPEST: usize = 50;
 
 /// A condition.
@@ -26,7 +26,7 @@ pub enum Expr {
     Or(Box<Expr>, Box<Expr>),
 }
 
-/// How a value is compared.
+/// The sign of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// `==`
@@ -92,7 +92,7 @@ impl Expr {
         }
     }
 
-    /// Whether it holds of these values.
+    /// True if it holds of these values.
     pub fn holds<'v>(&self, value: &impl Fn(&str) -> Option<&'v Value>) -> bool {
         match self {
             Expr::Compare(name, sign, constant) => {

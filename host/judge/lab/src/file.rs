@@ -13,7 +13,7 @@ use crate::objective::Objective;
 use reader::{ConfigTable, Located, Place};
 
 model::words! {
-    /// Which trials are run, and in which order.
+    /// The choice of the trials that are run, and of their order.
     pub enum Strategy {
         /// Every combination of values.
         Matrix = "matrix",
@@ -28,7 +28,7 @@ model::words! {
 }
 
 model::words! {
-    /// How an option is written.
+    /// The way in which an option is written.
     pub enum Flags {
         /// `--name value`
         Space = "space",
@@ -43,17 +43,16 @@ model::words! {
 pub struct Lab {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: Option<String>,
-    /// Which trials are run.
     pub strategy: Strategy,
-    /// How often each trial is run on each scenario.
+    /// The number of runs of each trial on each scenario.
     pub repeats: u32,
-    /// How many fresh repeats confirm the gain at the end.
+    /// The number of fresh repeats that confirm the gain at the end.
     pub confirm: u32,
-    /// How often a run that is invalid or failed is tried again.
+    /// The number of times that an invalid or failed run is tried again.
     pub retries: u32,
-    /// How often coordinate descent goes over the options.
+    /// The number of times that coordinate descent goes over the options.
     pub passes: u32,
     /// Successive halving.
     pub halving: Halving,
@@ -63,13 +62,12 @@ pub struct Lab {
     pub set: ConfigTable,
     /// Keys that are laid over one scenario, by its file's name without its ending.
     pub set_for: ConfigTable,
-    /// What the best trial is the best in; nothing is chosen without it.
+    /// The objective of the best trial; nothing is chosen without it.
     pub objective: Option<Objective>,
-    /// What the page is held against.
     pub page: Page,
-    /// When the lab ends.
+    /// The limits at which the lab ends.
     pub budget: Budget,
-    /// What an hour of the machine costs.
+    /// The cost of an hour of the machine.
     pub per_hour: Option<f64>,
     /// The models; at least one.
     pub models: Vec<Model>,
@@ -111,7 +109,7 @@ pub struct Halving {
     pub first_share: f64,
 }
 
-/// What a page shows beside what was measured.
+/// Figures that a page compares the lab's with.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     /// A lab's folder, a folder of runs, or `published:NAME`, whose figures stand beside this lab's.
@@ -120,7 +118,7 @@ pub struct Page {
     pub same_within: Option<f64>,
 }
 
-/// What a lab may take.
+/// The most time and money that a lab may spend.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
     /// The time of engines and runs together.
@@ -150,7 +148,7 @@ impl Model {
 pub struct Engine {
     /// Its name.
     pub name: String,
-    /// Where it is described.
+    /// Its place in the file.
     pub place: Place,
     /// The backend plugin; that of the scenario if absent.
     pub backend: Option<String>,
@@ -166,17 +164,16 @@ pub struct Engine {
     pub host: String,
     /// The port that it listens on.
     pub port: u16,
-    /// Where it is reached.
+    /// The address of its server.
     pub base_url: String,
-    /// How long it may take until it answers.
+    /// The longest time until it answers.
     pub ready_timeout: Duration,
-    /// How long it may take to end.
+    /// The longest time until it ends.
     pub stop_timeout: Duration,
     /// A command that prints its version.
     pub version_command: Option<Vec<String>>,
-    /// How its options are written.
     pub flags: Flags,
-    /// What is varied, and options that always have one value.
+    /// Options that are varied, and options that always have one value.
     pub dimensions: Vec<Dimension>,
     /// Trials that are left out.
     pub exclude: Vec<Located<Expr>>,
@@ -197,25 +194,25 @@ pub struct Dimension {
     pub baseline: usize,
     /// The condition under which it applies.
     pub when: Option<Expr>,
-    /// Where it is described.
+    /// Its place in the file.
     pub place: Place,
 }
 
-/// How an option is written.
+/// The name of an option, and the way in which it is written.
 #[derive(Clone, Debug)]
 pub struct OptionKind {
     /// Its name.
     pub name: String,
-    /// Whether it is an environment variable.
+    /// True if it is an environment variable.
     pub is_env: bool,
     /// The value for which nothing is written.
     pub omit: Option<Value>,
-    /// What is written for `false`.
+    /// The text that is written for `false`.
     pub off: Option<String>,
 }
 
 impl Dimension {
-    /// Whether there is more than one value to try.
+    /// True if there is more than one value to try.
     pub fn is_varied(&self) -> bool {
         self.rows.len() > 1
     }

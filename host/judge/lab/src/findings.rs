@@ -1,4 +1,5 @@
-//! What a lab found, for its page: the conclusion, every experiment, what failed and why, and how to do it again.
+//! The findings of a lab, for its page: the conclusion, every experiment, what failed and why, and
+//! how to do it again.
 //!
 //! It follows from the lab file, the scenarios and the journal alone, so it can be made again at any time. It is
 //! written as `lab-report.json`.
@@ -33,7 +34,7 @@ use result::finding::Verdict;
 /// The most lines of a log that are shown.
 const MOST_LINES: usize = 40;
 
-/// What a lab found.
+/// The findings of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LabReport {
@@ -41,7 +42,7 @@ pub struct LabReport {
     pub version: u32,
     /// The lab's name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The program that made it, and its version, as the journal says.
@@ -57,7 +58,7 @@ pub struct LabReport {
     /// The objective's figure with its unit, as `throughput.output-tokens-per-s (tok/s)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
-    /// What had to hold.
+    /// The constraints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
     /// The scenarios: their names and the digests of what they consist of.
@@ -65,16 +66,16 @@ pub struct LabReport {
     /// Keys that were laid over every scenario.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, serde_json::Value>,
-    /// Why it is not complete, if it is not.
+    /// The reason why it is not complete, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
-    /// What it took.
+    /// The time and money that it took.
     pub spent: Spent,
-    /// What is left at least.
+    /// The least that is left.
     pub left: Left,
     /// A study for each model.
     pub studies: Vec<StudyReport>,
-    /// What differs from a previous release, if the lab file names one.
+    /// The differences from a previous release, if the lab file names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
 }
@@ -87,12 +88,13 @@ pub struct ScenarioFacts {
     pub name: String,
     /// A digest of all that it consists of.
     pub content: String,
-    /// What was run under its name, as the folder of its first run says; absent if no run has been measured.
+    /// The workload that ran under its name, as the folder of its first run says; absent if no run
+    /// has been measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
 }
 
-/// What a lab took.
+/// The time and money that a lab took.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Spent {
@@ -114,13 +116,13 @@ fn is_none(many: &usize) -> bool {
     *many == 0
 }
 
-/// What was found of one model.
+/// The findings of one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StudyReport {
     /// The model's name; empty where the lab names none.
     pub model: String,
-    /// What it came to.
+    /// Its conclusion.
     pub conclusion: Conclusion,
     /// Every trial, with its runs.
     pub trials: Vec<TrialReport>,
@@ -135,16 +137,16 @@ pub struct StudyReport {
     pub curves: Vec<LoadCurves>,
     /// The Pareto front of each scenario.
     pub pareto: Vec<Front>,
-    /// What differed from the baseline, with no difference shown: their names.
+    /// The names of trials of which no difference from the baseline is shown.
     pub not_significant: Vec<String>,
-    /// What failed, and why.
+    /// The trials that failed, and why.
     pub failed: Vec<FailedTrial>,
-    /// Whether the machine changed from round to round.
+    /// The change of the machine from round to round, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
 
-/// What a study came to.
+/// The conclusion of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Conclusion {
@@ -158,13 +160,13 @@ pub struct Conclusion {
     /// Its command, as a shell reads it, with its variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// How much better the chosen trial is than the baseline.
+    /// The gain of the chosen trial over the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
     /// The same by scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scenarios: Vec<ScenarioRow>,
-    /// What may be as good: the names of trials from which no difference is shown.
+    /// Trials that may be as good: the names of those from which no difference is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ties: Vec<String>,
 }
@@ -173,9 +175,9 @@ pub struct Conclusion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TrialReport {
-    /// What identifies it.
+    /// The trial's id.
     pub id: TrialId,
-    /// What it is called.
+    /// The trial's name in tables.
     pub label: String,
     /// The engine's name.
     pub engine: String,
@@ -183,7 +185,7 @@ pub struct TrialReport {
     pub settings: BTreeMap<String, serde_json::Value>,
     /// Its command, as a shell reads it, with its variables; for an engine that ran already, its address.
     pub command: String,
-    /// What is known of its engine and the machine.
+    /// The facts about its engine and the machine, as far as known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
     /// Figures over its runs, by scenario and name.
@@ -206,7 +208,7 @@ pub struct RunReport {
     pub share: u32,
     /// Its folder.
     pub folder: String,
-    /// How long it took, in seconds.
+    /// Its time, in seconds.
     pub seconds: f64,
     /// Its verdict; absent if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,11 +261,11 @@ pub struct Front {
 pub struct Point {
     /// The trial.
     pub trial: TrialId,
-    /// What it is called.
+    /// The trial's name in tables.
     pub label: String,
     /// Its two figures.
     pub at: [Spread; 2],
-    /// Whether no other trial is at least as good in both and better in one, by their means.
+    /// True if no other trial is at least as good in both and better in one, by their means.
     pub is_on_front: bool,
 }
 
@@ -273,16 +275,16 @@ pub struct Point {
 pub struct FailedTrial {
     /// The trial.
     pub trial: TrialId,
-    /// What it is called.
+    /// The trial's name in tables.
     pub label: String,
-    /// Why.
+    /// The reason.
     pub why: String,
     /// The last lines of its engine's log, if that ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
 }
 
-/// What a lab found so far, beside a previous release if there is one.
+/// The findings of a lab so far, beside a previous release if there is one.
 pub fn of(
     lab: &Lab,
     scenarios: &[Scenario],

@@ -32,7 +32,7 @@ const WORDS: [&str; 8] = [
 pub(crate) struct Hidden {
     /// Its text; a lab file too.
     pub text: String,
-    /// Whether there were any.
+    /// True if there were any secrets.
     pub is_changed: bool,
     /// Those that are long enough to be looked for elsewhere.
     pub secrets: Vec<String>,
@@ -79,7 +79,7 @@ struct Hiding {
     secrets: Vec<(String, String)>,
     /// Every text and quoted key, and where it stands.
     texts: Vec<(Range<usize>, String)>,
-    /// What takes the place of what.
+    /// Replacements: the place in the text, and its new text.
     edits: Vec<(Range<usize>, String)>,
 }
 
@@ -183,7 +183,8 @@ impl Hiding {
         shown
     }
 
-    /// What stands for the secret of that name. A reference to a variable is no secret, and what is hidden stays as it is.
+    /// The text that replaces the secret of that name. A reference to a variable is no secret, and
+    /// what is hidden stays as it is.
     fn mark(&mut self, name: &str, secret: &str) -> String {
         let is_hidden = secret.starts_with("[redacted") && secret.ends_with(']');
         if is_hidden || secret.is_empty() || is_reference(secret) {
@@ -210,7 +211,7 @@ impl Hiding {
     }
 }
 
-/// Whether a text is one `${NAME}` or several, and nothing else that could be a secret.
+/// True if a text is one `${NAME}` or several, and nothing else that could be a secret.
 fn is_reference(text: &str) -> bool {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

@@ -22,7 +22,7 @@ use result::finding::Verdict;
 /// The format's version.
 pub const VERSION: u32 = 1;
 
-/// What stands for a last line that is no text: no event.
+/// The placeholder for a last line that is no text: no event.
 const TORN: &str = "?";
 
 /// The longest line that is read, in bytes.
@@ -42,7 +42,7 @@ pub struct RunKey {
     pub round: u32,
     /// The share of the scenario's requests, in thousandths.
     pub share: u32,
-    /// Which attempt it is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
 }
 
@@ -70,7 +70,7 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Began {
-    /// When, as RFC 3339.
+    /// The time, as RFC 3339.
     pub at: String,
     /// The format's version.
     pub version: u32,
@@ -86,13 +86,13 @@ pub struct Began {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Starting {
-    /// When, as RFC 3339.
+    /// The time, as RFC 3339.
     pub at: String,
     /// The trial.
     pub trial: TrialId,
     /// The round.
     pub round: u32,
-    /// What the trial is called.
+    /// The trial's name in tables.
     pub label: String,
     /// Its command with its variables, as [`Trial::recorded`](crate::Trial::recorded) gives it: without secrets.
     pub command: String,
@@ -106,13 +106,13 @@ pub struct Ready {
     pub trial: TrialId,
     /// The round.
     pub round: u32,
-    /// How long it took, in seconds.
+    /// The time of the start, in seconds.
     pub seconds: f64,
-    /// What is known of the engine and the machine.
+    /// The facts about the engine and the machine.
     pub facts: Facts,
 }
 
-/// What is known of an engine and its machine.
+/// The facts about an engine and its machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Facts {
@@ -131,13 +131,13 @@ pub struct Facts {
     /// The machine: its name, processor and memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// What the server says of itself.
+    /// The server's statement about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<Value>,
 }
 
 model::words! {
-    /// Why an engine did not start, or ended.
+    /// The reason why an engine did not start, or ended.
     pub enum Ending {
         /// It ended before it answered.
         DiedBeforeReady = "died-before-ready",
@@ -161,7 +161,7 @@ model::words! {
 }
 
 impl Ending {
-    /// Whether the trial is to blame.
+    /// True if the trial is to blame.
     pub fn is_of_trial(self) -> bool {
         !matches!(
             self,
@@ -185,11 +185,11 @@ impl Ending {
     }
 }
 
-/// How an engine ended.
+/// The end of an engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct End {
-    /// Why.
+    /// The reason.
     pub class: Ending,
     /// Its exit code or signal, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,9 +207,9 @@ pub struct Failed {
     pub trial: TrialId,
     /// The round.
     pub round: u32,
-    /// How long it was tried, in seconds.
+    /// The time for which it was tried, in seconds.
     pub seconds: f64,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: End,
 }
 
@@ -217,7 +217,7 @@ pub struct Failed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Running {
-    /// When, as RFC 3339.
+    /// The time, as RFC 3339.
     pub at: String,
     /// The run.
     pub run: RunKey,
@@ -233,13 +233,13 @@ pub struct Finished {
     pub run: RunKey,
     /// Its folder, relative to the journal's.
     pub folder: String,
-    /// How long it took, in seconds.
+    /// Its time, in seconds.
     pub seconds: f64,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Outcome {
@@ -261,18 +261,18 @@ pub struct Stopped {
     pub trial: TrialId,
     /// The round.
     pub round: u32,
-    /// How long stopping took, in seconds.
+    /// The time that stopping took, in seconds.
     pub seconds: f64,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: End,
 }
 
 /// A journal as it was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
-    /// What was odd about it: a torn last line.
+    /// Remarks on its text: a torn last line.
     pub notes: Vec<String>,
 }
 
@@ -343,8 +343,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What must be written before the next line is appended to a journal's text: nothing, or what makes a torn line
-    /// end. The torn line itself must be cut off first: [`whole`].
+    /// The text to write before the next line is appended to a journal's: nothing, or the end of a
+    /// torn line. The torn line itself must be cut off first: [`whole`].
     pub fn before_next(text: &str) -> &'static str {
         if text.is_empty() || text.ends_with('\n') {
             ""
@@ -364,18 +364,18 @@ pub fn whole(text: &str) -> &str {
     }
 }
 
-/// What a journal amounts to.
+/// The results that a journal's events amount to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// Every attempt that ended and was not merely stopped.
     pub runs: BTreeMap<RunKey, Finished>,
     /// Starts that failed through the fault of their trial, in order.
     pub failures: BTreeMap<TrialId, Vec<Failed>>,
-    /// How long engines took until they answered, in seconds, by trial.
+    /// The times until engines answered, in seconds, by trial.
     pub starts: BTreeMap<TrialId, Vec<f64>>,
-    /// What is known of each trial's engine; of several starts the last.
+    /// The facts about each trial's engine; of several starts the last.
     pub facts: BTreeMap<TrialId, Facts>,
-    /// How engines that died during a run ended.
+    /// The ends of engines that died during a run.
     pub deaths: BTreeMap<TrialId, Vec<End>>,
     /// The run that began last and has not ended.
     pub running: Option<Running>,
@@ -386,7 +386,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// What the events amount to.
+    /// Adds up the events.
     pub fn of(events: &[Event]) -> Self {
         let mut results = Results::default();
         for event in events {
@@ -446,7 +446,7 @@ impl Results {
         }
     }
 
-    /// What is known of a run, given how often it is tried again.
+    /// The state of a run, given how often it is tried again.
     pub fn cell(&self, run: &RunKey, retries: u32) -> Cell<'_> {
         let mut why = String::new();
         for attempt in 1..=retries + 1 {
@@ -472,7 +472,7 @@ impl Results {
         Cell::Bad(why)
     }
 
-    /// Why a trial's engine is not started any more, if it failed too often.
+    /// The reason why a trial's engine is not started any more, if it failed too often.
     pub fn does_not_start(&self, trial: &TrialId, retries: u32) -> Option<String> {
         let failures = self.failures.get(trial)?;
         let last = failures.last()?;
@@ -480,7 +480,7 @@ impl Results {
     }
 }
 
-/// How an engine ended, in words.
+/// The end of an engine, in words.
 pub(crate) fn ended(end: &End) -> String {
     let mut text = end.class.words().to_owned();
     if let Some(exit) = &end.exit {
@@ -548,7 +548,7 @@ mod telling_tests {
     }
 }
 
-/// What is known of a run.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell<'r> {
     /// Nothing that counts: this attempt is to be made.

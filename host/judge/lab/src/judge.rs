@@ -1,4 +1,4 @@
-//! Which trials of a stage are better than its first one, beyond chance.
+//! The judgement of a stage: its trials that are better than its first one, beyond chance.
 //!
 //! A trial is better, or worse, where Dunnett's test shows it among all comparisons of the stage, and so its interval does
 //! not hold zero. Otherwise they tie, however far apart their means are. A trial that is ruled out is never better, nor
@@ -23,7 +23,7 @@ use crate::study::{PlannedStage, Scenario, key};
 use crate::twoway::{Fit, Residual};
 
 model::words! {
-    /// How a trial stands against the first one of its stage.
+    /// The standing of a trial against the first one of its stage.
     pub enum Judgement {
         /// It is the first one.
         Reference = "reference",
@@ -64,10 +64,10 @@ pub struct StageReport {
     pub rounds: [u32; 2],
     /// The share of each scenario's requests, in thousandths.
     pub share: u32,
-    /// Whether all its runs were made.
+    /// True if all its runs were made.
     pub is_complete: bool,
-    /// How much starts vary, by this stage and those before it with the same requests; absent where nothing is left to
-    /// estimate it from.
+    /// The variation of starts, by this stage and those before it with the same requests; absent
+    /// where nothing is left to estimate it from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
     /// The true gain, in percent, that it shows in nine of ten cases.
@@ -83,11 +83,11 @@ pub struct StageReport {
 pub struct Row {
     /// The trial.
     pub trial: TrialId,
-    /// What it is called.
+    /// The trial's name in tables.
     pub label: String,
-    /// How it stands against the first one.
+    /// Its standing against the first one.
     pub judgement: Judgement,
-    /// How much better it is, over all scenarios: the geometric mean of the ratios of each.
+    /// Its gain over all scenarios: the geometric mean of the ratios of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
     /// The geometric mean of the objective's figure over scenarios and rounds; of complete rounds alone, and as if the
@@ -96,19 +96,19 @@ pub struct Row {
     pub level: Option<f64>,
     /// The objective's figure by scenario.
     pub scenarios: Vec<ScenarioRow>,
-    /// Why it is ruled out.
+    /// The reason why it is ruled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Constraints that it is not shown to meet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<HeldRow>,
-    /// What would show the difference, if it is as large as it was measured; absent where it is shown, and where that
-    /// takes more than a hundred rounds.
+    /// Rounds that would show the difference, if it is as large as was measured; absent where it is
+    /// shown, and where that takes more than a hundred rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_show: Option<ToShow>,
 }
 
-/// How a trial stands to a constraint on a scenario.
+/// The standing of a trial to a constraint on a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HeldRow {
@@ -116,9 +116,9 @@ pub struct HeldRow {
     pub scenario: String,
     /// The constraint.
     pub constraint: String,
-    /// Whether it is shown to hold.
+    /// The constraint's standing: shown to hold, shown to be broken, or neither.
     pub standing: Standing,
-    /// Whether the mean over rounds meets it.
+    /// True if the mean over rounds meets it.
     pub is_within: bool,
     /// The figure over all rounds so far, where requests that failed or were not sent count as the worst; absent for a
     /// verdict, and where it is infinite or was not measured.
@@ -126,19 +126,20 @@ pub struct HeldRow {
     pub figure: Option<Spread>,
     /// All that in words.
     pub words: String,
-    /// What would show it, if the mean is the truth; absent where it is shown, and where that takes more than a hundred
-    /// rounds.
+    /// Rounds that would show it, if the mean is the truth; absent where it is shown, and where
+    /// that takes more than a hundred rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_show: Option<ToShow>,
 }
 
-/// What would show something in nine of ten cases.
+/// Rounds that would show something in nine of ten cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ToShow {
     /// Rounds, in all: `repeats` in the lab file.
     pub rounds: u32,
-    /// How long those take that were not made yet, in seconds, with all trials of the stage; absent if that is not known.
+    /// The time of those that were not made yet, in seconds, with all trials of the stage; absent
+    /// if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
@@ -152,18 +153,17 @@ pub struct ScenarioRow {
     /// The figure over repeats, in its unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<Spread>,
-    /// How much better it is than the first trial of the stage.
+    /// The gain over the first trial of the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
 }
 
-/// Where figures of trials come from.
+/// The source of the figures of trials.
 pub(crate) struct Sides<'a> {
     /// The lab.
     pub lab: &'a Lab,
     /// Its scenarios.
     pub scenarios: &'a [Scenario],
-    /// What was measured.
     pub results: &'a Results,
     /// The share of requests that counts, in thousandths.
     pub share: u32,
@@ -321,7 +321,7 @@ impl Fits {
     }
 }
 
-/// What stages leave unexplained, of starts and of each scenario.
+/// The variation that stages leave unexplained, of starts and of each scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Errors {
     starts: Residual,
@@ -400,8 +400,9 @@ fn pair(sides: &Sides<'_>, row: &mut Row, reference: &TrialId, rounds: &[u32]) {
     row.judgement = Judgement::RuledOut;
 }
 
-/// What a stage shows. `ruled` says of each trial why it is ruled out; `held` which constraints it is not shown to meet;
-/// `before` has the errors of earlier stages. And the errors with those of this stage.
+/// The report of a stage, and the errors with those of this stage. `ruled` says of each trial why
+/// it is ruled out, and which constraints it is not shown to meet; `before` has the errors of
+/// earlier stages.
 pub(crate) fn stage(
     sides: &Sides<'_>,
     asked: &PlannedStage,
@@ -457,27 +458,28 @@ pub(crate) fn stage(
     (report, errors)
 }
 
-/// How a trial stands to what rules trials out.
+/// The standing of a trial to all that rules trials out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ruled {
-    /// Why it is ruled out.
+    /// The reason why it is ruled out.
     pub why: Option<String>,
     /// The constraints that it is not shown to meet.
     pub held: Vec<HeldRow>,
 }
 
 impl Row {
-    /// Whether it was measured and is not ruled out.
+    /// True if it was measured and is not ruled out.
     pub fn is_eligible(&self) -> bool {
         self.why.is_none() && self.level.is_some()
     }
 
-    /// Whether it can be recommended: by its mean it meets every constraint, whether that is shown or not.
+    /// True if it can be recommended: by its mean it meets every constraint, whether that is shown
+    /// or not.
     pub fn may_win(&self) -> bool {
         self.is_eligible() && self.constraints.iter().all(|held| held.is_within)
     }
 
-    /// Whether it is so probably better that fresh runs may show it: by a test of one side at 5 %.
+    /// True if it is so probably better that fresh runs may show it: by a test of one side at 5 %.
     fn is_promising(&self) -> bool {
         let gain = self.gain.filter(|gain| gain.percent > 0.0);
         let probability = gain.and_then(|gain| gain.probability);

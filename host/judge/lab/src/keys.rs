@@ -9,11 +9,11 @@ pub struct Key {
     pub table: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The values that it takes.
     pub takes: &'static str,
-    /// What holds without it.
+    /// The value without it.
     pub otherwise: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub about: &'static str,
 }
 
@@ -32,8 +32,8 @@ const fn key(
     }
 }
 
-/// What an option of an engine may say in the place of a list of values, under `[engines.options]` and
-/// `[engines.env-options]`.
+/// Keys that an option of an engine may have in the place of a list of values, under
+/// `[engines.options]` and `[engines.env-options]`.
 pub const OPTION: [Key; 5] = [
     key(
         ["engines.options.NAME", "values"],

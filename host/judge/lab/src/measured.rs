@@ -1,4 +1,5 @@
-//! What a lab keeps of a run: its verdict, the figures that decide and those that are shown, and its findings.
+//! The part of a run that a lab keeps: its verdict, the figures that decide and those that are
+//! shown, and its findings.
 //!
 //! It is what the journal holds of a run, so that a page can be drawn of the journal alone.
 
@@ -36,7 +37,7 @@ pub const SHOWN: [&str; 16] = [
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number(pub f64);
 
-/// What is kept of a run.
+/// The part of a run that is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Measured {
@@ -53,7 +54,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What a lab with that objective keeps of a run; its scores in any case.
+    /// The part of a run that a lab with that objective keeps; its scores in any case.
     pub fn of(summary: &Summary, objective: Option<&Objective>, findings: Vec<String>) -> Self {
         let needed = objective.map(Objective::measures).unwrap_or_default();
         let shown = SHOWN.iter().filter_map(|name| name.parse().ok());

@@ -1,4 +1,4 @@
-//! What the best trial is the best in: a figure to maximize or minimize, and constraints that it must meet.
+//! The objective of a lab: a figure to maximize or minimize, and constraints that it must meet.
 //!
 //! The objective is taken over the requests that were answered; constraints count those that failed or were not sent as
 //! the worst, as thresholds do: as infinitely slow, as wrong answers. So a trial cannot win by losing requests: the
@@ -22,14 +22,13 @@ use result::threshold::Threshold;
 /// The least success share, if no constraint is on it: one request in a hundred may fail.
 pub const SUCCESS: &str = "requests.success-share >= 99%";
 
-/// What is to be as high or as low as possible, and what must hold.
+/// A figure to make as high or as low as possible, and constraints that must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     /// The figure.
     pub measure: Figure,
-    /// Whether it is to be high.
+    /// True if the figure is to be high.
     pub is_maximized: bool,
-    /// What must hold.
     pub constraints: Vec<Constraint>,
     /// The figures of the Pareto front.
     pub pareto: [Figure; 2],
@@ -67,8 +66,8 @@ impl Objective {
             .collect()
     }
 
-    /// How good a run is: the logarithm of its figure, greater the better, so that differences are ratios. Nothing if
-    /// the figure was not measured, or is not above zero.
+    /// The score of a run: the logarithm of its figure, greater the better, so that differences are
+    /// ratios. Nothing if the figure was not measured, or is not above zero.
     pub fn score(&self, run: &Measured) -> Option<f64> {
         let value = run
             .value(&self.measure)
@@ -80,7 +79,7 @@ impl Objective {
         })
     }
 
-    /// What a run by itself does not meet, in words.
+    /// The constraints that a run by itself does not meet, in words.
     pub fn broken(&self, run: &Measured) -> Vec<String> {
         let each = self.constraints.iter();
         let each = each.map(|constraint| constraint.held(&[run]));
@@ -101,7 +100,7 @@ impl fmt::Display for Objective {
     }
 }
 
-/// What must hold.
+/// A condition that a figure must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
     /// The limit.
@@ -111,7 +110,7 @@ pub struct Constraint {
 }
 
 model::words! {
-    /// How a trial stands to a constraint.
+    /// The standing of a trial to a constraint.
     pub enum Standing {
         /// It meets it, beyond chance.
         Meets = "meets",
@@ -122,19 +121,19 @@ model::words! {
     }
 }
 
-/// How runs of a trial stand to a constraint.
+/// The standing of a trial's runs to a constraint.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Held {
-    /// Whether it is shown.
+    /// The standing: shown to be met, shown to be broken, or neither.
     pub standing: Standing,
-    /// Whether the mean meets it, or of a verdict every run.
+    /// True if the mean meets it, or of a verdict every run.
     pub is_within: bool,
     /// The figure over the runs; absent for a verdict, and where it is infinite or was not measured.
     pub figure: Option<Spread>,
     /// It in words.
     pub words: String,
-    /// How many rounds would show it in nine of ten cases, if the mean is the truth; absent beyond [`MOST_ROUNDS`] and
-    /// where it is shown.
+    /// Rounds that would show it in nine of ten cases, if the mean is the truth; absent beyond
+    /// [`MOST_ROUNDS`] and where it is shown.
     pub rounds: Option<u32>,
 }
 
@@ -169,7 +168,7 @@ impl Constraint {
         Some((figure.clone(), value))
     }
 
-    /// How runs of a trial stand to it, one for each round; at least one.
+    /// The standing of a trial's runs to it, one for each round; at least one.
     pub(crate) fn held(&self, runs: &[&Measured]) -> Held {
         let (measure, relation, limit) = match &self.threshold {
             Threshold::Verdict(worst) => return self.verdict(runs, *worst),

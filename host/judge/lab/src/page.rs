@@ -189,7 +189,7 @@ fn machines(report: &LabReport) -> Table {
     table.without_empty_columns()
 }
 
-/// What failed, and why.
+/// Adds the trials that failed, and why.
 fn failures(page: &mut Document, report: &LabReport, study: &StudyReport) {
     if study.failed.is_empty() {
         return;

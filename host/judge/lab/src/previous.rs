@@ -30,7 +30,7 @@ pub const FIGURES: [&str; 8] = [
 pub const MOST: usize = 10_000;
 
 model::words! {
-    /// Where the figures of a previous release are from.
+    /// The origin of a previous release's figures.
     pub enum Origin {
         /// From another lab's folder.
         Lab = "lab",
@@ -45,9 +45,9 @@ model::words! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Previous {
-    /// What the lab file calls it.
+    /// Its name in the lab file.
     pub name: String,
-    /// Where its figures are from.
+    /// The origin of its figures.
     pub origin: Origin,
     /// Its results.
     pub results: Vec<Earlier>,
@@ -61,7 +61,7 @@ pub struct Earlier {
     pub model: String,
     /// The lab's scenario.
     pub scenario: String,
-    /// What the trial was called; absent if it was no lab's.
+    /// The trial's name in tables; absent if it was no lab's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<String>,
     /// A digest of all that the scenario consisted of, where that is known.
@@ -70,7 +70,7 @@ pub struct Earlier {
     /// The engine with its version, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// Where it is: a folder, or the name of a published result.
+    /// Its source: a folder, or the name of a published result.
     pub source: String,
     /// The figures of each run; of a published result, what it states.
     pub runs: Vec<BTreeMap<String, Number>>,
@@ -104,7 +104,7 @@ pub fn runs(
 }
 
 impl Previous {
-    /// What another lab measured, from its folder of that name.
+    /// The figures of another lab, from its folder of that name.
     pub fn of_lab(name: &str, lab: &Lab, scenarios: &[Scenario], results: &Results) -> Self {
         let mut all = Vec::new();
         for (model, of) in lab.models.iter().enumerate() {

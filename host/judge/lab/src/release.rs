@@ -19,16 +19,16 @@ use result::figure::{Better, Figure};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Release {
-    /// What the lab file calls it.
+    /// Its name in the lab file.
     pub previous: String,
-    /// Where its figures are from.
+    /// The origin of its figures.
     pub origin: Origin,
     /// The share within which figures are called the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_within: Option<f64>,
     /// Every figure that both have.
     pub rows: Vec<Difference>,
-    /// What has nothing beside it, and why, a sentence each.
+    /// Figures without one to compare with, and why, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<String>,
 }
@@ -39,29 +39,29 @@ pub struct Release {
 pub struct Difference {
     /// The model; empty where the lab names none.
     pub model: String,
-    /// What the trial is called.
+    /// The trial's name in tables.
     pub trial: String,
     /// The scenario.
     pub scenario: String,
     /// The figure's name.
     pub figure: String,
-    /// What it was.
+    /// The value before.
     pub before: Spread,
-    /// What it is.
+    /// The value now.
     pub now: Spread,
-    /// How much larger it is, in percent, with the interval; of a latency, less is better.
+    /// The change, in percent, with the interval; of a latency, less is better.
     pub change: Gain,
-    /// Whether it is better.
+    /// The verdict: better, worse, or not shown.
     pub verdict: Verdict,
     /// The engine of before, with its version, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// Where it was: a folder, or the name of a published result.
+    /// The earlier source: a folder, or the name of a published result.
     pub source: String,
 }
 
 model::words! {
-    /// Whether a figure is better than it was.
+    /// The verdict on a figure against its earlier value.
     pub enum Verdict {
         /// It is better, beyond chance.
         Better = "better",
@@ -89,7 +89,7 @@ impl Verdict {
     }
 }
 
-/// What differs from a previous release, in all studies of a lab.
+/// The differences from a previous release, in all studies of a lab.
 pub(crate) fn release(
     lab: &Lab,
     scenarios: &[Scenario],
@@ -123,7 +123,7 @@ pub(crate) fn release(
     }
 }
 
-/// What a trial on a scenario was before; else why there is nothing, if that is worth a word.
+/// The earlier figures of a trial on a scenario; else why there are none, if that is worth a word.
 fn earlier<'p>(
     lab: &Lab,
     trial: &Trial,

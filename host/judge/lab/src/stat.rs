@@ -48,7 +48,7 @@ pub struct Spread {
     /// The ends of its 95 % interval, by Student's distribution; absent of one repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// How many repeats it is of.
+    /// The number of repeats.
     pub repeats: usize,
 }
 
@@ -67,7 +67,7 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
     })
 }
 
-/// How much better a trial is than another.
+/// The gain of a trial over another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Gain {
@@ -92,7 +92,7 @@ pub struct Family {
     deviation: Option<f64>,
     freedom: f64,
     dunnett: Dunnett,
-    /// How many standard errors an interval reaches to either side.
+    /// The number of standard errors that an interval reaches to either side.
     reach: f64,
 }
 
@@ -141,7 +141,7 @@ impl Family {
         }
     }
 
-    /// What is known of the variation of a single value.
+    /// The variation of a single value, as far as it is known.
     pub fn noise(&self) -> Option<Noise> {
         Some(Noise {
             percent: percent(self.deviation?),
@@ -151,7 +151,8 @@ impl Family {
     }
 }
 
-/// How much starts of one trial vary within a round, and how sure a difference must be to be shown.
+/// The variation of starts of one trial within a round, and how sure a difference must be to be
+/// shown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Noise {
@@ -190,8 +191,9 @@ impl Noise {
     }
 }
 
-/// How many standard errors apart two values must be to be shown apart in nine of ten cases, if the test errs in that
-/// share of cases: the test's own distance, and one that nine of ten estimates do not fall short by.
+/// The number of standard errors by which two values must differ to be shown apart in nine of ten
+/// cases, if the test errs in that share of cases: the test's own distance, and one that nine of
+/// ten estimates do not fall short by.
 pub fn sure(outside: f64, freedom: f64) -> f64 {
     student::quantile(outside, freedom) + student::quantile(0.2, freedom)
 }
@@ -206,7 +208,8 @@ fn rounded(apart: f64) -> f64 {
     if apart.abs() < ROUNDING { 0.0 } else { apart }
 }
 
-/// How much better the second side is than the first, given the logarithms of its figures; nothing if a side has none.
+/// The gain of the second side over the first, given the logarithms of its figures; nothing if a
+/// side has none.
 pub fn gain(base: &[f64], side: &[f64]) -> Option<Gain> {
     let apart = rounded(mean(side)? - mean(base)?);
     let error = error(base, side);
@@ -242,7 +245,8 @@ fn error(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
     }
 }
 
-/// Which of several differences are shown, by their p-values; those without one are not.
+/// Says of each of several differences if it is shown, by their p-values; those without one are
+/// not.
 pub fn shown(probabilities: &[Option<f64>]) -> Vec<bool> {
     let mut order: Vec<(usize, f64)> = probabilities
         .iter()
@@ -302,7 +306,7 @@ pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
     })
 }
 
-/// How many digits after the point a number has in tables: four digits in all, or all before the point.
+/// The number of digits after the point in tables: four digits in all, or all before the point.
 pub fn places(value: f64) -> usize {
     match value.abs() {
         size if size >= 1000.0 => 0,

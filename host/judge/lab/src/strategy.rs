@@ -45,13 +45,13 @@ pub struct Study {
     pub trials: Vec<Trial>,
     /// The starts that are to be made next; none if it is done.
     pub asks: Vec<Start>,
-    /// What it came to, if it is done.
+    /// Its decision, if it is done.
     pub decision: Option<Decision>,
-    /// Whether the budget lets it go on.
+    /// True if the budget ends it.
     pub is_spent: bool,
 }
 
-/// What a study came to.
+/// The decision of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The kind of answer.
@@ -62,7 +62,8 @@ pub struct Decision {
     pub chosen: Option<Trial>,
     /// It against the baseline, in the stage that decides.
     pub row: Option<Row>,
-    /// Whether that stage has fresh runs of it, so that the gain is not that of the luckiest of many.
+    /// True if that stage has fresh runs of it, so that the gain is not that of the luckiest of
+    /// many.
     pub is_confirmed: bool,
     /// The p-value that confirms it.
     pub needed: f64,
@@ -103,7 +104,8 @@ model::words! {
     }
 }
 
-/// What to do next, given the lab, its scenarios and what was measured so far.
+/// The next starts, or the end of the lab, given the lab, its scenarios and what was measured so
+/// far.
 pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
     let timing = Timing::of(scenarios, results);
     for model in 0..lab.models.len() {

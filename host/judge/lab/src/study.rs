@@ -20,7 +20,7 @@ pub struct Scenario {
     pub name: String,
     /// A digest of all that it consists of: its text, its data, its plugins.
     pub content: String,
-    /// How long a run of it takes, in seconds, if the scenario says so.
+    /// The time of a run of it, in seconds, if the scenario says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Its load, if that is one number: scenarios that differ in it alone are points of one curve.
@@ -32,9 +32,9 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct OfLoad {
-    /// What it is counted in.
+    /// The quantity that it is counted in.
     pub kind: Load,
-    /// How much of it.
+    /// Its amount.
     pub at: At,
     /// A digest of all else that the scenario says: the same for scenarios that differ in their load alone.
     pub besides: String,
@@ -51,7 +51,7 @@ pub struct Start {
     pub runs: Vec<RunKey>,
 }
 
-/// What to do next.
+/// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// These starts, in this order. After each of them the results may ask for others.
@@ -60,7 +60,7 @@ pub enum Next {
     Done(Ended),
 }
 
-/// Why a lab ended.
+/// The reason why a lab ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Everything is done.
@@ -69,14 +69,14 @@ pub enum Ended {
     Budget,
 }
 
-/// What a stage is for.
+/// A stage to do: its trials, rounds and share of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedStage {
     /// Its heading.
     pub title: String,
     /// The trials; the first is what the others are held against.
     pub trials: Vec<Trial>,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: u32,
     /// The share of each scenario's requests, in thousandths.
     pub share: u32,

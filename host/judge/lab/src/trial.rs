@@ -1,5 +1,5 @@
-//! What a trial starts: its command line and its variables, with their secrets for the engine and without them for
-//! files.
+//! The process that a trial starts: its command line and its variables, with their secrets for the
+//! engine and without them for files.
 
 use crate::expand::Trial;
 use crate::file::Engine;

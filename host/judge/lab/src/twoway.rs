@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-/// What the trials and rounds of an experiment leave unexplained.
+/// The variation that the trials and rounds of an experiment leave unexplained.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Residual {
     /// The sum of squares.
@@ -34,11 +34,11 @@ impl Residual {
 /// A difference between two trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Apart {
-    /// How much more the second one has.
+    /// The amount by which the second one is above the first.
     pub estimate: f64,
     /// Its variance, where the variance of a single value is 1.
     pub variance: f64,
-    /// How many values each of them has.
+    /// The number of values of each of them.
     pub values: [usize; 2],
 }
 
@@ -152,7 +152,7 @@ impl Fit {
         }
     }
 
-    /// What trials and rounds leave unexplained.
+    /// The variation that trials and rounds leave unexplained.
     pub fn residual(&self) -> Residual {
         self.residual
     }
@@ -171,7 +171,8 @@ impl Fit {
             .map(|(round, effect, _)| (*round, *effect))
     }
 
-    /// How much more a trial has than the first one; nothing if no rounds connect them, or one has no values.
+    /// The difference of a trial from the first one; nothing if no rounds connect them, or one has
+    /// no values.
     pub fn apart(&self, base: usize, trial: usize) -> Option<Apart> {
         let [a, b] = [base, trial].map(|place| self.trials.get(place)?.as_ref());
         let (a, b) = (a?, b?);

@@ -19,7 +19,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// Whether two values are the same; numbers are compared as numbers, so 1 is 1.0.
+/// True if two values are the same; numbers are compared as numbers, so 1 is 1.0.
 pub fn is_same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a == b,
@@ -27,7 +27,7 @@ pub fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// What kind of value it is, in words.
+/// The kind of a value, in words.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "a text",

@@ -29,8 +29,8 @@ use crate::objective::Standing;
 use crate::previous::Previous;
 use crate::study::{PlannedStage, Scenario, Start, key};
 
-/// What a lab's folder holds beside its journal, as `lab.json`, so that its page can be drawn again and it can go on
-/// wherever the folder is.
+/// The contents of `lab.json`, which a lab's folder holds beside its journal, so that its page can
+/// be drawn again and the lab can continue wherever the folder is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Kept {
@@ -42,7 +42,7 @@ pub struct Kept {
     pub text: String,
     /// The scenarios, as they were found.
     pub scenarios: Vec<Scenario>,
-    /// What the lab is held against, as it was found.
+    /// The figures that the lab is compared with, as they were found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Previous>,
 }
@@ -55,15 +55,14 @@ pub(crate) struct Walk<'a> {
     pub model: usize,
     /// The scenarios.
     pub scenarios: &'a [Scenario],
-    /// What was measured.
     pub results: &'a Results,
     /// The stages so far.
     pub stages: Vec<StageReport>,
     /// Every trial that any stage has.
     pub trials: Vec<Trial>,
-    /// What the first stage that is not done asks for.
+    /// The starts that the first stage that is not done still needs.
     pub asks: Vec<Start>,
-    /// What the stages so far leave unexplained, by the share of requests.
+    /// The variation that the stages so far leave unexplained, by the share of requests.
     pub errors: BTreeMap<u32, Errors>,
     /// The first rounds of the stages that a choice was made by.
     pub choices: BTreeSet<u32>,
@@ -133,7 +132,7 @@ impl<'a> Walk<'a> {
         is_complete.then_some(report)
     }
 
-    /// What was measured, with a share of requests.
+    /// The results, with a share of requests.
     pub(crate) fn sides(&self, share: u32) -> Sides<'a> {
         Sides {
             lab: self.lab,
@@ -143,7 +142,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a trial is run any further in a stage, and how it stands to the constraints.
+    /// The rounds after which a trial is out of a stage, if it is, and its standing to the
+    /// constraints.
     fn out(
         &self,
         trial: &Trial,
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether what was asked for last would go beyond the budget.
+    /// True if the starts that come next would exceed the budget.
     pub fn is_spent(&self, timing: &Timing) -> bool {
         let Some(start) = self.asks.first() else {
             return false;
@@ -232,14 +232,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a trial is run any further in a stage.
+/// The rounds after which a trial is out of a stage, if it is.
 #[derive(Default)]
 struct Out {
     /// The round after which it has failed, if it has: 0 if its engine does not start.
     failed: Option<u32>,
     /// The round after which it is out, because it failed or breaks a constraint.
     since: Option<u32>,
-    /// How it stands.
+    /// Its standing.
     ruled: Ruled,
 }
 

@@ -36,7 +36,8 @@ const LEVEL: f64 = 0.05;
 /// Fewer conversations or lone answers than this are not tested by Student's distribution.
 const LEAST: usize = 10;
 
-/// What the dataset says of a sample, as a digest of this process: two runs sent the same sample if it is the same.
+/// A digest, of this process, of what the dataset says of a sample: two runs sent the same sample
+/// if it is the same.
 pub fn sample_digest(sample: &SampleFacts) -> u64 {
     let mut hasher = DefaultHasher::new();
     sample.id.hash(&mut hasher);
@@ -56,7 +57,7 @@ pub fn conversation_digest(sample: &SampleFacts) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// How a run's answers agree with those of a baseline.
+/// The agreement of a run's answers with those of a baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Agreement {
@@ -112,7 +113,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// How much repeats of the baseline differ from it.
+/// The difference of repeats of the baseline from it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Floor {
@@ -124,30 +125,30 @@ pub struct Floor {
     pub differing_share: f64,
     /// Over these, the share of the run's answers that differ.
     pub run_differing_share: f64,
-    /// How likely shares so far apart are if the run differs no more than a repeat does; two-sided. Absent if there are too
-    /// few samples.
+    /// The probability of shares so far apart if the run differs no more than a repeat does;
+    /// two-sided. Absent if there are too few samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// The 95 % interval of the run's share minus the repeats'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
-    /// What that means.
+    /// The judgement on that difference.
     pub judgement: Judgement,
 }
 
 model::words! {
-    /// Whether a run's answers differ more than repeats do.
+    /// The judgement on a run's answers: do they differ more than repeats do?
     pub enum Judgement {
         /// They differ more than those of repeats, beyond chance.
         Changed = "changed",
-        /// That they differ more than those of repeats is not shown.
+        /// The difference is not shown to be more than that of repeats.
         Cleared = "cleared",
         /// There are too few samples to say.
         Unknown = "unknown",
     }
 }
 
-/// Where two answers part.
+/// The place where two answers part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Parting {
@@ -160,11 +161,11 @@ pub struct Parting {
     /// The first token at which they differ, from 0. Absent without a tokenizer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
-    /// What both say just before it.
+    /// The text of both just before it.
     pub before: String,
-    /// How the baseline goes on.
+    /// The baseline's text from there on.
     pub baseline: String,
-    /// How the run goes on.
+    /// The run's text from there on.
     pub run: String,
 }
 
@@ -175,9 +176,9 @@ struct Answer {
     text: Option<Box<str>>,
     conversation: Option<u64>,
     index: u64,
-    /// How many repeats answered it, and how many of these otherwise.
+    /// The number of repeats that answered it, and of those whose answer differs.
     repeated: (u32, u32),
-    /// Whether the run's answer differs; nothing if it has none.
+    /// True if the run's answer differs; nothing if it has none.
     differs: Option<bool>,
 }
 
@@ -295,7 +296,6 @@ impl<'t> Answers<'t> {
         }
     }
 
-    /// What the answers show.
     pub fn finish(mut self) -> Agreement {
         let mut answers: Vec<Answer> = self.answers.into_values().collect();
         answers.sort_unstable_by_key(|answer| answer.index);
@@ -339,7 +339,8 @@ impl<'t> Answers<'t> {
     }
 }
 
-/// Whether the run differs more from the baseline than its repeats do. `None` without samples that all answered.
+/// The difference of the run from the baseline beside that of the baseline's repeats. `None`
+/// without samples that all answered.
 fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
     let compared = answers.iter().filter_map(|answer| {
         let (repeated, otherwise) = answer.repeated;
@@ -431,7 +432,7 @@ fn digest(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// How much two texts begin with in common: characters, and bytes of the first.
+/// The length of the common beginning of two texts: in characters, and in bytes of the first.
 fn shared_prefix(a: &str, b: &str) -> (u64, usize) {
     let both = a.char_indices().zip(b.chars());
     let mut characters = 0;

@@ -33,7 +33,7 @@ pub enum Figure {
     Score(String),
 }
 
-/// What is taken of a metric's samples.
+/// The statistic of a metric's samples.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Statistic {
     /// The arithmetic mean.
@@ -48,7 +48,7 @@ pub enum Statistic {
     Percentile(f64),
 }
 
-/// Which way a figure is better.
+/// The direction in which a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// The lower, as of latencies.
@@ -99,7 +99,6 @@ impl Figure {
         }
     }
 
-    /// Which way it is better.
     pub fn better(&self) -> Better {
         match self {
             Figure::Of(_, Statistic::Std) => Neither,
@@ -212,7 +211,7 @@ pub fn mirrored(percentiles: &[f64]) -> Vec<f64> {
     low
 }
 
-/// That there is no such figure, and which was probably meant.
+/// The error that there is no such figure, with the name that was probably meant.
 fn unknown(text: &str) -> String {
     let wholes = WHOLE.iter().map(|whole| whole.name);
     let (name, statistic) = text.split_once('.').unwrap_or((text, "p99"));

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::summary::Summary;
 
 model::words! {
-    /// How serious a finding is.
+    /// The severity of a finding.
     pub enum Severity {
         /// Worth knowing when reading the figures; the figures are correct.
         Note = "note",
@@ -38,7 +38,7 @@ model::words! {
 macro_rules! findings {
     ($( $(#[doc = $about:literal])* $Id:ident = $name:literal, $rule:path; )+) => {
         model::words! {
-            /// What was found. The names are stable.
+            /// The kind of finding. The names are stable.
             pub enum Id {
                 $( $(#[doc = $about])* $Id = $name, )+
             }
@@ -176,20 +176,20 @@ findings! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Finding {
-    /// What was found.
+    /// The kind of finding.
     pub id: Id,
-    /// How serious it is for the run.
+    /// Its severity for the run.
     pub severity: Severity,
-    /// What was observed, with its figures.
+    /// The observation, with its figures.
     pub seen: String,
-    /// Why it matters.
+    /// The reason why it matters.
     pub why: String,
-    /// What to do about it.
+    /// The advice: what to do about it.
     pub advice: String,
 }
 
 model::words! {
-    /// Whether a measurement can be trusted.
+    /// The verdict on a measurement: can it be trusted?
     pub enum Verdict {
         /// No check found a reason to doubt it.
         Valid = "valid",

@@ -1,5 +1,5 @@
-//! What the verdicts of a judging model amount to: how far it agrees with itself and with other scores, and which of two
-//! runs it prefers.
+//! The statistics of a judging model's verdicts: how far it agrees with itself and with other
+//! scores, and which of two runs it prefers.
 //!
 //! **Two orders.** Judges prefer the answer that they read first, or second (Zheng et al. 2023, "Judging LLM-as-a-Judge with
 //! MT-Bench and Chatbot Arena", section 3.4). So each pair is shown in both orders, and counts as won or lost only if both
@@ -22,7 +22,7 @@ use crate::stats::clusters::Mean;
 use crate::stats::share::{Flips, wilson};
 use crate::summary::{Bounds, Column};
 
-/// How far verdicts on the same prompt agree.
+/// The agreement of verdicts on the same prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Repeated {
@@ -77,7 +77,8 @@ pub struct Against {
     /// The point-biserial correlation, from -1 to 1; absent unless both kinds and two grades occur.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation: Option<f64>,
-    /// How likely a right answer has a higher grade than a wrong one, ties counting as half; absent unless both occur.
+    /// The probability that a right answer has a higher grade than a wrong one, ties counting as
+    /// half; absent unless both occur.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concordance: Option<f64>,
 }
@@ -136,11 +137,11 @@ impl Against {
     }
 }
 
-/// Which answer a judge chose: the share of the win that goes to the one shown first. 1 is the first, 0 the second, 0.5
-/// neither.
+/// The answer that a judge chose: the share of the win that goes to the one shown first. 1 is the
+/// first, 0 the second, 0.5 neither.
 pub type Choice = f64;
 
-/// What was said of a pair of answers to one sample, each time in both orders.
+/// A judge's choices between a pair of answers to one sample, each time in both orders.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Duel {
     /// The digest of the sample's conversation, if it is a turn of one.
@@ -149,7 +150,7 @@ pub struct Duel {
     pub choices: Vec<[Option<Choice>; 2]>,
 }
 
-/// How a pair ended for the run.
+/// The result of a pair for the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Won,
@@ -158,7 +159,8 @@ enum Ended {
 }
 
 impl Duel {
-    /// How it ended: as more than half of the repeats did that have both verdicts, else in a tie. `None` if none has both.
+    /// The result: that of more than half of the repeats did that have both verdicts, else in a
+    /// tie. `None` if none has both.
     fn ended(&self) -> Option<Ended> {
         let both = self.choices.iter().filter_map(|[first, second]| {
             Some(match ((*first)?, (*second)?) {
@@ -178,7 +180,7 @@ impl Duel {
     }
 }
 
-/// Which of two runs a judge prefers.
+/// The preference of a judge between two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Preference {
@@ -201,8 +203,9 @@ pub struct Preference {
     /// ones that they are worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
-    /// How likely wins and losses are at least as uneven if both are equally likely: the sign test, two-sided. Absent if
-    /// samples are turns of conversations, which are not independent.
+    /// The probability that wins and losses are at least as uneven if both are equally likely: the
+    /// sign test, two-sided. Absent if samples are turns of conversations, which are not
+    /// independent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Pairs with a verdict in both orders, each repeat for itself.
@@ -216,7 +219,7 @@ pub struct Preference {
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_share: Option<f64>,
-    /// How far repeats agree with each other; absent without repeats.
+    /// The agreement of repeats with each other; absent without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeated>,
 }

@@ -1,6 +1,6 @@
-//! How often a run's intervals hold the truth and its findings are false, on runs of a simulated engine whose truth is
-//! known. These tests draw few runs, and fail where something is grossly wrong; `host/benches/statistics` draws many and
-//! writes the table.
+//! The share of a run's intervals that hold the truth, and of its findings that are false, on runs
+//! of a simulated engine whose truth is known. These tests draw few runs, and fail where something
+//! is grossly wrong; `host/benches/statistics` draws many and writes the table.
 
 use simulator::{Case, Load, REASONING, SHAREGPT, THOUSAND, Workload};
 
@@ -172,8 +172,8 @@ fn a_burst_is_one_load() {
     assert!(summary.metric(metric::TTFT).unwrap().confidence.is_some());
 }
 
-/// Where all answers of a burst have one length and come at once, nothing shows the engine's noise, and an interval of no
-/// width would be a lie.
+/// A burst shows no noise. Where all answers of a burst have one length and come at once, nothing
+/// shows the engine's noise, and an interval of no width would be a lie.
 #[test]
 fn a_burst_that_shows_no_noise_has_no_interval() {
     use crate::summary::fixture::reply;

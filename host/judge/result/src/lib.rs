@@ -1,4 +1,4 @@
-//! What a run's records amount to: metrics, statistics, the summary, findings and thresholds.
+//! The results of a run's records: metrics, statistics, the summary, findings and thresholds.
 //!
 //! This crate owns the definitions and the arithmetic. It is pure: records go in one by one, and a summary comes
 //! out. It knows no clock, no file, no plugin and no runtime. It leaves how results look to `report`.

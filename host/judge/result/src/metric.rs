@@ -28,7 +28,7 @@ pub use unit::Unit;
 use crate::summary::Session;
 use model::units::Nanos;
 
-/// Which exchanges of the measurement a metric is taken of.
+/// The exchanges of the measurement that a metric is taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Those that were answered. What the server did.
@@ -39,7 +39,7 @@ pub enum Of {
     Session,
 }
 
-/// How a metric's samples are taken from an exchange.
+/// The way in which a metric's samples are taken from an exchange.
 #[derive(Clone, Copy)]
 pub enum Measure {
     /// At most one sample per exchange.
@@ -70,9 +70,7 @@ pub struct Metric {
     pub definition: &'static str,
     /// The figures of other tools that it equals, under their names.
     pub equals: &'static str,
-    /// Which exchanges it covers.
     pub of: Of,
-    /// How it is taken.
     pub measure: Measure,
 }
 

@@ -1,4 +1,5 @@
-//! What a prefix cache without limits would find of prompts, in the order in which they are sent.
+//! The part of prompts that a prefix cache without limits would find, in the order in which they
+//! are sent.
 //!
 //! Engines keep the keys and values of prompts in pages of a few tokens, and take a page from the cache if it and all
 //! before it were computed earlier. This is that rule over token ids, as in vLLM: a page counts when it is whole, and the
@@ -26,7 +27,7 @@ pub struct Pages {
     is_full: bool,
 }
 
-/// How much of a prompt was there.
+/// The part of a prompt that was in the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reuse {
     /// The prompt's tokens.
@@ -81,7 +82,8 @@ impl Pages {
         self.seen.clear();
     }
 
-    /// Whether there were more pages than are remembered, so that prompts may find more than is said.
+    /// True if there were more pages than are remembered, so that prompts may find more than is
+    /// said.
     pub fn is_full(&self) -> bool {
         self.is_full
     }

@@ -103,11 +103,11 @@ use model::exchange::Exchange;
 pub struct Summary {
     /// The load of the run, and settings that affect its figures.
     pub run: Run,
-    /// Whether the measurement can be trusted: the severity of its worst finding.
+    /// The verdict on the measurement: the severity of its worst finding.
     pub verdict: Verdict,
     /// Reasons to doubt the measurement.
     pub findings: Vec<Finding>,
-    /// Whether each of the run's thresholds holds; absent if the run has none.
+    /// The run's thresholds, and if each of them holds; absent if the run has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Checked>,
     /// Outcomes of the requests.
@@ -116,10 +116,10 @@ pub struct Summary {
     pub tokens: Tokens,
     /// Throughput.
     pub throughput: Throughput,
-    /// How evenly requests were due and sent; absent if the plan offers no rate.
+    /// The evenness with which requests were due and sent; absent if the plan offers no rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// How many requests were in flight.
+    /// The number of requests in flight.
     pub concurrency: Concurrency,
     /// Requests that depend on each other; absent if none does, and no request is a turn of a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,10 +130,11 @@ pub struct Summary {
     /// Figures by turn, class and adapter, of requests that state them.
     #[serde(default, skip_serializing_if = "Groups::is_empty")]
     pub groups: Groups,
-    /// What the dataset did to its input; absent if it did nothing to it, or did not say so.
+    /// The treatment that the dataset gave to its input; absent if it did nothing to it, or did not
+    /// say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
-    /// How many requests met the run's objectives; absent if the run has none.
+    /// The number of requests that met the run's objectives; absent if the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Goodput>,
     /// The run's figures while requests in flight were steady; absent if nothing was in flight.
@@ -142,19 +143,21 @@ pub struct Summary {
     /// The load machines that made the run together; absent if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Fleet>,
-    /// How this client performed; absent if it was not monitored.
+    /// The performance of this client; absent if it was not monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
     /// The server's own metrics; absent if they were not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
-    /// What the devices did and drew during the measurement; absent if they were not sampled.
+    /// The activity and power of the devices during the measurement; absent if they were not
+    /// sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Devices>,
-    /// What the measurement cost; absent if the scenario names no price.
+    /// The cost of the measurement; absent if the scenario names no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// What of the prompts repeats, and what the server found in its prefix cache; absent if it was not asked for.
+    /// The part of the prompts that repeats, and the part that the server found in its prefix
+    /// cache; absent if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<cache::Cache>,
     /// The distribution of each metric that was measured, by name.
@@ -168,7 +171,7 @@ pub struct Summary {
     /// Scorers that gave no score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent_scorers: Vec<SilentScorer>,
-    /// How often scorers failed to judge.
+    /// The number of times that scorers failed to judge.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub scorer_errors: u64,
 }
@@ -227,7 +230,7 @@ pub struct Throughput {
     pub confidence: Option<RateConfidence>,
 }
 
-/// How many requests were in flight.
+/// The number of requests in flight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Concurrency {
@@ -241,12 +244,13 @@ pub struct Concurrency {
     /// Most requests in flight at one instant, including failed ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<u64>,
-    /// How many independent loads the run holds: requests divided by the design effect of the number in flight when
-    /// each was sent. A run of few of them shows few of the states that the engine can be in. Absent where the number
-    /// in flight does not vary, as in a closed loop, and in runs of few requests.
+    /// The number of independent loads that the run holds: requests divided by the design effect of
+    /// the number in flight when each was sent. A run of few of them shows few of the states that
+    /// the engine can be in. Absent where the number in flight does not vary, as in a closed loop,
+    /// and in runs of few requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub independent: Option<f64>,
-    /// How the number of waiting requests grew while requests were due; for runs at one rate.
+    /// The growth of the number of waiting requests while requests were due; for runs at one rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
 }
@@ -283,10 +287,10 @@ pub struct Distribution {
     #[serde(with = "failing::amounts")]
     #[schemars(with = "BTreeMap<String, Amount>")]
     pub percentiles: BTreeMap<String, f64>,
-    /// What median and percentiles are computed from; all other figures are exact either way.
+    /// The basis of median and percentiles; all other figures are exact either way.
     pub from: Basis,
-    /// How much median and percentiles may differ from those of the samples, as a share of them; absent
-    /// if they are exact.
+    /// The most by which median and percentiles may differ from those of the samples, as a share of
+    /// them; absent if they are exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_error: Option<f64>,
     /// Confidence intervals; for the headline metrics of a request.
@@ -298,7 +302,7 @@ pub struct Distribution {
     pub with_failures: Option<WithFailures>,
 }
 
-/// What the percentiles of a distribution are computed from.
+/// The basis from which the percentiles of a distribution are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
@@ -370,7 +374,7 @@ impl Summary {
     }
 }
 
-/// What takes a metric's samples: pooled ones are counted, as there are many of them.
+/// A store for a metric's samples: pooled ones are counted, as there are many of them.
 pub fn spread(metric: &Metric) -> Spread {
     let scale = metric.unit.scale();
     match metric.measure {

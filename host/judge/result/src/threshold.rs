@@ -35,7 +35,7 @@ const GRAMMAR: Grammar<Relation> = Grammar {
     example: "`ttft.p99 <= 200ms` or `verdict <= suspect`",
 };
 
-/// Whether a threshold holds.
+/// A threshold, and if it holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Checked {
@@ -45,22 +45,22 @@ pub struct Checked {
     /// count as infinitely slow, and as a speed of zero. Absent if it is infinite or was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<f64>,
-    /// Whether the figure that decides is infinite, because requests failed or were not sent.
+    /// True if the figure that decides is infinite, because requests failed or were not sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub infinite: bool,
     /// The figure without those requests; absent if it is the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_failures: Option<f64>,
-    /// Whether it holds.
+    /// True if the threshold holds.
     pub held: bool,
-    /// What the figure alone does not say: that it was not measured, that requests failed, that the run is
-    /// invalid.
+    /// A remark on what the figure alone does not say: that it was not measured, that requests
+    /// failed, that the run is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
 impl Checked {
-    /// What was measured, in words: `250.00`, or why there is no value.
+    /// The measured value in words: `250.00`, or why there is none.
     pub fn outcome(&self) -> String {
         if self.infinite {
             let because = self.because.as_deref().unwrap_or("requests failed");
@@ -86,7 +86,7 @@ impl Threshold {
         }
     }
 
-    /// What it applies to: the name of a figure, or `verdict`.
+    /// The subject: the name of a figure, or `verdict`.
     pub fn subject(&self) -> String {
         match self {
             Threshold::Figure(figure, ..) => figure.to_string(),
@@ -94,7 +94,7 @@ impl Threshold {
         }
     }
 
-    /// Whether it holds for a run.
+    /// Checks the threshold against a run.
     pub fn check(&self, summary: &Summary) -> Checked {
         let mut checked = Checked {
             threshold: self.to_string(),
@@ -136,7 +136,7 @@ impl Threshold {
     }
 }
 
-/// How requests that failed or were not sent make a figure what it is, and what it is without them.
+/// The effect on a figure of requests that failed or were not sent, and its value without them.
 fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Option<String> {
     let name = match figure {
         Figure::Of(name, _) => name,

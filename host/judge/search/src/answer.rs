@@ -1,4 +1,5 @@
-//! What a search found: for each tier, the interval in which the highest load lies that holds, and what it rests on.
+//! The answer of a search: for each tier, the interval in which the highest load lies that holds,
+//! and what it rests on.
 //!
 //! The interval holds the highest load that a tier holds at, but for a probability that is half on either side
 //! ([`Config::alpha`](crate::Config::alpha)). It follows from the [`curve`](crate::curve) of each objective over all loads,
@@ -13,23 +14,23 @@ use crate::curve::Curve;
 use crate::level::Level;
 use crate::slo::Tier;
 
-/// What a search found.
+/// The answer of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Answer {
-    /// What was varied.
+    /// The load that was varied.
     pub load: Load,
-    /// What was found for each tier, in their order.
+    /// The answer for each tier, in their order.
     pub tiers: Vec<Found>,
     /// Every load that was tried, from the lowest, confirmations after what they confirm.
     pub levels: Vec<Level>,
-    /// How many runs were made, valid or not.
+    /// The number of runs, valid or not.
     pub probes: u32,
     /// Requests of all valid runs.
     pub requests: u64,
 }
 
-/// What was found for a tier.
+/// The answer for a tier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Found {
@@ -42,18 +43,19 @@ pub struct Found {
     /// The upper end of the interval: the lowest load that was shown not to hold; absent if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<f64>,
-    /// Where the share of bad requests is what is allowed: the most likely load. It lies within the interval; absent
-    /// without both ends.
+    /// The most likely load at which the share of bad requests is the allowed one. It lies within
+    /// the interval; absent without both ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<f64>,
     /// For each objective, the regression over loads that the ends follow from; absent where the runs allow none, and the
     /// ends are loads that were decided by their own requests.
     pub curves: Vec<Option<Curve>>,
-    /// How many further requests would make the interval as narrow as was asked for, by what was seen; absent if it is, or if
-    /// nothing says how many.
+    /// The number of further requests that would make the interval as narrow as `width`, by the
+    /// runs so far; absent if it is, or if nothing says how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<u64>,
-    /// What a run of its own at the lower end came to; absent if none was asked for, or if there is no such end.
+    /// The result of a run of its own at the lower end; absent if none was requested, or if there
+    /// is no such end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
     /// Loads between the two that could not be run.
@@ -62,11 +64,11 @@ pub struct Found {
     /// Loads that failed although a higher one passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
-    /// Why the search for it ended.
+    /// The reason why the search for it ended.
     pub ended: Ended,
 }
 
-/// What a run of its own at the lower end of an interval came to.
+/// The result of a run of its own at the lower end of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Again {
@@ -90,7 +92,7 @@ pub struct Violation {
     pub passed: f64,
 }
 
-/// Why the search for a tier's answer ended.
+/// The reason why the search for a tier's answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {

@@ -1,4 +1,4 @@
-//! What a search is asked to find, and within which bounds.
+//! The question of a search, and its bounds.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::slo::Tier;
 
-/// What a search varies.
+/// The load that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
@@ -20,7 +20,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// Whether only whole numbers make sense.
+    /// True if only whole numbers make sense.
     pub fn is_whole(self) -> bool {
         self != Load::Rate
     }
@@ -40,9 +40,9 @@ impl fmt::Display for Load {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// What is varied.
+    /// The load that is varied.
     pub load: Load,
-    /// What must hold. Each tier has an answer of its own.
+    /// The objectives that must hold. Each tier has an answer of its own.
     pub tiers: Vec<Tier>,
     /// The first load.
     pub start: f64,
@@ -52,12 +52,13 @@ pub struct Config {
     pub most: f64,
     /// By what factor the load is raised or lowered until one holds and one does not.
     pub factor: f64,
-    /// How far the lowest failed load may be above the highest passed one, as a share of it.
+    /// The most by which the lowest failed load may be above the highest passed one, as a share of
+    /// it.
     pub width: f64,
     /// The probability that an interval misses the highest load that holds: half of it that the lower end lies above that
     /// load, and half that the upper end lies below it.
     pub alpha: f64,
-    /// How many loads are tried, at most, confirmations included.
+    /// The most loads that are tried, confirmations included.
     pub loads: u32,
     /// Requests of one load, at most; see also [`Config::requests_at`].
     pub requests_each: u64,
@@ -68,9 +69,9 @@ pub struct Config {
     pub requests_least: u64,
     /// Seconds for which each run at a rate sends requests, at least.
     pub seconds_least: f64,
-    /// Whether the highest passed load is tried again with requests of its own.
+    /// True if the highest passed load is tried again with requests of its own.
     pub confirm: bool,
-    /// What the seeds of the runs follow from.
+    /// The seed that the seeds of the runs follow from.
     pub seed: u64,
 }
 
@@ -122,7 +123,7 @@ impl Config {
         (steady.ceil() as u64).max(self.requests_least)
     }
 
-    /// What is wrong with it, in words; nothing if a search can begin.
+    /// Its mistakes, in words; none if a search can begin.
     pub fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         let mut unless = |holds: bool, mistake: String| {

@@ -1,5 +1,5 @@
-//! Where the share of requests that miss an objective crosses what it allows: a regression over all loads, with an
-//! interval.
+//! The load at which the share of requests that miss an objective crosses what it allows: a
+//! regression over all loads, with an interval.
 //!
 //! The logarithm of the odds of a miss is modelled as a straight line over the logarithm of the load, or as one that is bent
 //! upwards: its slope grows by a constant factor with each step, because an engine's misses follow from the lengths of
@@ -21,9 +21,9 @@ use result::stats::student;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How far from the crossing a load may be to take part, as a difference of logarithms.
+/// The farthest from the crossing that a load may be to take part, as a difference of logarithms.
 pub const NEAR: f64 = 0.2;
-/// How many times as large the odds of a miss may be there as at the crossing.
+/// The most by which the odds of a miss may exceed those at the crossing, as a factor.
 pub const ODDS: f64 = 8.0;
 /// Loads whose runs are long enough that a regression takes, so that two are left to show the scatter.
 const FEWEST: usize = 4;
@@ -44,16 +44,18 @@ const LOOKS: f64 = 1.5;
 /// Independent loads from which on the design effect of a run counts for its neighbours; a run that holds fewer counts as
 /// what its number of independent loads is worth.
 pub const STEADY: f64 = 6.0;
-/// How the slope may grow with the load: by a factor of e with each such part of the logarithm of the load.
+/// Growth of the slope with the load: by a factor of e with each such part of the logarithm of the
+/// load.
 const BENDS: [f64; 6] = [0.0, 3.0, 7.0, 14.0, 25.0, 45.0];
 /// The usual bend: a curve that is bent as much is e times less likely before anything is seen of it.
 const USUAL: f64 = 10.0;
 /// Parts of the range of loads in which the crossing is looked for first.
 const STEPS: u32 = 12;
-/// How far beyond the loads that were tried the interval is looked for, as a difference of logarithms.
+/// The distance beyond the loads tried to which the interval is looked for, as a difference of
+/// logarithms.
 const BEYOND: f64 = 1.0;
 
-/// What was seen of one objective at one load.
+/// The runs at one load, as they show one objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// The load.
@@ -66,12 +68,12 @@ pub struct Point {
     pub effect: f64,
     /// The same of being above the runs' own 90th percentile.
     pub tail_effect: f64,
-    /// How many independent loads the runs hold; infinite in a closed loop.
+    /// The number of independent loads that the runs hold; infinite in a closed loop.
     pub loads: f64,
 }
 
 impl Point {
-    /// Whether it holds so many independent loads that its share is that of a steady state.
+    /// True if it holds so many independent loads that its share is that of a steady state.
     pub fn is_steady(&self) -> bool {
         self.loads >= STEADY
     }
@@ -108,12 +110,12 @@ struct Weighed {
     /// The logit from which on the curve may be as high as it likes: where far more requests are bad than is allowed, the
     /// curve is another one, and shows no more than that it has crossed.
     enough: f64,
-    /// How many independent loads the runs there hold.
+    /// The number of independent loads that the runs there hold.
     loads: f64,
 }
 
 impl Weighed {
-    /// How many bad requests there are beyond what the curve says; nothing where it says enough.
+    /// The number of bad requests beyond that of the curve; nothing where the curve's is enough.
     fn rest(&self, logit: f64) -> f64 {
         match logit < self.enough {
             true => self.bad - self.requests * share(logit),
@@ -131,10 +133,11 @@ impl Weighed {
     }
 }
 
-/// How the design effect of exceeding a level depends on the share that exceeds it, where the level is that of a queue:
-/// the variance that clusters add to a share p grows as p (1 - p - p log 1/p), exactly so for the time in an M/M/1 queue
-/// and, in heavy traffic, for any single queue (the Poisson equation of a reflected Brownian motion), so the design effect
-/// of a rare excess is larger than that of a frequent one.
+/// The factor by which the design effect of exceeding a level depends on the share that exceeds it,
+/// where the level is that of a queue: the variance that clusters add to a share p grows as p (1 -
+/// p - p log 1/p), exactly so for the time in an M/M/1 queue and, in heavy traffic, for any single
+/// queue (the Poisson equation of a reflected Brownian motion), so the design effect of a rare
+/// excess is larger than that of a frequent one.
 fn rarity(share: f64) -> f64 {
     1.0 - share * (1.0 / share).ln() / (1.0 - share)
 }

@@ -34,7 +34,7 @@ const FAR: u64 = 1 << 40;
 /// part.
 pub const LOADS: f64 = 40.0;
 
-/// What the runs at one load show of one objective.
+/// The result of the runs at one load for one objective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pooled {
@@ -195,8 +195,8 @@ enum Side {
     Fail,
 }
 
-/// How many requests in all would decide an objective, if the share of bad ones and the design effect stay; `None` if
-/// the share lies on the other side.
+/// The number of requests, in all, that would decide an objective, if the share of bad ones and the
+/// design effect stay; `None` if the share lies on the other side.
 fn needed(own: &Stated, side: Side, level: f64) -> Option<u64> {
     let bad = match side {
         Side::Pass => own.bad,

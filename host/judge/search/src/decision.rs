@@ -1,4 +1,4 @@
-//! What the runs at one load show of a tier, with the figures it rests on.
+//! The decision of the runs at one load on a tier, with the figures it rests on.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::slo::Limit;
 use crate::watch::Alarm;
 
-/// What is decided of an objective, and the figures it rests on.
+/// The decision on an objective, and the figures it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Stated {
@@ -31,7 +31,7 @@ pub struct Stated {
     pub high: f64,
 }
 
-/// Why a tier does not hold at a load.
+/// The reason why a tier does not hold at a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
@@ -45,7 +45,7 @@ pub enum Failure {
     Above,
 }
 
-/// Why it is too early to say, or why it cannot be said.
+/// The reason why it is too early to say, or why it cannot be said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doubt {
@@ -65,7 +65,7 @@ pub enum Doubt {
     Invalid(String),
 }
 
-/// What the runs at one load show of a tier.
+/// The decision of the runs at one load on a tier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
@@ -75,31 +75,29 @@ pub enum Decision {
     Below,
     /// It does not hold.
     Fail {
-        /// Why not.
+        /// The reason.
         why: Failure,
     },
     /// It is not shown either way.
     Undecided {
-        /// Why not.
+        /// The reason.
         why: Doubt,
-        /// How many further requests would decide, if they are as those seen; absent if no number of them would.
+        /// The number of further requests that would decide, if they are as those seen; absent if
+        /// no number of them would.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         more: Option<u64>,
     },
 }
 
 impl Decision {
-    /// Whether it is a pass.
     pub fn is_pass(&self) -> bool {
         matches!(self, Decision::Pass | Decision::Below)
     }
 
-    /// Whether it is a failure.
     pub fn is_fail(&self) -> bool {
         matches!(self, Decision::Fail { .. })
     }
 
-    /// Whether it is neither.
     pub fn is_undecided(&self) -> bool {
         matches!(self, Decision::Undecided { .. })
     }
@@ -109,7 +107,7 @@ impl Decision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Decided {
-    /// What is shown.
+    /// The decision that is shown.
     pub decision: Decision,
     /// Of each objective of the tier.
     pub limits: Vec<Stated>,

@@ -1,4 +1,5 @@
-//! What one run shows of the objectives: how many requests were bad, and how many independent requests they are worth.
+//! The counts of one run for the objectives: bad requests, and the independent requests that they
+//! are worth.
 //!
 //! **Requests that wait in one queue are bad together.** Their number varies more than that of independent requests,
 //! by the design effect: the variance of the numbers of bad requests in batches of consecutive requests, divided by
@@ -31,7 +32,7 @@ const LEAST: usize = 2 * FEWEST;
 /// Correlation of neighbouring batches from which on they are made longer.
 const CORRELATED: f64 = 0.2;
 
-/// What a run shows of one objective.
+/// The counts of a run for one objective.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Counted {
@@ -72,7 +73,7 @@ pub struct Little {
 }
 
 impl Little {
-    /// How far the two sides may be apart, as a share.
+    /// The most by which the two sides may differ, as a share.
     pub const TOLERANCE: f64 = 0.1;
 
     /// The number of unanswered requests, divided by what the law says it is; absent if that is nothing.
@@ -81,25 +82,27 @@ impl Little {
         (expected > 0.0).then(|| self.unanswered / expected)
     }
 
-    /// Whether the two sides agree.
+    /// True if the two sides agree.
     pub fn agrees(&self) -> bool {
         self.ratio()
             .is_none_or(|ratio| (ratio - 1.0).abs() <= Self::TOLERANCE)
     }
 }
 
-/// What a valid run shows of the tiers of a search.
+/// The counts of a valid run for the tiers of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Measured {
     /// Requests that were due.
     pub requests: u64,
-    /// How many independent loads the run holds, by the number of unanswered requests when each was due: of all
-    /// requests, each counts by the design effect of that number. As many as requests where it does not vary.
+    /// The number of independent loads that the run holds, by the number of unanswered requests
+    /// when each was due: of all requests, each counts by the design effect of that number. As many
+    /// as requests where it does not vary.
     pub loads: f64,
     /// For each tier, what is shown of each of its objectives, in their order.
     pub tiers: Vec<Vec<Counted>>,
-    /// How the number of unanswered requests grew, as the run's summary has it; a run at one rate must have it.
+    /// The growth of the number of unanswered requests, as the run's summary has it; a run at one
+    /// rate must have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Backlog>,
     /// The check by Little's law; absent if requests were not due over a time or none was answered.
@@ -166,7 +169,7 @@ impl Gather {
         }
     }
 
-    /// What the run shows. The backlog is that of the run's summary.
+    /// Counts the run. The backlog is that of the run's summary.
     pub fn finish(self, backlog: Option<Backlog>) -> Measured {
         let mut order: Vec<usize> = (0..self.requests.len()).collect();
         if !self.requests.is_sorted_by_key(|request| request.due) {
@@ -285,7 +288,8 @@ fn shares(shown: &[bool], batches: usize) -> Vec<f64> {
         .collect()
 }
 
-/// How many independent loads requests met, given their order by when they were due.
+/// The number of independent loads that requests met, given their order by the time at which they
+/// were due.
 fn loads(order: &[usize], requests: &[Request]) -> f64 {
     let mut ends: Vec<Nanos> = requests.iter().filter_map(|own| own.ended).collect();
     ends.sort_unstable();

@@ -19,7 +19,7 @@ use search::slo::{Seen, Tier, tiers};
 use search::watch::{Alarm, Progress, Watch};
 use search::{Answer, Config, Load, Outcome, Probe, Purpose, Report, Search, Step};
 
-/// How long servers take for a request; one second on average.
+/// The time that servers take for a request; one second on average.
 #[derive(Clone, Copy, Debug)]
 pub enum Service {
     /// By chance.
@@ -33,16 +33,16 @@ pub enum Service {
 /// Servers with one queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
-    /// How many there are.
+    /// The number of servers.
     pub servers: u32,
-    /// How long they take.
+    /// The time that they take.
     pub service: Service,
     /// Requests per second and server.
     pub load: f64,
 }
 
 impl Queue {
-    /// When each of so many requests is due, and when it ends.
+    /// The times at which each of so many requests is due, and at which it ends.
     pub fn run(&self, requests: usize, seed: u64) -> Vec<(f64, f64)> {
         let mut random = Random::new(seed);
         let rate = self.load * f64::from(self.servers);
@@ -90,7 +90,7 @@ pub fn engine_capacity() -> f64 {
     *CAPACITY.get_or_init(|| Case::usual(simulator::Load::Open(1.0), 1).capacity)
 }
 
-/// What a run shows of tiers that limit `e2e` alone.
+/// The counts of a run for tiers that limit `e2e` alone.
 pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
     let mut gather = Gather::new(tiers);
     for (due, end) in run {
@@ -138,7 +138,6 @@ pub fn drive(search: &mut Search, mut run: impl FnMut(&Probe) -> Outcome) -> Ans
 pub struct Searched {
     /// The highest load that holds.
     pub truth: f64,
-    /// What was found.
     pub answer: Answer,
     /// Requests of the runs that looked for a load below it and one above.
     pub bracketing: u64,
@@ -200,10 +199,10 @@ pub fn least_requests(seconds: f64, width: f64) -> f64 {
     design_effect(seconds) / (share * (1.0 - share) * (slope * deviation).powi(2))
 }
 
-/// What many searches found.
+/// The results of many searches.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many there were.
+    /// The number of searches.
     pub runs: u64,
     /// The interval holds the truth.
     pub held: u64,
@@ -223,7 +222,7 @@ pub struct Tally {
     pub widths: Vec<f64>,
     /// Runs of all of them.
     pub probes: u64,
-    /// How far the estimate was from the truth at worst, as a share.
+    /// The largest distance of the estimate from the truth, as a share.
     pub worst: f64,
 }
 

@@ -30,7 +30,7 @@ const FIRST: u64 = 400;
 pub struct Level {
     /// The load.
     pub at: f64,
-    /// Whether its runs confirm that a tier holds, apart from those that showed it first.
+    /// True if its runs confirm that a tier holds, apart from those that showed it first.
     pub confirms: bool,
     /// The numbers of its probes, valid or not.
     pub probes: Vec<u32>,
@@ -38,17 +38,17 @@ pub struct Level {
     pub requests: u64,
     /// Its runs that count.
     pub looks: u32,
-    /// What is decided of each tier.
+    /// The decision on each tier.
     pub tiers: Vec<Decided>,
-    /// How many independent loads its runs hold together. The largest design effect of any of them counts: a short run
-    /// does not show how slowly the load changes.
+    /// The number of independent loads that its runs hold together. The largest design effect of
+    /// any of them counts: a short run does not show how slowly the load changes.
     pub loads: f64,
     /// The check by Little's law of each valid run that has one.
     pub little: Vec<Little>,
-    /// Why runs were not valid.
+    /// The reasons why runs were not valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub invalid: Vec<String>,
-    /// Whether no further run is made at this load.
+    /// True if no further run is made at this load.
     pub closed: bool,
     invalid_in_a_row: u32,
     /// Requests for each independent load.
@@ -175,7 +175,7 @@ impl Level {
         config.tiers.iter().zip(&self.pooled).map(of).collect()
     }
 
-    /// Whether it was given up because its runs were not valid.
+    /// True if it was given up because its runs were not valid.
     pub(crate) fn is_given_up(&self) -> bool {
         self.invalid_in_a_row >= INVALID
     }
@@ -202,7 +202,7 @@ impl Level {
         }
     }
 
-    /// Whether the backlog grew, so that there is no steady state.
+    /// True if the backlog grew, so that there is no steady state.
     pub(crate) fn grew(&self) -> bool {
         self.grown.is_some() || self.stopped.is_some()
     }
@@ -217,7 +217,8 @@ impl Level {
         self.invalid_in_a_row + 1
     }
 
-    /// What was seen of an objective; absent where the backlog grew, and where the metric is not known of all answers.
+    /// The result of its runs for an objective; absent where the backlog grew, and where the metric
+    /// is not known of all answers.
     pub(crate) fn point(&self, config: &Config, tier: usize, limit: usize) -> Option<Point> {
         let pooled = self.pooled.get(tier)?.get(limit)?;
         let counts = pooled.requests > 0 && pooled.unknown == 0 && !self.grew();
@@ -235,14 +236,15 @@ impl Level {
         })
     }
 
-    /// Whether an objective is shown to hold here, by the requests of this load alone.
+    /// True if an objective is shown to hold here, by the requests of this load alone.
     pub(crate) fn shows(&self, config: &Config, tier: usize, limit: usize) -> bool {
         let has_built_up = config.load != Load::Rate || self.loads >= LOADS;
         let own = self.tiers.get(tier).and_then(|own| own.limits.get(limit));
         has_built_up && !self.grew() && own.is_some_and(|own| own.high <= own.allowed)
     }
 
-    /// How many requests the next run takes where the ones so far are too few for a steady state, or to decide.
+    /// The number of requests of the next run, where the ones so far are too few for a steady
+    /// state, or to decide.
     pub(crate) fn next_requests(&self, config: &Config, tier: usize) -> u64 {
         let steady = (1.5 * STEADY * self.pace) as u64;
         let decides = match &self.tiers[tier].decision {
@@ -265,7 +267,7 @@ impl Level {
     }
 }
 
-/// How many requests the first run at a load takes, where requests are worth one in `effect`.
+/// The number of requests of the first run at a load, where requests are worth one in `effect`.
 pub(crate) fn first_requests(config: &Config, at: f64, effect: f64) -> u64 {
     let level = config.alpha_each();
     let limits = config.tiers.iter().flat_map(|tier| &tier.limits);

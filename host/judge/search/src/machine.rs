@@ -27,7 +27,7 @@ mod interval;
 
 use bracket::Goal;
 
-/// What to do next.
+/// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Make a run, and report it.
@@ -42,9 +42,9 @@ pub enum Step {
 pub struct Probe {
     /// Its number, from 1.
     pub number: u32,
-    /// What the load is.
+    /// The kind of load.
     pub load: Load,
-    /// How much of it.
+    /// Its amount.
     pub at: f64,
     /// Requests of the measurement.
     pub requests: u64,
@@ -54,11 +54,11 @@ pub struct Probe {
     pub look: u32,
     /// The number of the attempt at it, from 1: a run that is not valid is made once more.
     pub attempt: u32,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
 }
 
-/// What a probe is for.
+/// The purpose of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -70,7 +70,7 @@ pub enum Purpose {
     Confirm,
 }
 
-/// What a probe came to.
+/// The outcome of a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -80,7 +80,7 @@ pub enum Outcome {
     Stopped(Alarm),
     /// The run shows nothing of the server, as where this client was too slow.
     Invalid {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -91,7 +91,7 @@ pub enum Outcome {
 pub struct Report {
     /// The run that was made.
     pub probe: Probe,
-    /// What it came to.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
@@ -116,7 +116,7 @@ pub struct Search {
     levels: Vec<Level>,
 }
 
-/// What a search is written as.
+/// The form in which a search is written.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Journal {
@@ -170,12 +170,11 @@ impl Search {
         Ok(search)
     }
 
-    /// What it searches for.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What was reported, in order.
+    /// The reports, in order.
     pub fn reports(&self) -> &[Report] {
         &self.reports
     }
@@ -185,7 +184,7 @@ impl Search {
         &self.levels
     }
 
-    /// What to do next. It stays the same until something is reported.
+    /// The next thing to do. It stays the same until something is reported.
     pub fn next(&self) -> Step {
         let first = (0..self.config.tiers.len()).find_map(|tier| match self.goal(tier) {
             Goal::Run {
@@ -254,7 +253,8 @@ impl Search {
         self.reports.iter().map(of).sum()
     }
 
-    /// How many requests of a run the whole search can still afford; `None` if they are too few for any run.
+    /// The number of requests of a run that the whole search can still afford; `None` if they are
+    /// too few for any run.
     fn affordable(&self, at: f64, requests: u64) -> Option<u64> {
         let Some(most) = self.config.requests_in_all else {
             return Some(requests);

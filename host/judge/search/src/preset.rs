@@ -26,9 +26,9 @@ use crate::slo::{Tier, tiers};
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
-    /// What it varies.
+    /// The load that it varies.
     pub load: Load,
     /// Its tiers, as flags would state them; none where it has no objective, and is a sweep.
     pub tiers: &'static [&'static str],
@@ -39,9 +39,9 @@ pub struct Preset {
     /// Requests of each run at least: the samples of its data set, all of which are issued; absent if it states none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_least: Option<u64>,
-    /// What else it asks of a run.
+    /// Its other rules for a run.
     pub rules: &'static [Rule],
-    /// Where its rules stand.
+    /// The source of its rules.
     pub source: &'static str,
 }
 
@@ -49,19 +49,19 @@ pub struct Preset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Rule {
-    /// What it is about, in one word for programs.
+    /// Its subject, in one word for programs.
     pub name: &'static str,
-    /// What it asks for.
+    /// The value that it requires.
     pub value: Value,
     /// In words.
     pub about: &'static str,
 }
 
-/// What a rule asks for.
+/// The value that a rule requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", untagged)]
 pub enum Value {
-    /// That it is so.
+    /// True if the rule's subject must hold.
     Flag(bool),
     /// A number, in the unit that its name ends with.
     Number(u32),
@@ -153,7 +153,7 @@ const fn mlperf(
     }
 }
 
-/// What `mlperf-server` alone means.
+/// The preset that `mlperf-server` alone means.
 const USUAL: &str = "mlperf-server:llama2-70b";
 
 /// Every preset.

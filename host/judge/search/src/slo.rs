@@ -52,7 +52,7 @@ pub struct Limit {
     pub metric: String,
     /// The share of the requests that must keep it, in percent.
     pub percent: f64,
-    /// Whether a value equal to the limit misses it.
+    /// True if a value equal to the limit misses it.
     pub strict: bool,
     /// The limit, in milliseconds.
     pub milliseconds: f64,
@@ -64,7 +64,7 @@ impl Limit {
         allowed(self.percent)
     }
 
-    /// Whether a value of the metric, in milliseconds, keeps the limit.
+    /// True if a value of the metric, in milliseconds, keeps the limit.
     pub fn keeps(&self, milliseconds: f64) -> bool {
         match self.strict {
             true => milliseconds < self.milliseconds,
@@ -252,7 +252,7 @@ pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, 
     }
 }
 
-/// What an answered request showed of a metric.
+/// The value of a metric of an answered request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Seen {
     /// So many milliseconds, from when it was due.
@@ -283,7 +283,8 @@ impl Reader {
         })
     }
 
-    /// What an answered request showed. One that has a single token keeps every limit on its further tokens.
+    /// Reads the metric of an answered request. One that has a single token keeps every limit on
+    /// its further tokens.
     pub fn read(&self, reading: &Reading<'_>) -> Seen {
         let exchange = reading.exchange;
         let waited = match (self.from_sent, exchange.sent) {
@@ -417,7 +418,8 @@ mod tests {
         assert!(read > 100, "{read}");
     }
 
-    /// What begins when a request is sent is what the list says, by the definitions of the catalogue.
+    /// The metrics that begin when a request is sent are those of the list, by the definitions of
+    /// the catalogue.
     #[test]
     fn metrics_that_begin_with_sending_are_known() {
         for name in objective::metrics() {

@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use super::Tool;
 
-/// How a tool defines a metric.
+/// A tool's definition of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Definition {
     /// The equivalent metric of our catalogue; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// How the tool computes it, as a formula.
+    /// The formula by which the tool computes it.
     pub formula: String,
 }
 
@@ -140,8 +140,8 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
     of(rows)
 }
 
-/// What guidellm meant before its files named its version: a mean over requests, without the time to the
-/// first token, over all tokens.
+/// Guidellm's definitions before its files named its version: a mean over requests, without the
+/// time to the first token, over all tokens.
 pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
     let mut definitions = definitions(Tool::Guidellm);
     definitions.extend(of([

@@ -16,7 +16,7 @@ pub struct Document {
     pub file: String,
     /// Its results, in the order of the file.
     pub claims: Vec<Claim>,
-    /// What its tables and sentences state about them.
+    /// Statements of its tables and sentences about them.
     pub quotes: Vec<Quote>,
 }
 
@@ -39,7 +39,7 @@ pub struct Quote {
     pub change: Option<f64>,
 }
 
-/// What a file may contain, for error messages.
+/// The kinds of contents that a file may have, for error messages.
 const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack (`=== Serving Benchmark Result ===`), \
     JSON of vllm bench serve, guidellm, AIPerf or GenAI-Perf, JSON lines of SGLang or vLLM, or LMDeploy's csv";
 
@@ -195,8 +195,8 @@ fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, 
     }
 }
 
-/// What `vllm bench serve` writes for PyTorch's dashboard, as its own JSON: an entry a metric, each with all
-/// the rest under `extra_info`.
+/// The JSON of `vllm bench serve` for PyTorch's dashboard: an entry a metric, each with all the
+/// rest under `extra_info`.
 fn pytorch(list: &[Value]) -> Option<Object> {
     let mut merged = Object::new();
     for entry in list {

@@ -1,12 +1,12 @@
 //! The mistakes of a file that is to be read as a claim.
 
-/// Why a file, or a part of it, is not a known kind of result.
+/// The reason why a file, or a part of it, is not a known kind of result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {what}; {expected}", .place.as_deref().map(|place| format!(", {place}")).unwrap_or_default())]
 pub struct ReadError {
     /// The file as given.
     pub file: String,
-    /// Where in it: `line 3`, `benchmarks[1].metrics`.
+    /// The place in the file: `line 3`, `benchmarks[1].metrics`.
     pub place: Option<String>,
     /// The text found there.
     pub what: String,

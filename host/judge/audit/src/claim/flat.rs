@@ -52,7 +52,7 @@ const LATENCIES: [(&str, &str); 5] = [
     ("_e2e_latency_ms", "e2e"),
 ];
 
-/// Whether an object is a result of this kind, and of which tool.
+/// The tool of which an object is a result of this kind, if it is one.
 pub(super) fn tool(object: &Object) -> Option<Tool> {
     let has = |key: &str| object.contains_key(key);
     if !(has("completed") && has("duration")) {
@@ -177,7 +177,7 @@ fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     }
 }
 
-/// What `--save-detailed` and `--output-details` add: lists with an entry a request.
+/// Reads the lists that `--save-detailed` and `--output-details` add, with an entry a request.
 fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     let ttfts = lookup.list(object, "ttfts").unwrap_or_default();
     let outputs = lookup.list(object, "output_lens").unwrap_or_default();

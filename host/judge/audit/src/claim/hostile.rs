@@ -7,7 +7,7 @@ use super::*;
 const BLOCK: &str =
     "=== Serving Benchmark Result === Successful requests: 3 Mean TTFT (ms): 5.0 ===\n";
 
-/// What an author may repeat: what comes first, what is repeated, and what comes last.
+/// Shapes that an author may repeat: what comes first, what is repeated, and what comes last.
 const SHAPES: [(&str, &str, &str); 22] = [
     ("", "# a ", BLOCK),
     ("", "\t# a", BLOCK),

@@ -170,7 +170,7 @@ fn fences(text: &str) -> Vec<Fence<'_>> {
         .collect()
 }
 
-/// What ends a heading whose line continues.
+/// Texts that end a heading whose line continues.
 const ENDS: [&str; 9] = [
     " ```", " #", " - ", " | ", " ??? ", " ???+", " !!! ", " ![", " 1. ",
 ];

@@ -1,4 +1,4 @@
-//! Where a page repeats figures of its results outside of them: cells of its tables, sentences that
+//! Places where a page repeats figures of its results: cells of its tables, sentences that
 //! compare.
 
 use super::page::Page;
@@ -153,7 +153,7 @@ fn change(after: &str) -> Option<f64> {
     percent.trim_start_matches('+').parse().ok()
 }
 
-/// What a cell states, with its row and its column.
+/// The statement of a cell, with its row and its column.
 fn words(cell: &Cell, text: &str) -> String {
     let column = cell.column.as_ref();
     let column = column.map_or_else(String::new, |column| format!(", {column}"));

@@ -5,12 +5,12 @@ use super::spread::{One, Style, stated};
 use super::*;
 use crate::claim::Lengths;
 
-/// What is stated of 200 requests like these, in hundredths of a millisecond.
+/// The claim about 200 requests like these, in hundredths of a millisecond.
 fn of_200(make: impl Fn(u32) -> One, fixed: bool) -> Claim {
     written(make, fixed, 2)
 }
 
-/// What is stated of them with so many digits after the point.
+/// The claim about 200 such requests with so many digits after the point.
 fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
     let ones: Vec<One> = (0..200).map(make).collect();
     let style = Style {
@@ -405,7 +405,8 @@ fn bursts_explain_more_than_poisson_arrivals_do() {
     assert!(told_of(100.0).unwrap().starts_with("rate-exceeded"));
 }
 
-/// What these rules need beyond figures is read from the files that state it, and from no others.
+/// Lengths and arrivals, which these rules need beyond figures, are read from the files that state
+/// them, and from no others.
 #[test]
 fn lengths_and_arrivals_are_read_where_they_are_stated() {
     let read = |folder: &str, file: &str| {
@@ -444,8 +445,8 @@ fn lengths_and_arrivals_are_read_where_they_are_stated() {
     assert_eq!(flags("ramp_up_strategy='linear'").request_rate, None);
 }
 
-/// What makes AIPerf's requests wait beside a rate and a cap, under the names of its older and
-/// newer settings.
+/// Settings that make AIPerf's requests wait for more than a rate and a cap, under the names of its
+/// older and newer settings.
 #[test]
 fn paces_are_read_from_aiperfs_settings() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -7,7 +7,7 @@ use proptest::test_runner::TestRunner;
 use super::*;
 use crate::claim::Lengths;
 
-/// What a tool saw of one request: `after` is the time that follows an only token.
+/// One request as a tool saw it: `after` is the time that follows an only token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct One {
     pub(super) ttft: f64,
@@ -47,7 +47,7 @@ fn deviation(values: &[f64]) -> f64 {
     super::mean(&squares).sqrt()
 }
 
-/// What the tool states of these requests.
+/// The tool's claim about these requests.
 pub(super) fn stated(ones: &[One], fixed: bool, style: Style) -> Claim {
     let mut claim = Claim::of(style.tool, Source::default());
     let half = 0.5 * 10f64.powi(-style.decimals);

@@ -1,4 +1,4 @@
-//! What a study came to, in words.
+//! The conclusion of a study, in words.
 
 use super::Conclusion;
 use crate::estimate::in_words;
@@ -61,7 +61,8 @@ pub(crate) fn gain_words(gain: &Gain) -> String {
     }
 }
 
-/// What would show something, given the lab file's key for the rounds of its stage.
+/// The rounds that would show something, in words, given the lab file's key for the rounds of its
+/// stage.
 pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
     let Some(ToShow { rounds, seconds }) = to_show else {
         return format!("More than {MOST_ROUNDS} rounds would be needed to show it.");
@@ -90,7 +91,8 @@ pub(crate) fn held_words(held: &HeldRow) -> String {
     }
 }
 
-/// What a stage that shows no gain found at most, and what it can find.
+/// A stage that shows no gain, in words: the best gain that it found, and the least that it can
+/// show.
 fn not_shown(lab: &Lab, stage: &StageReport) -> String {
     let percent = |row: &&Row| row.gain.map_or(f64::NEG_INFINITY, |gain| gain.percent);
     let rows = stage.rows.iter().filter(|row| row.may_win());
@@ -199,7 +201,7 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
     text
 }
 
-/// Why fresh runs did not confirm a trial.
+/// The reason why fresh runs did not confirm a trial.
 fn not_confirmed(decision: &Decision, stage: &StageReport, row: &Row) -> String {
     let Some((gain, p)) = row.gain.and_then(|gain| Some((gain, gain.probability?))) else {
         return String::new();

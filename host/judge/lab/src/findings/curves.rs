@@ -13,9 +13,9 @@ use search::sweep::{Place, Point, curve};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LoadCurves {
-    /// What the scenarios have in common in their names.
+    /// The common beginning of the scenarios' names.
     pub name: String,
-    /// What their load is counted in.
+    /// The quantity that their load is counted in.
     pub load: search::Load,
     /// The figure that more of is better, and the one that less of is better.
     pub figures: [String; 2],
@@ -30,7 +30,7 @@ pub struct LoadCurves {
 pub struct LoadLine {
     /// The trial.
     pub trial: TrialId,
-    /// What it is called.
+    /// The trial's name in tables.
     pub label: String,
     /// Its curve.
     pub curve: search::sweep::Curve,
@@ -138,7 +138,7 @@ fn front(lines: &mut [LoadLine]) {
     }
 }
 
-/// What names have in common at their beginning, such as `chat` of `chat-1` and `chat-16`; all of them if nothing.
+/// The common beginning of names, such as `chat` of `chat-1` and `chat-16`; all of them if nothing.
 fn common(names: &[&str]) -> String {
     let first = names.first().copied().unwrap_or_default();
     let shared = first.char_indices().take_while(|(at, c)| {

@@ -15,7 +15,7 @@ use crate::study::{Scenario, WHOLE, key};
 use result::figure::{Better, Figure};
 use result::finding::Verdict;
 
-/// What tables are made of.
+/// The data that tables are made of.
 pub(super) struct Tables<'a> {
     sides: Sides<'a>,
     study: &'a Study,
@@ -64,7 +64,7 @@ impl<'a> Tables<'a> {
         decision.or(self.study.trials.first())
     }
 
-    /// Why a trial is ruled out, by any stage.
+    /// The reason why any stage ruled a trial out.
     fn why(&self, trial: &TrialId) -> Option<String> {
         let mut rows = self
             .study
@@ -245,7 +245,6 @@ impl<'a> Tables<'a> {
         &self.study.trials
     }
 
-    /// What a trial is called.
     pub fn label(&self, trial: &Trial) -> String {
         self.sides.lab.label(trial)
     }
@@ -280,7 +279,7 @@ pub(super) fn over(runs: &[&Measured], measure: &Figure) -> Option<Spread> {
     stat::spread(&values?)
 }
 
-/// Whether a point is at least as good as another in both figures, and better in one.
+/// True if a point is at least as good as another in both figures, and better in one.
 fn dominates(a: &Point, b: &Point, higher: [bool; 2]) -> bool {
     let sign = higher.map(|higher| if higher { 1.0 } else { -1.0 });
     let apart = |place: usize| sign[place] * (a.at[place].mean - b.at[place].mean);

@@ -1,4 +1,4 @@
-//! What would show that which is not shown, and how long that takes.
+//! Rounds that would show a gain or a constraint that is not shown yet, and their time.
 
 use crate::estimate::Timing;
 use crate::expand::Trial;
@@ -34,7 +34,7 @@ pub(super) fn to_show(study: &mut Study, scenarios: &[Scenario], timing: &Timing
     }
 }
 
-/// How long a round of a stage takes, in seconds, with the trials that are not ruled out.
+/// The time of a round of a stage, in seconds, with the trials that are not ruled out.
 fn round(
     stage: &StageReport,
     trials: &[Trial],

@@ -10,7 +10,8 @@ use model::nearest;
 use reader::words::list;
 use reader::{Located, Problem, Reader};
 
-/// What conditions may name: options, and the engine and the model by name; each with the values that it may have.
+/// Names that conditions may use: options, and the engine and the model by name; each with the
+/// values that it may have.
 pub(crate) struct Names {
     known: Vec<(String, Vec<Value>)>,
     /// Names that exist but have conditions of their own.

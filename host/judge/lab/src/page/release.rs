@@ -7,7 +7,7 @@ use super::words::spread;
 use crate::previous::Origin;
 use crate::release::{Difference, Release, Verdict};
 
-/// What differs from the previous release.
+/// Adds the differences from the previous release.
 pub(super) fn release(page: &mut Document, release: &Release) {
     page.heading(2, "Against the previous release");
     page.say(&summary(release));

@@ -120,7 +120,8 @@ impl Walk<'_> {
         self.conclude(baseline, chosen, confirmed)
     }
 
-    /// What is kept of each dimension in one trial; the least gain is given up where a combination is excluded.
+    /// One trial with the kept choice of each dimension; the least gain is given up where a
+    /// combination is excluded.
     fn together(&self, from: &Trial, kept: &[(usize, Choice)]) -> Option<Trial> {
         let level = |choice: &Choice| {
             choice

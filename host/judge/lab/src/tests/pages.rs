@@ -27,7 +27,7 @@ pub fn golden(path: &str, now: &str) {
     );
 }
 
-/// What is on a page, without its style and its script.
+/// The body of a page, without its style and its script.
 pub fn body(page: &Document) -> String {
     let html = page.html().unwrap_or_else(|error| panic!("{error:#}"));
     let (_, rest) = html.split_once("<main").unwrap();

@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// What is asked for next is what the results lack, and nothing is asked for that they have.
+/// The starts that come next are those that the results lack, and none that they have.
 #[test]
 fn what_remains_is_what_was_not_done() {
     let (world, events, _) = &uninterrupted()[0];

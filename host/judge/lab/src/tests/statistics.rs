@@ -1,5 +1,5 @@
-//! How often labs are right, of few simulated labs: these fail where something is grossly wrong. The benchmark `labs`
-//! makes many, and writes the guide's page.
+//! The share of right results among few simulated labs: these fail where something is grossly
+//! wrong. The benchmark `labs` makes many, and writes the guide's page.
 
 use super::simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
 
@@ -55,7 +55,8 @@ fn a_round_beyond_a_limit_rules_nothing_out() {
     }
 }
 
-/// What goes on to the next rung was lucky in the one before, which is no drift; nor are rounds that differ.
+/// A trial that reaches the next rung was lucky in the one before, which is no drift; nor are
+/// rounds that differ.
 #[test]
 fn selection_and_rounds_that_differ_are_no_drift() {
     for rounds in [0.0, 0.02] {

@@ -12,13 +12,13 @@ use crate::{Lab, Next, Results, RunKey, Scenario, Start, Trial, next};
 use result::finding::Verdict;
 use search::sweep::At;
 
-/// How trials do.
+/// The outcome of trials on a scenario.
 pub type Truth = fn(&Settings, &str) -> Fate;
 
 /// A trial's options and engine, by name, as texts.
 pub type Settings = BTreeMap<String, String>;
 
-/// How a trial does on a scenario.
+/// The outcome of a trial on a scenario.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
     /// It has that throughput.
@@ -140,7 +140,7 @@ impl World {
         })
     }
 
-    /// What happens when an engine is started and its runs are made.
+    /// The events of a start of an engine and of its runs.
     pub fn events(&self, start: &Start) -> Vec<Event> {
         let (trial, round) = (start.trial.id.clone(), start.round);
         let engine = &self.lab.engines[start.trial.engine];
@@ -203,7 +203,7 @@ impl World {
         events
     }
 
-    /// What a lab's start writes.
+    /// The event that begins a lab's journal.
     pub fn began(&self) -> Event {
         Event::Began(Began {
             at: "2026-01-01T00:00:00Z".to_owned(),

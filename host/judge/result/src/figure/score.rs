@@ -3,11 +3,12 @@
 use super::Better;
 use crate::summary::Summary;
 
-/// What names of scores begin with.
+/// The beginning of names of scores.
 pub(super) const PREFIX: &str = "score.";
 
-/// Which way a score is better: the higher, as right answers are counted. Those that count faults are better the lower they
-/// are: `NAME-unparsed`, and the single checks of `sanity`. A ratio of lengths is neither.
+/// The direction in which a score is better: the higher, as right answers are counted. Those that
+/// count faults are better the lower they are: `NAME-unparsed`, and the single checks of `sanity`.
+/// A ratio of lengths is neither.
 pub fn better(name: &str) -> Better {
     match first_of(name) {
         "output-length-ratio" => Better::Neither,
@@ -24,8 +25,8 @@ fn first_of(name: &str) -> &str {
     numbered.map_or(name, |(first, _)| first)
 }
 
-/// Whether a score is of what an answer says, which an answer without its end no longer says in full. Lengths are not, and
-/// the checks of `sanity` have one for the cut itself.
+/// True if a score is of what an answer says, which an answer without its end no longer says in
+/// full. Lengths are not, and the checks of `sanity` have one for the cut itself.
 pub(crate) fn needs_the_end(name: &str) -> bool {
     let name = first_of(name);
     !(name == "sane" || name.starts_with("sanity-") || name.starts_with("output-length"))
@@ -54,7 +55,7 @@ pub(super) fn with_failures(name: &str, summary: &Summary) -> Option<f64> {
 /// Scores that a message names at most.
 const NAMED: usize = 12;
 
-/// That a score was not measured, and which were, in words.
+/// A message that a score was not measured, and which were.
 pub(crate) fn there_are(summary: &Summary) -> String {
     let names = summary.scores.keys().chain(summary.run_scores.keys());
     let names: Vec<String> = names
@@ -74,7 +75,7 @@ pub(crate) fn there_are(summary: &Summary) -> String {
     }
 }
 
-/// What is wrong with a name that ends where the score's begins.
+/// The error of a name that ends where the score's begins.
 pub(super) fn unnamed(text: &str) -> String {
     format!("`{text}`: name the score, as in `score.exact-match`")
 }

@@ -8,13 +8,12 @@ use crate::summary::{Summary, server};
 pub struct Whole {
     /// Its name.
     pub name: &'static str,
-    /// What people call it.
+    /// The name that people use.
     pub label: &'static str,
     /// Its unit, or nothing for a share or a number.
     pub unit: &'static str,
-    /// Which way it is better.
     pub better: Better,
-    /// How to read it from a summary.
+    /// Reads it from a summary.
     pub(super) read: fn(&Summary) -> Option<f64>,
 }
 

@@ -5,7 +5,8 @@ use crate::summary::Summary;
 use crate::summary::cache::{Cache, Reported};
 use model::session::Cache as Policy;
 
-/// How far the server's share of cached prompt tokens may be from the run's own, as a share of all prompt tokens.
+/// The most by which the server's share of cached prompt tokens may differ from the run's own, as a
+/// share of all prompt tokens.
 const APART: f64 = 0.05;
 
 /// The share of prompt tokens in the cache that the run's own repeats explain, whoever counts it: servers with smaller
@@ -16,7 +17,7 @@ pub(super) fn explained(cache: &Cache) -> Option<f64> {
     (cache.tokens > 0 && !cache.is_bounded).then_some(share + APART)
 }
 
-/// What the server reports of a run, with both shares.
+/// The server's report of a run, with both shares.
 fn told(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
     let cache = summary.cache.as_ref()?;
     // With a substitute for the model's tokenizer, the shares say nothing of each other.
@@ -28,8 +29,8 @@ fn told(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
     Some((cache, reported, reusable, found))
 }
 
-/// Whether the server found more than the run itself can explain. Servers with smaller pages find up to a page more of
-/// each prompt.
+/// True if the server found more than the run itself can explain. Servers with smaller pages find
+/// up to a page more of each prompt.
 fn is_warm(cache: &Cache, reported: &Reported) -> bool {
     let explained = reported.reusable + u64::from(cache.page) * reported.requests;
     let margin = APART * reported.tokens as f64;

@@ -4,7 +4,7 @@ use super::{Finding, Id, Severity};
 use crate::summary::Summary;
 use crate::summary::fleet::Agent;
 
-/// How many agents a finding names.
+/// The most agents that a finding names.
 const NAMED: usize = 4;
 
 fn listed(agents: &[String]) -> String {

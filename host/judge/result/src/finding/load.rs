@@ -5,7 +5,8 @@ use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::{Distribution, Loop, SteadyState, Summary};
 
-/// How much less the run's output throughput may be than that of its steady window, as a share of it.
+/// The most by which the run's output throughput may be below that of its steady window, as a share
+/// of it.
 const APART: f64 = 0.05;
 
 /// Share of the duration spent draining from which that is what lowers throughput.
@@ -30,11 +31,12 @@ pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// How many times the longest answers' duration requests should be sent for. The server fills and drains for
-/// about one such time each, so with ten, at least eight parts in ten of the requests see it at full load.
+/// The number of times the longest answers' duration for which requests should be sent. The server
+/// fills and drains for about one such time each, so with ten, at least eight parts in ten of the
+/// requests see it at full load.
 const TIMES: f64 = 10.0;
 
-/// How long requests were sent, in seconds.
+/// The time for which requests were sent, in seconds.
 pub(super) struct Sending {
     /// For how long they were.
     pub lasted: f64,
@@ -53,7 +55,7 @@ impl Sending {
         })
     }
 
-    /// Whether the run is short: most of it may be an engine that fills.
+    /// True if the run is short: most of it may be an engine that fills.
     pub fn is_short(&self) -> bool {
         self.lasted < self.enough
     }
@@ -85,9 +87,10 @@ pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
 /// Requests needed to compare two patterns of arrivals.
 const MANY: u64 = 100;
 
-/// How much the coefficients of variation may differ: by so much, and by so much of the planned one. Gaps
-/// that differ by less load a queue alike: its waiting time grows with the sum of the squares of this
-/// coefficient and that of the service (Kingman's formula), and a tenth changes that little.
+/// The most by which the coefficients of variation may differ: by so much, and by so much of the
+/// planned one. Gaps that differ by less load a queue alike: its waiting time grows with the sum of
+/// the squares of this coefficient and that of the service (Kingman's formula), and a tenth changes
+/// that little.
 const VARIES: f64 = 0.1;
 
 /// Lateness up to which a client is punctual, in milliseconds: less than a step of most engines, and what

@@ -77,7 +77,8 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// What a percentile over the answered requests hides: what it would be if failures counted as infinite.
+/// The failures that a percentile over the answered requests hides: its value if failures counted
+/// as infinite.
 fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
     let statistic = Statistic::Percentile(percent);
     if summary.run.failures_as_infinite {

@@ -5,7 +5,7 @@ use super::{Finding, Id, Severity};
 use crate::summary::server::Figure;
 use crate::summary::{Counted, Summary};
 
-/// How much the server's count may differ from ours, as a share of ours.
+/// The most by which the server's count may differ from ours, as a share of ours.
 const APART: f64 = 0.01;
 
 /// Shares of cached prompt tokens beyond which it is reported, and beyond which it affects figures. Chat

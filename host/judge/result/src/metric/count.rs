@@ -4,7 +4,7 @@
 use model::exchange::Exchange;
 
 model::words! {
-    /// Where a token count comes from.
+    /// The origin of a token count.
     pub enum Source {
         /// The server's usage.
         Usage = "usage",
@@ -22,7 +22,6 @@ model::words! {
 /// A number of tokens and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
     pub tokens: u32,
     /// Its source.
     pub source: Source,
@@ -32,7 +31,7 @@ pub struct Count {
 /// LMDeploy, TGI and Ollama; Anthropic; OpenAI's Responses; llama.cpp.
 const STOPPED_FOR_LENGTH: [&str; 4] = ["length", "max_tokens", "max_output_tokens", "limit"];
 
-/// Whether a server's stop reason means that the answer reached the requested length.
+/// True if a server's stop reason means that the answer reached the requested length.
 pub(crate) fn stopped_for_length(finish: &str) -> bool {
     STOPPED_FOR_LENGTH
         .iter()
@@ -65,7 +64,7 @@ pub(super) fn output_given(
         .or_else(|| retokenized.map(of(Source::Retokenized)))
 }
 
-/// Whether an answer is made of tokens. Vectors and orders of texts are not.
+/// True if an answer is made of tokens. Vectors and orders of texts are not.
 pub(crate) fn is_text(exchange: &Exchange) -> bool {
     exchange.vectors.is_none() && exchange.order.is_empty()
 }

@@ -5,7 +5,7 @@ use model::exchange::Usage;
 use model::units::Nanos;
 
 impl Reading<'_> {
-    /// Whether the reply came in pieces that show when its tokens were generated.
+    /// True if the reply came in pieces that show when its tokens were generated.
     pub(crate) fn is_streamed(&self) -> bool {
         self.streamed
     }
@@ -223,13 +223,14 @@ impl Reading<'_> {
         count(&self.exchange.usage?).map(f64::from)
     }
 
-    /// Whether the answer is known to have no token after its first, and so has no time per further
+    /// True if the answer is known to have no token after its first, and so has no time per further
     /// token.
     pub fn is_one_token(&self) -> bool {
         self.streamed && self.output_tokens.is_some_and(|count| count.tokens <= 1)
     }
 
-    /// When the opening of the connection began that this request waited for, and when it was ready.
+    /// The times at which the opening of the connection that this request waited for began, and at
+    /// which it was ready.
     fn waited_for(&self) -> Option<(Nanos, Nanos)> {
         let connection = self.exchange.connection.filter(|own| own.waited)?;
         let ready = connection.secured.unwrap_or(connection.connected);

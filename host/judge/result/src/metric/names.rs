@@ -12,15 +12,15 @@ pub const ITL: &str = "itl";
 pub const TTFT_FROM_DUE: &str = "ttft-from-due";
 /// End, counted from when the request was due.
 pub const E2E_FROM_DUE: &str = "e2e-from-due";
-/// How late this client sent.
+/// The lateness with which this client sent a request.
 pub const SEND_LAG: &str = "send-lag";
-/// How long the cap on requests in flight held a request back.
+/// The time for which the cap on requests in flight held a request back.
 pub const QUEUE: &str = "queue";
-/// How long a request waited for a connection that was opened for it.
+/// The time that a request waited for a connection that was opened for it.
 pub const CONNECTION_WAIT: &str = "connection-wait";
-/// How long bytes of a reply waited before they were read.
+/// The time that bytes of a reply waited before they were read.
 pub(crate) const READ_LAG: &str = "read-lag";
-/// How long a request waited for the last of the requests that it depends on.
+/// The time that a request waited for the last of the requests that it depends on.
 pub const PARENT_WAIT: &str = "parent-wait";
 /// From when a session was due until its last answer.
 pub const SESSION_TIME: &str = "session-time";

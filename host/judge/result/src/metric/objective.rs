@@ -103,7 +103,7 @@ impl Objective {
         of(GRAMMAR.given(name, (), &at_most_ms.to_string()))
     }
 
-    /// How the objective's metric is taken.
+    /// The measure of the objective's metric.
     pub fn measure(&self) -> Option<Single> {
         single()
             .find(|(metric, _)| metric.name == self.metric)
@@ -129,7 +129,7 @@ pub fn parse(text: &str) -> Result<Vec<Objective>, Vec<LimitError>> {
     limit::all(parts.filter(|part| !part.is_empty()))
 }
 
-/// Whether an answered request meets a limit in milliseconds; `None` if its metric is unknown. An
+/// True if an answered request meets a limit in milliseconds; `None` if its metric is unknown. An
 /// answer of one token meets every limit on its further tokens, as it does in
 /// `vllm bench serve`.
 pub fn kept(measure: Single, at_most_ms: f64, reading: &Reading<'_>) -> Option<bool> {

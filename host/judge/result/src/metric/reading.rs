@@ -8,7 +8,6 @@ use model::units::Nanos;
 /// The instants and counts of one exchange that metrics are defined by.
 #[derive(Clone, Debug)]
 pub struct Reading<'a> {
-    /// What is read.
     pub exchange: &'a Exchange,
     /// Tokens of the answer, if known.
     pub output_tokens: Option<Count>,
@@ -175,8 +174,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// When an answer was asked for, when its first output came, and when its last event did. One that comes whole is
-    /// answered from the beginning.
+    /// The times at which an answer was requested, at which its first output came, and at which its
+    /// last event came. One that comes whole is answered from the beginning.
     pub fn life(&self) -> Option<[Nanos; 3]> {
         let sent = self.exchange.sent?;
         let first = match self.streamed {
@@ -233,7 +232,7 @@ impl<'a> Reading<'a> {
         });
     }
 
-    /// What each output event but the first states of its tokens.
+    /// Shows the time and the stated tokens of each output event but the first.
     pub(super) fn event_tokens(&self, show: &mut dyn FnMut(Nanos, u64, u64)) {
         if !self.streamed || self.stated.is_none() {
             return;

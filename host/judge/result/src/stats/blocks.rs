@@ -29,7 +29,7 @@ const BITS: u32 = 11;
 /// Bits that name the block in a packed sample.
 const NAME: u32 = 5;
 
-/// Which block each request of a run belongs to.
+/// The block that each request of a run belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     requests: u64,
@@ -193,15 +193,15 @@ impl Blocks {
         design_effect(&counts)
     }
 
-    /// Whether most of the samples at or above a value are of the fill. They say nothing of the time after it, and the
-    /// design effect leaves them out.
+    /// True if most of the samples at or above a value are of the fill. They say nothing of the
+    /// time after it, and the design effect leaves them out.
     pub fn is_of_fill(&self, value: f64) -> bool {
         let above = self.above(self.steps(value).saturating_sub(1));
         let (fill, rest) = above.split_at(self.layout.fills());
         fill.iter().sum::<u64>() > rest.iter().sum::<u64>()
     }
 
-    /// How many samples of each block are above so many steps.
+    /// The number of samples of each block that are above so many steps.
     fn above(&self, limit: u64) -> Vec<u64> {
         let mut above = vec![0_u64; self.sums.len()];
         match &self.held {

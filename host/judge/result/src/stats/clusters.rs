@@ -36,12 +36,12 @@ pub struct Mean {
     pub clusters: usize,
 }
 
-/// How sure a mean difference is.
+/// A mean difference, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The 95 % interval; absent where all clusters have the same mean, because nothing shows then how they vary.
     pub interval: Option<Interval>,
-    /// How likely a mean so far from zero is if the true one is zero; two-sided.
+    /// The probability of a mean so far from zero is if the true one is zero; two-sided.
     pub probability: f64,
 }
 
@@ -75,9 +75,10 @@ impl Mean {
             .filter(|error| *error > ROUNDING * self.mean.abs())
     }
 
-    /// How many independent answers a share is worth whose values lie in these clusters: their number divided by the design
-    /// effect, never more than there are, and fewer where few clusters show that effect (Korn and Graubard 1998, "Confidence
-    /// intervals for proportions with small expected number of positive counts estimated from survey data"). Where all values
+    /// The number of independent answers that a share is worth whose values lie in these clusters:
+    /// their number divided by the design effect, never more than there are, and fewer where few
+    /// clusters show that effect (Korn and Graubard 1998, "Confidence intervals for proportions
+    /// with small expected number of positive counts estimated from survey data"). Where all values
     /// are equal, nothing shows how they cluster, so each cluster counts as one.
     pub fn independent(&self, values: u64) -> f64 {
         let values = values as f64;
@@ -119,8 +120,9 @@ pub fn interval(clusters: &[Cluster]) -> Option<Interval> {
     })
 }
 
-/// How sure the mean of clustered differences is, by Student's distribution: without a true difference they lie about zero
-/// alike on both sides, whatever the scores' skewness. `None` of fewer than two clusters.
+/// The interval and the probability of the mean of clustered differences, by Student's
+/// distribution: without a true difference they lie about zero alike on both sides, whatever the
+/// scores' skewness. `None` of fewer than two clusters.
 pub fn difference(clusters: &[Cluster]) -> Option<Estimate> {
     let whole = Mean::of(clusters)?;
     whole.error?;
@@ -281,8 +283,9 @@ mod tests {
         assert_eq!(Mean::of(&[Cluster::default()]), None);
     }
 
-    /// How often intervals of few skewed values hold the mean: of beta-distributed ones (5, 1), whose mean is 5/6, and of
-    /// grades that are mostly 1 and otherwise anything, whose mean is 0.925. The bootstrap held it in 86 to 91 of a hundred.
+    /// The share of intervals of few skewed values that hold the mean: of beta-distributed ones (5,
+    /// 1), whose mean is 5/6, and of grades that are mostly 1 and otherwise anything, whose mean is
+    /// 0.925. The bootstrap held it in 86 to 91 of a hundred.
     #[test]
     fn intervals_of_few_skewed_values_hold_the_mean() {
         let mut random = Mt64::new(3);
@@ -312,7 +315,8 @@ mod tests {
         }
     }
 
-    /// Where there is no difference, one is found in about five of a hundred; also where most answers have the same score.
+    /// A difference is found in about five of a hundred cases without one; also where most answers
+    /// have the same score.
     #[test]
     fn chance_is_rarely_a_difference() {
         let mut random = Mt64::new(4);

@@ -1,4 +1,4 @@
-//! How much less information a run's blocks carry than as many independent samples.
+//! The dependence of a run's blocks: they carry less information than as many independent samples.
 //!
 //! **Neighbours are alike.** The dependence that remains across the ends of blocks shows in the
 //! correlation of each with the next. It is modelled as a first-order autoregressive process, which
@@ -90,7 +90,7 @@ pub fn correlation(values: &[f64]) -> f64 {
     products.sum::<f64>() / squares
 }
 
-/// Whether a sum of squared distances is zero up to rounding.
+/// True if a sum of squared distances is zero up to rounding.
 fn is_nothing(squares: f64, mean: f64, many: f64) -> bool {
     squares <= many * (mean * 1e-12).powi(2)
 }

@@ -5,8 +5,9 @@
 
 use super::Ranked;
 
-/// How much a percentile may differ from that of the samples, as a share of it. Three significant
-/// digits make buckets of at most 1/1024 of their values; a bucket's middle represents its values.
+/// The most by which a percentile may differ from that of the samples, as a share of it. Three
+/// significant digits make buckets of at most 1/1024 of their values; a bucket's middle represents
+/// its values.
 pub const ERROR: f64 = 1.0 / 2048.0;
 
 /// Leading bits of a value that its cell keeps: three significant digits take 2,000 different ones.
@@ -72,7 +73,6 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many values were counted.
     pub fn count(&self) -> u64 {
         self.cells.total
     }
@@ -108,9 +108,9 @@ impl Histogram {
     }
 }
 
-/// How often values of each cell came. The cells are those of an HDR histogram of three significant digits (Gil Tene,
-/// HdrHistogram), which a test holds them to; a run counts every event several times, and this takes a quarter of the
-/// time of the crate of that name.
+/// The number of values of each cell. The cells are those of an HDR histogram of three significant
+/// digits (Gil Tene, HdrHistogram), which a test holds them to; a run counts every event several
+/// times, and this takes a quarter of the time of the crate of that name.
 #[derive(Clone, Debug, Default)]
 struct Cells {
     counts: Vec<u64>,
@@ -167,7 +167,7 @@ pub struct Counted {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// How many values there are up to and with each cell, and the cell's value.
+    /// The number of values up to and with each cell, and the cell's value.
     cells: Vec<(u64, u64)>,
     scale: f64,
 }

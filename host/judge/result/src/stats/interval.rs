@@ -41,7 +41,7 @@ const PATH: f64 = 0.4;
 /// beyond a percentile show little of how they cluster.
 const TAIL: f64 = 90.0;
 
-/// Where a figure lies with 95 % confidence.
+/// The interval in which a figure lies with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Its lower end; negative infinity if the samples do not bound it.
@@ -50,7 +50,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What a run shows of the load that a metric depends on.
+/// The loads that a metric depends on, as a run shows them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loads {
     /// The number of independent loads that the run holds.
@@ -202,7 +202,8 @@ pub fn percentile(
     })
 }
 
-/// Whether a percentile of the tail is one of the fill: then one run shows nothing of how it varies.
+/// True if a percentile of the tail is one of the fill: then one run shows nothing of how it
+/// varies.
 pub fn is_of_fill(blocks: &Blocks, figures: &Figures, percent: f64) -> bool {
     percent > TAIL && blocks.is_of_fill(figures.percentile(percent))
 }

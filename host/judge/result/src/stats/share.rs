@@ -41,13 +41,14 @@ pub struct Flips {
 }
 
 impl Flips {
-    /// Whether so few flipped that [`Flips::probability`] is exact.
+    /// True if so few flipped that [`Flips::probability`] is exact.
     pub fn is_exact(&self) -> bool {
         self.gained + self.lost < EXACT_BELOW
     }
 
-    /// How likely it is that flips are at least as uneven if either direction is equally likely: McNemar's test,
-    /// two-sided; the binomial distribution below 25 flips, else the normal one, without a correction for continuity.
+    /// The probability that flips are at least as uneven if either direction is equally likely:
+    /// McNemar's test, two-sided; the binomial distribution below 25 flips, else the normal one,
+    /// without a correction for continuity.
     pub fn probability(&self) -> f64 {
         let (gained, lost) = (self.gained as f64, self.lost as f64);
         let flipped = gained + lost;

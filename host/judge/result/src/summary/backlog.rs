@@ -26,8 +26,8 @@ const SMALL: f64 = 0.02;
 /// The part of the time, the first eighth, whose requests show how long answers take before a queue can have grown.
 const FIRST: u64 = 8;
 
-/// How many requests were due and waited, on average, at two times of the run: for their first token, or for their whole
-/// answer where replies are not streamed.
+/// The number of requests that were due and waited, on average, at two times of the run: for their
+/// first token, or for their whole answer where replies are not streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Backlog {
@@ -48,7 +48,7 @@ impl Backlog {
         self.fourth_quarter - self.second_quarter - self.chance
     }
 
-    /// Whether it grew beyond chance.
+    /// True if it grew beyond chance.
     pub fn grew(&self) -> bool {
         self.excess() > 0.0
     }
@@ -57,11 +57,11 @@ impl Backlog {
 /// The second and the fourth quarter, by the number of quarters before them.
 const QUARTERS: [u64; 2] = [1, 3];
 
-/// What is kept of the exchanges seen so far.
+/// The data kept of the exchanges seen so far.
 pub(super) struct Waiting {
     from: Nanos,
     length: u64,
-    /// What never ended waited to the end of the run.
+    /// The end of the run, to which a request that never ended waited.
     end: Nanos,
     /// The coefficient of variation of the gaps between due times: 1 for a Poisson process.
     burstiness: f64,

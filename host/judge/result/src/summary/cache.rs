@@ -1,4 +1,5 @@
-//! What of the prompts a prefix cache could have held, and what the server says that it held.
+//! The part of the prompts that a prefix cache could have held, and the part that the server
+//! reports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use model::session::Cache as Policy;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cache {
-    /// What the run did about what was in the cache before.
+    /// The run's policy for the cache's earlier contents.
     pub policy: Policy,
     /// Tokens per page that are assumed.
     pub page: u32,
@@ -21,20 +22,20 @@ pub struct Cache {
     /// Of these, tokens that a cache without limits would have found: whole pages that a request sent earlier in the run
     /// begins with too. The last token of a prompt is never among them.
     pub reusable: u64,
-    /// What the server says; absent if it says nothing about its cache.
+    /// The server's report; absent if it reports nothing about its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<Reported>,
-    /// Whether there were more pages than are remembered, so that more may be reusable.
+    /// True if there were more pages than are remembered, so that more may be reusable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_bounded: bool,
 }
 
-/// What a server says of the prompts that it found in its cache, over the requests of which it says both how many tokens
-/// their prompts have and how many of these it found.
+/// A server's report of the prompts that it found in its cache, over the requests of which it
+/// reports both the tokens of the prompt and how many of these it found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reported {
-    /// How many requests it says it of.
+    /// The number of requests that it reports on.
     pub requests: u64,
     /// Tokens of their prompts as the server counts them; absent in results that were made before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +80,7 @@ impl Reported {
         ))
     }
 
-    /// Whether both sides count nearly the same tokens, so that the shares can be compared.
+    /// True if both sides count nearly the same tokens, so that the shares can be compared.
     pub fn is_comparable(&self) -> bool {
         /// Special tokens of templates differ by a few.
         const APART: f64 = 0.05;

@@ -55,12 +55,10 @@ impl<T: Copy + Default> Column<T> {
 }
 
 impl<T> Column<T> {
-    /// How many values there are.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

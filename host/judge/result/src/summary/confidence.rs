@@ -1,4 +1,5 @@
-//! Which figures of a run have confidence intervals, and under which conditions. `stats::interval` computes them.
+//! The figures of a run that have confidence intervals, and the conditions for it.
+//! `stats::interval` computes them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,9 +29,9 @@ pub struct Confidence {
     /// The 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<Bounds>,
-    /// Whether most samples at or beyond the 99th percentile are of requests that were sent before the first answer had
-    /// ended. They met an engine that filled, so the percentile describes the beginning of the run and has no interval;
-    /// that of the steady window describes the rest.
+    /// True if most samples at or beyond the 99th percentile are of requests that were sent before
+    /// the first answer had ended. They met an engine that filled, so the percentile describes the
+    /// beginning of the run and has no interval; that of the steady window describes the rest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub p99_of_fill: bool,
     /// Of repeats of the same requests, with the same lengths at the same times; for streamed answers.

@@ -38,20 +38,20 @@ const CROWD: f64 = 8.0;
 /// Number of slices needed to distinguish an oscillation from chance.
 const LEAST_FINE: usize = 32;
 
-/// How a figure changed from the beginning to the end of the steady window.
+/// The change of a figure from the beginning to the end of the steady window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Drift {
     /// By how much it changed from the beginning to the end, as a share of its median: Theil and Sen's
     /// slope over 32 slices of the window.
     pub change: f64,
-    /// How sure it is that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the autocorrelation of
-    /// the slices, and as certain as so many independent slices make it. Beyond 3.3 either way, chance alone does so
-    /// once in a thousand courses.
+    /// The certainty that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the
+    /// autocorrelation of the slices, and as certain as so many independent slices make it. Beyond
+    /// 3.3 either way, chance alone does so once in a thousand courses.
     pub z: f64,
 }
 
-/// How throughput oscillated.
+/// The oscillation of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Swing {
@@ -59,11 +59,11 @@ pub struct Swing {
     pub period_s: f64,
     /// Standard deviation of the throughput of slices, as a share of its mean.
     pub share: f64,
-    /// How similar a slice is to the one a period later: the autocorrelation at that lag.
+    /// The similarity of a slice to the one a period later: the autocorrelation at that lag.
     pub correlation: f64,
 }
 
-/// What is kept of the exchanges seen so far.
+/// The data kept of the exchanges seen so far.
 pub(super) struct Course {
     span: Span,
     tokens: Vec<u64>,
@@ -204,7 +204,7 @@ fn drift(course: &[f64]) -> Option<Drift> {
     })
 }
 
-/// What is left of a course without an even change.
+/// The rest of a course without an even change.
 fn without_slope(course: &[f64], slope: f64) -> Vec<f64> {
     let places = course.iter().enumerate();
     places
@@ -212,8 +212,8 @@ fn without_slope(course: &[f64], slope: f64) -> Vec<f64> {
         .collect()
 }
 
-/// What is left of a course without one step from a level to another, at the place where that leaves least, so that a step is
-/// not mistaken for slices that resemble their neighbours.
+/// The rest of a course without one step from a level to another, at the place where that leaves
+/// least, so that a step is not mistaken for slices that resemble their neighbours.
 fn without_step(course: &[f64]) -> Vec<f64> {
     /// Slices that a level needs.
     const LEAST: usize = 3;

@@ -1,10 +1,11 @@
-//! What a dataset did to its input before it gave samples: what it left out, cut, repaired or used again.
+//! The treatment of a dataset's input before it gave samples: parts that it left out, cut, repaired
+//! or used again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 model::words! {
-    /// What a dataset did to a part of its input.
+    /// The treatment that a dataset gave to a part of its input.
     pub enum Treatment {
         /// Left it out.
         Dropped = "dropped",
@@ -17,7 +18,7 @@ model::words! {
     }
 }
 
-/// What a dataset did to its input, in its own words.
+/// The treatment that a dataset gave to its input, in its own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Dataset {
@@ -29,11 +30,11 @@ pub struct Dataset {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Remark {
-    /// What it did.
+    /// The treatment.
     pub what: Treatment,
     /// To what, and why.
     pub reason: String,
-    /// How often.
+    /// The number of times.
     pub count: u64,
     /// The first of them, such as the number of a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +42,7 @@ pub struct Remark {
 }
 
 impl Dataset {
-    /// How often it did this.
+    /// The number of times that it did this.
     pub fn count(&self, what: Treatment) -> u64 {
         let same = self.remarks.iter().filter(|remark| remark.what == what);
         same.fold(0, |sum, remark| sum.saturating_add(remark.count))

@@ -160,8 +160,8 @@ impl Expected {
         self.lived.coming == Coming::Timed
     }
 
-    /// Whether nobody waited for a place in an open loop, and first tokens took a small part of the time: then what the model
-    /// does not describe is small.
+    /// True if nobody waited for a place in an open loop, and first tokens took a small part of the
+    /// time: then what the model does not describe is small.
     fn is_calm(&self) -> bool {
         let means = &self.lived.means;
         let waited = means[of::TOOK] - means[of::ANSWERING];

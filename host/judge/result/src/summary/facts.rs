@@ -1,4 +1,4 @@
-//! What a summary needs to know about a run in addition to its exchanges.
+//! The facts that a summary needs about a run in addition to its exchanges.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use model::plugin::Limits;
 use model::units::Nanos;
 
 model::words! {
-    /// Whether the server's speed decides when requests come.
+    /// The kind of loop: does the server's speed decide when requests come?
     pub enum Loop {
         /// Requests come when the plan says, whatever the server does.
         Open = "open",
@@ -36,16 +36,16 @@ model::words! {
 pub struct Run {
     /// The backend plugin's name.
     pub backend: String,
-    /// How requests become due, in words: `all at once`, `poisson`, `trace`.
+    /// The way in which requests become due, in words: `all at once`, `poisson`, `trace`.
     pub arrival: String,
-    /// Whether users wait for answers before they ask again. In a closed loop, percentiles of latency have
-    /// fewer samples of slow periods than of fast ones.
+    /// The loop: closed if users wait for answers before they ask again. In a closed loop,
+    /// percentiles of latency have fewer samples of slow periods than of fast ones.
     pub r#loop: Loop,
     /// Mean requests per second that the plan offers; absent if requests do not follow a rate
     /// (all at once, or each when a slot is free).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_rate: Option<f64>,
-    /// Whether the rate is the same from the first request to the last.
+    /// True if the rate is the same from the first request to the last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub even_rate: bool,
     /// The cap on requests in flight.
@@ -54,19 +54,20 @@ pub struct Run {
     /// Number of requests that the plan has for the measurement, if it sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<u64>,
-    /// Whether replies were requested as a stream.
+    /// True if replies were requested as a stream.
     pub streamed: bool,
-    /// Whether the request told the server to ignore the end of the text and fill the requested length.
+    /// True if the request told the server to ignore the end of the text and fill the requested
+    /// length.
     pub ignore_eos: bool,
     /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
     /// them.
     pub percentiles: Vec<f64>,
-    /// Whether means and percentiles include requests that failed or were not sent, as infinitely late. Those of groups
-    /// and of the steady state never do.
+    /// True if means and percentiles include requests that failed or were not sent, as infinitely
+    /// late. Those of groups and of the steady state never do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failures_as_infinite: bool,
-    /// When the measurement began, on the clock of the exchanges; a summary uses the first due time
-    /// if this is absent.
+    /// The beginning of the measurement, on the clock of the exchanges; a summary uses the first
+    /// due time if this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure_start: Option<Nanos>,
     /// Time from the start of the measurement until its first request was due; some arrivals start late.
@@ -82,7 +83,7 @@ pub struct Run {
     /// The tokenizer that counted tokens on the client, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<Tokenizer>,
-    /// Whether certificates were accepted without being checked.
+    /// True if certificates were accepted without being checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
     /// The plugins of the run.
@@ -91,18 +92,18 @@ pub struct Run {
     /// The resource limits of the plugins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Limits>,
-    /// Whether the run was stopped before it completed its plan.
+    /// True if the run was stopped before it completed its plan.
     pub interrupted: bool,
-    /// Whether histories are to hold the answers on record, and not those of the server.
+    /// True if histories are to hold the answers on record, and not those of the server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded_histories: bool,
     /// Options of requests that the scenario states and the backend ignores, by their keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_options: Vec<String>,
-    /// What is wrong with its records, if they are not what it wrote.
+    /// The damage of its records, if they are not what it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
-    /// What the machines cost, if the scenario says so.
+    /// The price of the machines, if the scenario names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Price>,
 }
@@ -114,7 +115,7 @@ impl Run {
     }
 }
 
-/// What is wrong with the records of a run.
+/// The damage of a run's records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Damage {
@@ -123,12 +124,12 @@ pub struct Damage {
     pub written: Option<u64>,
     /// Records that can be read.
     pub readable: u64,
-    /// What was found in the file.
+    /// The contents that were found in the file.
     pub found: String,
 }
 
 impl Damage {
-    /// What is wrong, with its numbers.
+    /// The damage in words, with its numbers.
     pub fn words(&self) -> String {
         let Damage {
             written,
@@ -152,9 +153,9 @@ impl Damage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Used {
-    /// What it did.
+    /// The plugin's kind.
     pub kind: Kind,
-    /// What it calls itself.
+    /// The name that it gives itself.
     pub name: String,
     /// Its own version.
     pub version: String,
@@ -172,18 +173,18 @@ fn is_none(span: &Nanos) -> bool {
 pub struct Tokenizer {
     /// Its name, such as the file it was loaded from.
     pub name: String,
-    /// Whether it is not the served model's own tokenizer, so that its counts are only estimates.
+    /// True if it is not the served model's own tokenizer, so that its counts are only estimates.
     pub approximate: bool,
     /// The commit, where it comes from the local cache of the Hugging Face hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Whether it was found under the served model's name, and not asked for.
+    /// True if it was found under the served model's name, and the user did not name it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
 }
 
 impl Tokenizer {
-    /// What to know about it beside its name, in words.
+    /// A remark on it beside its name, in words.
     pub fn remark(&self) -> Option<&'static str> {
         match (self.approximate, self.found) {
             (true, _) => Some("approximate"),
@@ -231,25 +232,25 @@ pub struct RunFacts {
     /// Measured requests that were due when the run was stopped, and have no record of their own.
     #[serde(default)]
     pub unsent: u64,
-    /// How often scorers failed.
+    /// The number of times that scorers failed.
     #[serde(default)]
     pub scorer_errors: u64,
     /// The load machines that made the run together, if several did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Fleet>,
-    /// How the client performed, if it was monitored.
+    /// The performance of the client, if it was monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
     /// The server's own metrics, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
-    /// What was sampled of devices, if it was requested.
+    /// The samples of devices, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Recording>,
-    /// What the dataset did to its input, if it said so.
+    /// The treatment that the dataset gave to its input, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
-    /// What of the prompts repeats, if that was asked for.
+    /// The part of the prompts that repeats, if that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
 }
@@ -272,11 +273,11 @@ impl RunFacts {
     }
 }
 
-/// What is said of the requests of a lost agent that are not on record.
+/// The message for the requests of a lost agent that are not on record.
 pub(super) const LOST_WITH_AGENT: &str =
     "the agent that had to send it was lost; whether it was sent, and answered, is not known";
 
-/// What stands in the record of a request that was never sent.
+/// The message in the record of a request that was never sent.
 pub const NOT_SENT: &str =
     "it was due, but the run ended before a slot came free or it could be sent";
 

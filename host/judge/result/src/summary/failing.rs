@@ -119,8 +119,9 @@ pub(super) mod amounts {
     }
 }
 
-/// How many requests, or sessions, have no sample of a metric because they failed or were not sent, and how many may
-/// have one. Those that were cancelled on purpose are neither. `None` for a metric of sessions where there are none.
+/// The number of requests, or sessions, that have no sample of a metric because they failed or were
+/// not sent, and the number that may have one. Those that were cancelled on purpose are neither.
+/// `None` for a metric of sessions where there are none.
 pub(super) fn missing(
     metric: &Metric,
     requests: &Requests,

@@ -24,23 +24,24 @@ pub struct Agent {
     pub host: String,
     /// Measured requests of which it sent records.
     pub records: u64,
-    /// How far from the coordinator's start instant it may have begun, in microseconds: the bound on the error of its
-    /// clock. Absent if its clock was never measured.
+    /// The most by which its beginning may differ from the coordinator's start instant, in
+    /// microseconds: the bound on the error of its clock. Absent if its clock was never measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_us: Option<f64>,
-    /// When its clock moved against the coordinator's by more than drift explains; absent if it never did.
+    /// The time at which its clock moved against the coordinator's by more than drift explains;
+    /// absent if it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_moved: Option<Moved>,
-    /// That it was lost; absent if it finished.
+    /// Its loss; absent if it finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// Whether it was lost, and the records of its own disk were taken in after the run.
+    /// True if it was lost, and the records of its own disk were taken in after the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub merged: bool,
-    /// Why its part of the run ended early, though it was not lost.
+    /// The reason why its part of the run ended early, though it was not lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How it performed as a client, if it was monitored.
+    /// Its performance as a client, if it was monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
 }
@@ -59,9 +60,9 @@ pub struct Moved {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Lost {
-    /// When it was last heard of, in seconds since the measurement began.
+    /// The time of its last message, in seconds since the measurement began.
     pub from_s: f64,
-    /// What broke.
+    /// The part that broke.
     pub why: String,
     /// Requests of its part that are not on record: whether they were sent is not known. Absent where the plan does not
     /// say how many they are.
@@ -70,7 +71,7 @@ pub struct Lost {
 }
 
 impl Agent {
-    /// How messages name it.
+    /// The name in messages.
     pub fn name(&self) -> String {
         format!("agent {} on {}", self.rank, self.host)
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::metric::objective::{self, Objective};
 use crate::metric::{Reading, Single};
 
-/// How many requests met the run's objectives.
+/// The number of requests that met the run's objectives.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Goodput {
@@ -29,7 +29,7 @@ pub struct Goodput {
     pub objectives: BTreeMap<String, Attainment>,
 }
 
-/// How many requests met one objective.
+/// The number of requests that met one objective.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Attainment {

@@ -57,7 +57,7 @@ pub struct Group {
 }
 
 impl Groups {
-    /// Whether no request states a turn, a class or an adapter.
+    /// True if no request states a turn, a class or an adapter.
     pub fn is_empty(&self) -> bool {
         let Groups {
             by_turn,
@@ -99,14 +99,14 @@ impl Gather {
     }
 }
 
-/// What is kept of a group, which can become part of another.
+/// The data kept of a group, which can become part of another.
 pub(super) trait Merge: Default {
     /// Adds what was kept of another group.
     fn merge(&mut self, other: Self);
 }
 
-/// What is kept by group. The first groups in order are kept separate; which those are is known at the end, and a
-/// group that was dropped never comes back, because those before it stay.
+/// Data kept by group. The first groups in order are kept separate; which those are is known at the
+/// end, and a group that was dropped never comes back, because those before it stay.
 pub(super) struct Divided<K, S> {
     apart: BTreeMap<K, S>,
     others: Option<S>,
@@ -122,7 +122,7 @@ impl<K, S> Default for Divided<K, S> {
 }
 
 impl<K: Ord, S: Merge> Divided<K, S> {
-    /// What is kept of the group of that key, which may be the merged one.
+    /// The data kept of the group of that key, which may be the merged one.
     pub(super) fn of(&mut self, key: K) -> &mut S {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);
         let beyond = self

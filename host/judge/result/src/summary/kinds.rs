@@ -13,14 +13,14 @@ use model::exchange::Usage;
 pub struct Reported {
     /// Their sum.
     pub total: u64,
-    /// How many answers report them, zero included.
+    /// The number of answers that report them, zero included.
     pub answers: u64,
     /// Their share of all input or output tokens of those answers, from 0 to 1; absent if the server does not count these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
-/// What speculative decoding did.
+/// The drafts of speculative decoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Drafts {
@@ -131,7 +131,7 @@ impl Reported {
 }
 
 impl Drafts {
-    /// What was accepted of what was proposed, such as `30 of 40 (75.0 %)`; `count` writes a number.
+    /// Accepted tokens among those proposed, such as `30 of 40 (75.0 %)`; `count` writes a number.
     pub fn words(&self, count: impl Fn(u64) -> String) -> String {
         let accepted = self.accepted.map(|accepted| count(accepted.total));
         let proposed = self.proposed.map(&count);

@@ -185,7 +185,7 @@ pub(super) struct Lives {
     draining: u64,
     /// The first token of the answer that was added last; later than any where it does not count.
     first: Nanos,
-    /// That answer, until all of its tokens are known.
+    /// The answer that was added last, until all of its tokens are known.
     latest: Option<Latest>,
     /// The slice of the last tokens, with its beginning and its end: most tokens follow one of the same slice.
     current: (Nanos, Nanos, usize),

@@ -10,10 +10,10 @@ use model::units::Nanos;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How evenly requests were due and sent: the coefficient of variation (standard deviation divided by
-/// mean) of the gaps between successive instants, over the requests that were sent. It is 0 for even
-/// gaps, 1 for a Poisson process, and more for bursts. Requests that failed before they were sent would
-/// change it without any lateness, so they are left out of both.
+/// The evenness with which requests were due and sent: the coefficient of variation (standard
+/// deviation divided by mean) of the gaps between successive instants, over the requests that were
+/// sent. It is 0 for even gaps, 1 for a Poisson process, and more for bursts. Requests that failed
+/// before they were sent would change it without any lateness, so they are left out of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Arrivals {
@@ -25,12 +25,12 @@ pub struct Arrivals {
     pub sent_gap_cv: Option<f64>,
 }
 
-/// What is kept of the exchanges seen so far: a number for each second of the run.
+/// The data kept of the exchanges seen so far: a number for each second of the run.
 pub(super) struct Load {
     origin: Nanos,
-    /// When requests were due.
+    /// Times at which requests were due.
     pub(super) due: Instants,
-    /// When requests were sent.
+    /// Times at which requests were sent.
     pub(super) sent: Instants,
     answered: u128,
     tokens: HashMap<u64, u64>,
@@ -57,7 +57,7 @@ impl Instants {
         self.ends.map(|(_, last)| last)
     }
 
-    /// Whether they are all the same.
+    /// True if they are all the same.
     pub(super) fn at_once(&self) -> bool {
         self.ends.is_none_or(|(first, last)| first == last)
     }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::Failures;
 use model::exchange::Reason;
 
-/// How many kinds of messages a class reports.
+/// The most kinds of messages that a class reports.
 const REPORTED: usize = 8;
-/// How many kinds are counted. Of more than these, the ones that began first are.
+/// The most kinds that are counted. Of more than these, the ones that began first are.
 const COUNTED: usize = 64;
 
 /// A kind of message.
@@ -23,7 +23,7 @@ const COUNTED: usize = 64;
 pub struct Message {
     /// The first message of the kind, in the order of the requests.
     pub text: String,
-    /// How many failures had a message of this kind.
+    /// The number of failures with a message of this kind.
     pub count: u64,
 }
 
@@ -112,7 +112,7 @@ impl Messages {
     }
 }
 
-/// What messages of one kind have in common: all but the words with digits.
+/// The part that messages of one kind have in common: all but the words with digits.
 fn kind_of(message: &str) -> String {
     let mut kind = String::with_capacity(message.len());
     for part in message.split_inclusive(|c: char| !c.is_alphanumeric()) {

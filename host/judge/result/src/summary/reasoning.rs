@@ -1,5 +1,5 @@
-//! How much of a model's reasoning its server shows: the tokens that its usage counts against those of the text that
-//! came.
+//! The part of a model's reasoning that its server shows: the tokens that its usage counts against
+//! those of the text that came.
 //!
 //! It matters to the reader of a result, because hidden reasoning is time without an event: it is part of the time to
 //! the first token, and its tokens are in the usage, but in no gap.
@@ -14,7 +14,7 @@ use model::exchange::Kind;
 /// rarely gives exactly the same tokens.
 const SHOWN: f64 = 0.9;
 
-/// How much of their reasoning answers show.
+/// The part of their reasoning that answers show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reasoning {
@@ -57,12 +57,13 @@ impl Reasoning {
         }
     }
 
-    /// Whether no answer has any.
+    /// True if no answer has any.
     pub(super) fn is_empty(&self) -> bool {
         *self == Reasoning::default()
     }
 
-    /// What happens to how many answers, in words, such as `shown 12, hidden 3`.
+    /// The number of answers by what happens to their reasoning, in words, such as `shown 12,
+    /// hidden 3`.
     pub fn words(&self) -> String {
         let kinds = [
             ("shown", self.shown),

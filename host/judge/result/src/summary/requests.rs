@@ -49,12 +49,12 @@ pub struct Requests {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Failures {
-    /// How many.
+    /// The number of them.
     pub count: u64,
-    /// How many of them by the HTTP status; of the class `http-status`.
+    /// Their number by HTTP status; of the class `http-status`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub statuses: BTreeMap<u16, u64>,
-    /// How many of them by the reason that the server gave; failures without a reason are not included.
+    /// Their number by the reason that the server gave; failures without a reason are not included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<Reason, u64>,
     /// Index of the first of them.
@@ -62,7 +62,7 @@ pub struct Failures {
     /// The first few kinds of messages, in the order of the requests. Messages are of one kind if they differ only in
     /// words with digits, and come with the same status.
     pub messages: Vec<Message>,
-    /// How many had a message of another kind than these.
+    /// The number of those that had a message of another kind than these.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other_messages: u64,
 }

@@ -23,7 +23,7 @@ const EXAMPLES: usize = 3;
 const SHOWN: [usize; 2] = [120, 360];
 
 model::words! {
-    /// How the interval of a mean came about.
+    /// The method of a mean's interval.
     pub enum By {
         /// Wilson's interval of a share; answers of one conversation count as the independent ones that they are worth.
         Wilson = "wilson",
@@ -43,7 +43,7 @@ pub struct Score {
     /// The 95 % interval of the mean, for other samples of the same kind; absent where nothing shows how scores vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
-    /// How the interval came about.
+    /// The method of the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
     /// Answers that have no such score, by why; absent if all have.
@@ -110,17 +110,17 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Unjudged {
-    /// Whether all answers were judged.
+    /// True if all answers were judged.
     pub fn is_none(&self) -> bool {
         *self == Unjudged::default()
     }
 
-    /// How many.
+    /// The number of answers that were not judged.
     pub fn count(&self) -> u64 {
         self.failed + self.left_out + self.without_reference + self.passed_over
     }
 
-    /// How many, and why, in words; `None` if all were judged.
+    /// The number by reason, in words; `None` if all were judged.
     pub fn words(&self) -> Option<String> {
         let parts = [
             (self.failed, "on which the scorer failed"),
@@ -145,7 +145,7 @@ pub struct SilentScorer {
 }
 
 impl SilentScorer {
-    /// What it did not judge, and why, in words.
+    /// The answers that it did not judge, and why, in words.
     pub fn words(&self) -> String {
         let why = self.unjudged.words();
         let why = why.unwrap_or_else(|| "there were no answers".to_owned());
@@ -213,7 +213,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// What is kept of the answers while a run's records are read.
+/// The data kept of the answers while a run's records are read.
 pub(super) struct Gather<'a> {
     facts: &'a RunFacts,
     answers: Vec<Answer>,
@@ -361,14 +361,14 @@ fn keep_worst(worst: &mut Vec<Example>, (better, value): (Better, f64), exchange
     }
 }
 
-/// Why answers have no score, where that is known; numbers in order.
+/// The reasons why answers have no score, where they are known; numbers in order.
 #[derive(Clone, Copy)]
 struct Missing<'f> {
     failed: &'f [u64],
     left_out: &'f [u64],
 }
 
-/// What is known of the scores of some answers.
+/// The statistics of the scores of some answers.
 struct Judged {
     mean: Option<Mean>,
     count: u64,

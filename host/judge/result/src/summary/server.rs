@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What servers count of themselves, in words that all of them share.
+/// Figures that servers count of themselves, in words that all of them share.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -33,7 +33,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// Whether it only grows, so that the difference of two readings is the count between them.
+    /// True if it only grows, so that the difference of two readings is the count between them.
     pub(crate) fn is_count(self) -> bool {
         !matches!(
             self,
@@ -61,11 +61,11 @@ pub struct Told {
     /// Its values after the last reply had ended; absent if it did not return them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<BTreeMap<Figure, f64>>,
-    /// What it counted in between: the differences of the counters. A counter that shrank, because the
+    /// Its counts in between: the differences of the counters. A counter that shrank, because the
     /// server restarted for example, is left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub during: BTreeMap<Figure, f64>,
-    /// Why it returned no values after the run.
+    /// The reason why it returned no values after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }

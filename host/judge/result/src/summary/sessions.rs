@@ -81,30 +81,30 @@ pub struct Session {
     pub requests: u64,
     /// From when its first request was due until the last one ended.
     pub time: Nanos,
-    /// How long at least one of its requests was in flight.
+    /// The time during which at least one of its requests was in flight.
     pub in_flight: Nanos,
 }
 
 impl Session {
-    /// How long none of its requests was in flight.
+    /// The time during which none of its requests was in flight.
     pub fn idle(&self) -> Nanos {
         Nanos(self.time.0.saturating_sub(self.in_flight.0))
     }
 }
 
-/// Whether an exchange belongs to a session, as far as it says so itself.
+/// True if an exchange belongs to a session, as far as it says so itself.
 pub(super) fn is_of_session(exchange: &Exchange) -> bool {
     let sample = &exchange.sample;
     sample.turn.is_some() || !sample.parents.is_empty() || sample.descendants > 0
 }
 
-/// What is kept of the requests seen so far.
+/// The data kept of the requests seen so far.
 #[derive(Default)]
 pub(super) struct Gather {
     rows: Vec<Row>,
 }
 
-/// What is kept of a request.
+/// The data kept of a request.
 struct Row {
     index: u64,
     /// The session that it belongs to: as `kind` says, the index of a request or the hash of a name.
@@ -118,7 +118,7 @@ struct Row {
     fate: Fate,
 }
 
-/// What is known of the session of a request.
+/// The session of a request, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// It is that of its parent.
@@ -248,7 +248,7 @@ impl Gather {
     }
 }
 
-/// Whether requests of a session have no record.
+/// True if requests of a session have no record.
 fn is_short(rows: &[Row]) -> bool {
     let expected: u64 = rows.iter().map(|row| u64::from(row.descendants)).sum();
     let depend = rows.iter().filter(|row| row.depends).count() as u64;

@@ -75,11 +75,11 @@ pub struct Window {
     /// The distributions of TTFT, TPOT, ITL and E2E over the requests that `sent` counts, each followed to its
     /// end: were those left out that end later, the longest would be missing.
     pub metrics: BTreeMap<String, Distribution>,
-    /// How output throughput, TTFT and TPOT changed from its beginning to its end, by name; a figure
-    /// with too little data is not listed.
+    /// The change of output throughput, TTFT and TPOT from its beginning to its end, by name; a
+    /// figure with too little data is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drift: BTreeMap<String, Drift>,
-    /// How output throughput oscillated; absent if it had no period.
+    /// The oscillation of output throughput; absent if it had no period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swing: Option<Swing>,
 }
@@ -92,7 +92,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Whether an observation at an instant belongs to the time within: the end belongs to it, the
+    /// True if an observation at an instant belongs to the time within: the end belongs to it, the
     /// beginning belongs to the time before.
     fn holds(self, at: Nanos) -> bool {
         self.from < at && at <= self.to
@@ -108,13 +108,13 @@ impl Span {
     }
 }
 
-/// What decides how many requests are in flight.
+/// The facts that decide how many requests are in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offered {
     /// The cap on them.
     pub(super) cap: Option<u64>,
-    /// Whether they arrive at one rate all the time, rather than at several, all at once, or whenever another
-    /// has ended.
+    /// True if they arrive at one rate all the time, rather than at several, all at once, or
+    /// whenever another has ended.
     pub(super) even_rate: bool,
 }
 
@@ -172,10 +172,10 @@ pub(super) fn steady(
     ))
 }
 
-/// What is kept of the exchanges seen so far that lie in the window.
+/// The data kept of the exchanges seen so far that lie in the window.
 pub(super) struct Inside {
     span: Span,
-    /// When the run's first answer ended.
+    /// The end of the run's first answer.
     filled: Nanos,
     window: Window,
     tokens: Option<u64>,

@@ -17,24 +17,24 @@ use model::units::Nanos;
 
 const SECOND: f64 = 1e9;
 
-/// What the first pass keeps of the exchanges seen so far. Whoever reads a run's exchanges for another reason can make
-/// this pass on the way, and save it: see [`Summary::read_surveyed`](super::Summary::read_surveyed).
+/// The data that the first pass keeps of the exchanges seen so far. Whoever reads a run's exchanges
+/// for another reason can make this pass on the way, and save it: see
+/// [`Summary::read_surveyed`](super::Summary::read_surveyed).
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Exchanges seen, including those of the warm-up.
     seen: usize,
-    /// Whether any request belongs to a session.
     has_sessions: bool,
     due: Option<(Nanos, Nanos)>,
     last_end: Option<Nanos>,
-    /// When the first answer ended.
+    /// The end of the first answer.
     first_answer: Option<Nanos>,
     /// The instant at which the last reply began.
     last_first: Option<Nanos>,
-    /// When requests were sent, and when they ended; of each that took any time.
+    /// Times at which requests were sent; of each that took any time.
     starts: Vec<Nanos>,
     ends: Vec<Nanos>,
-    /// When the same requests were due, if the plan offers a rate.
+    /// Times at which the same requests were due, if the plan offers a rate.
     dues: Option<Vec<Nanos>>,
     in_flight: u128,
     /// Requests of the measurement, and the lowest and the highest index among them.
@@ -42,15 +42,14 @@ pub struct Survey {
     indexes: Option<(u64, u64)>,
 }
 
-/// What the first pass has found.
+/// The results of the first pass.
 pub(super) struct Surveyed {
     /// Exchanges that it saw. Records may grow meanwhile.
     pub(super) seen: usize,
-    /// Whether any request belongs to a session.
     pub(super) has_sessions: bool,
-    /// When the measurement began.
+    /// The beginning of the measurement.
     pub(super) origin: Nanos,
-    /// When the first and the last request were due.
+    /// The times at which the first and the last request were due.
     pub(super) due: Option<(Nanos, Nanos)>,
     /// Seconds from there to the end of the last exchange; `None` if nothing ended.
     pub(super) duration: Option<f64>,
@@ -60,13 +59,13 @@ pub(super) struct Surveyed {
     pub(super) in_flight_seconds: f64,
     /// The window in which requests in flight were steady, or why there is none.
     pub(super) steady: Option<Result<(Span, Window), SteadyState>>,
-    /// Which block of the run each request belongs to; `None` if there are too few.
+    /// The block of the run that each request belongs to; `None` if there are too few.
     pub(super) layout: Option<Layout>,
-    /// What the run shows of its loads, where the number in flight varies.
+    /// The loads of the run, where the number in flight varies.
     pub(super) loads: Option<Loads>,
-    /// When the first answer ended.
+    /// The end of the first answer.
     pub(super) first_answer: Option<Nanos>,
-    /// When the last exchange ended.
+    /// The end of the last exchange.
     pub(super) last_end: Option<Nanos>,
     /// The instants at which the first and the last request were sent, of those that took any time.
     pub(super) first_sent: Option<Nanos>,
@@ -75,7 +74,7 @@ pub(super) struct Surveyed {
     pub(super) last_first: Option<Nanos>,
     /// The coefficient of variation of the gaps between requests: as due, if the plan offers a rate, else as sent.
     pub(super) gap_cv: Option<f64>,
-    /// How evenly requests were due and sent, if the plan offers a rate.
+    /// The evenness with which requests were due and sent, if the plan offers a rate.
     pub(super) arrivals: Option<Arrivals>,
 }
 
@@ -195,7 +194,7 @@ fn gap_cv(instants: &[Nanos]) -> Option<f64> {
     (gaps >= 2.0 && mean > 0.0).then(|| (squares.sum::<f64>() / gaps).sqrt() / mean)
 }
 
-/// When requests were sent and when they ended, each in order.
+/// Times at which requests were sent and at which they ended, each in order.
 #[derive(Clone, Copy)]
 pub(super) struct Flights<'a> {
     starts: &'a [Nanos],
@@ -222,7 +221,8 @@ impl Flights<'_> {
         }
     }
 
-    /// How many were in flight for half of the time in which requests were sent, and no more for the other half.
+    /// The median number in flight: that number or fewer for half of the time in which requests
+    /// were sent.
     pub(super) fn median(self) -> u64 {
         let Some(last) = self.starts.last().copied() else {
             return 0;
@@ -249,8 +249,9 @@ impl Flights<'_> {
         first_answer.map_or(0, |end| self.starts.partition_point(|start| *start < end))
     }
 
-    /// What the run shows of its loads: requests after the fill, divided by the design effect of the number in flight
-    /// when each was sent, are so many independent ones. `None` if that number hardly varies.
+    /// The loads of the run: requests after the fill, divided by the design effect of the number in
+    /// flight when each was sent, are so many independent ones. `None` if that number hardly
+    /// varies.
     fn loads(self, layout: Layout) -> Option<Loads> {
         let mut ended = 0;
         let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());

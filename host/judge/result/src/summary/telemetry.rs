@@ -18,7 +18,7 @@ const SECONDS_PER_HOUR: f64 = 3_600.0;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Devices {
-    /// Who read them: `nvml` or `dcgm`.
+    /// The source of the readings: `nvml` or `dcgm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The driver's version.
@@ -66,7 +66,7 @@ pub struct Devices {
     /// Readings that failed, over the whole recording; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_readings: Option<u64>,
-    /// Why the last of these failed.
+    /// The reason why the last of these failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
@@ -87,11 +87,11 @@ pub struct SteadyEnergy {
     pub energy_per_million_output_tokens: Option<f64>,
 }
 
-/// What the processors and memory of this machine drew, by their own counters.
+/// The energy of the processors and memory of this machine, by their own counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HostEnergy {
-    /// What is counted, such as `package-0`.
+    /// The parts that are counted, such as `package-0`.
     pub counted: Vec<String>,
     /// The energy in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,12 +105,12 @@ pub struct HostEnergy {
     /// The same for a million input and output tokens together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_per_million_total_tokens: Option<f64>,
-    /// Why figures are absent.
+    /// The reason why figures are absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What the machines cost, as the scenario says.
+/// The price of the machines, as the scenario states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Price {
@@ -121,7 +121,7 @@ pub struct Price {
     pub currency: Option<String>,
 }
 
-/// What the measured interval cost, in the currency of the price.
+/// The cost of the measured interval, in the currency of the price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cost {
@@ -232,7 +232,7 @@ impl SteadyEnergy {
 }
 
 impl Cost {
-    /// That of a measurement of this many seconds.
+    /// The cost of a measurement of this many seconds.
     pub(super) fn of(price: &Price, duration_s: Option<f64>, tokens: Answered) -> Self {
         let total = duration_s.map(|seconds| price.per_hour * seconds / SECONDS_PER_HOUR);
         let each = |tokens: Option<u64>| {

@@ -466,7 +466,7 @@ proptest! {
         prop_assert_eq!(&surveyed, &whole, "surveyed before");
     }
 
-    /// What is counted adds up.
+    /// The counts of requests add up.
     #[test]
     fn requests_add_up(run in any_run()) {
         let summary = Summary::of(&facts(), &run);

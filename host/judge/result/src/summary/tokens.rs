@@ -19,7 +19,8 @@ pub struct Tokens {
     pub input: Counted,
     /// Tokens of the answers.
     pub output: Counted,
-    /// What came of answers that are not complete, which no other figure includes; absent if nothing did.
+    /// The tokens of answers that are not complete, which no other figure includes; absent if
+    /// nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOut>,
     /// Sum of the requested output lengths, if every request had one.
@@ -34,7 +35,7 @@ pub struct Tokens {
     /// Sum of the reasoning tokens, over the answers that report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_reasoning: Option<u64>,
-    /// What speculative decoding did, over the answers that report it; absent if none does.
+    /// The drafts of speculative decoding, over the answers that report them; absent if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drafts: Option<Drafts>,
     /// Prompt tokens of images; absent if no answer reports them.
@@ -49,7 +50,7 @@ pub struct Tokens {
     /// Answer tokens of audio; absent if no answer reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_audio: Option<Reported>,
-    /// How much of the reasoning the server shows; absent if no answer has any.
+    /// The part of the reasoning that the server shows; absent if no answer has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
     /// Output tokens per output event that carries bytes; absent if replies were not streamed.
@@ -76,7 +77,7 @@ pub struct Counted {
     /// The sum over the exchanges whose count is known; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// How many exchanges were counted by each source.
+    /// The number of exchanges counted by each source.
     pub exchanges_by_source: BTreeMap<Source, u64>,
     /// Exchanges whose count is unknown. The sum does not include them.
     pub unknown: u64,
@@ -86,11 +87,11 @@ pub struct Counted {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LeftOut {
-    /// How many such answers there were.
+    /// The number of such answers.
     pub answers: u64,
     /// Their output tokens, as far as known: by the server's usage, or by what it stated in each event.
     pub output: u64,
-    /// How many of them have no known count.
+    /// The number of those without a known count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
 }
@@ -265,7 +266,8 @@ impl Counted {
     }
 }
 
-/// How far text that is tokenized again may be from the tokens it was made of.
+/// The most tokens by which text that is tokenized again may differ from the tokens it was made of:
+/// 5 %, at least 4.
 fn five_percent(tokens: u32) -> u32 {
     (tokens / 20).max(4)
 }

@@ -1,4 +1,4 @@
-//! What runs show whose requests are known one by one.
+//! Runs whose requests are known one by one.
 
 use super::*;
 use crate::slo::tiers;

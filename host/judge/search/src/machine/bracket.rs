@@ -1,4 +1,4 @@
-//! Where a tier's answer lies, and which load narrows it down.
+//! The place of a tier's answer, and the load that narrows it down.
 
 use std::cmp::Ordering;
 
@@ -10,11 +10,13 @@ use crate::curve::{NEAR, STEADY};
 use crate::decision::Decision;
 use crate::level::{Level, Side, first_requests};
 
-/// How far apart two loads on either side of the crossing may be before others are placed about the crossing.
+/// The most by which two loads on either side of the crossing may differ, as a factor, before
+/// others are placed about the crossing.
 const COARSE: f64 = 1.3;
-/// How far from the crossing loads are placed, as a change of the logarithm of the odds of a miss, and as a change of the
-/// logarithm of the load at most: further out, requests say less of the crossing, and closer in, less of the slope, without
-/// which the crossing has no bounds.
+/// The distance from the crossing at which loads are placed, as a change of the logarithm of the
+/// odds of a miss, and as a change of the logarithm of the load at most: further out, requests say
+/// less of the crossing, and closer in, less of the slope, without which the crossing has no
+/// bounds.
 const AWAY: (f64, f64) = (1.0, 0.06);
 /// The parts of the requests about the crossing that go below it, to it and above it: requests below are worth less, because
 /// fewer miss; those at it show whether the curve is bent.
@@ -26,7 +28,7 @@ const GROWTH: f64 = 0.3;
 /// Requests of a run that is as long as the load's own pace asks for, at most.
 const PACED: f64 = 12_000.0;
 
-/// What a tier needs next.
+/// The next thing that a tier needs.
 pub(super) enum Goal {
     /// A run at a load, with so many requests if that is known.
     Run {
@@ -38,7 +40,7 @@ pub(super) enum Goal {
     Done(Ended),
 }
 
-/// Where the answer for a tier seems to lie.
+/// The loads between which the answer for a tier seems to lie.
 pub(super) struct Bracket {
     /// The highest load that seems to lie below it, of those below every one that seems to lie above it.
     pub below: Option<f64>,
@@ -283,8 +285,8 @@ impl Search {
         near.filter(|own| !own.grew()).map(|own| own.requests).sum()
     }
 
-    /// Whether the first two loads in an order could not be run, as the two highest where this client is too slow for
-    /// them: then no load beyond them can be.
+    /// True if the first two loads in an order could not be run, as the two highest where this
+    /// client is too slow for them: then no load beyond them can be.
     fn is_given_up(&self, order: fn(&f64, &f64) -> Ordering) -> bool {
         let mut tried: Vec<&Level> = self.levels.iter().filter(|own| !own.confirms).collect();
         tried.sort_unstable_by(|a, b| order(&a.at, &b.at));

@@ -1,4 +1,4 @@
-//! What a search has found so far, as an answer.
+//! The findings of a search so far, as an answer.
 
 use super::Search;
 use super::bracket::Goal;
@@ -8,7 +8,7 @@ use crate::decision::{Decision, Doubt, Failure};
 use crate::level::Level;
 
 impl Search {
-    /// What is known so far, as an answer.
+    /// The answer so far.
     pub fn answer(&self) -> Answer {
         let mut levels = self.levels.clone();
         levels.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.confirms.cmp(&b.confirms)));

@@ -11,13 +11,13 @@ const DIGITS: i32 = 4;
 /// Shares of bad requests from which on a load is far above the crossing: so many times as much as is allowed, or half.
 const FAR: (f64, f64) = (4.0, 0.5);
 
-/// Where the highest load of a tier lies.
+/// The interval in which the highest load of a tier lies.
 pub(super) struct Interval {
     /// The highest load that was shown to hold.
     pub low: Option<f64>,
     /// The lowest load that was shown not to.
     pub high: Option<f64>,
-    /// Where the share of bad requests seems to be what is allowed.
+    /// The load at which the share of bad requests seems to be the allowed one.
     pub guess: Option<f64>,
     /// The slope of the objective that decides there.
     pub slope: Option<f64>,
@@ -27,14 +27,14 @@ pub(super) struct Interval {
     pub curves: Vec<Option<Curve>>,
     /// Requests that it follows from.
     requests: u64,
-    /// What was seen of the objective that decides.
+    /// The results for the objective that decides.
     points: Vec<Point>,
-    /// What it allows.
+    /// The share that it allows.
     allowed: f64,
 }
 
 impl Interval {
-    /// Whether it is as narrow as was asked for.
+    /// True if it is as narrow as the configured width.
     pub(super) fn is_narrow(&self, config: &Config) -> bool {
         let (Some(low), Some(high)) = (self.low, self.high) else {
             return false;
@@ -42,8 +42,8 @@ impl Interval {
         high / low <= 1.0 + config.width || config.load.is_whole() && high - low <= 1.0
     }
 
-    /// How many further requests would make it so, by what was seen; absent if nothing says. The width falls with the root
-    /// of the requests.
+    /// The number of further requests that would make it so, by the runs so far; absent if nothing
+    /// says. The width falls with the root of the requests.
     pub(super) fn more(&self, config: &Config) -> Option<u64> {
         let width = (self.high? / self.low?).ln();
         let wanted = match config.load.is_whole() {
@@ -54,7 +54,7 @@ impl Interval {
         (self.requests > 0).then_some((more.max(0.0)).ceil() as u64)
     }
 
-    /// How many requests one independent one takes at the nearest load.
+    /// The number of requests that one independent one takes at the nearest load.
     pub(super) fn effect_near(&self, at: f64) -> f64 {
         let all = self.points.iter().zip(effects(&self.points, self.allowed));
         let distance = |own: &Point| (own.at / at).ln().abs();

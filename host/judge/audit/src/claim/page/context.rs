@@ -22,7 +22,7 @@ const LONGEST_COMMAND: usize = 4096;
 /// No version and no setting of a profile is longer.
 const LONGEST_WORD: usize = 100;
 
-/// What a page states once, for all of its blocks.
+/// Facts that a page states once, for all of its blocks.
 pub(super) struct Facts<'a> {
     model: Option<String>,
     hardware: Option<String>,
@@ -186,7 +186,7 @@ fn engine(claim: &mut Claim, facts: &Facts<'_>) {
         .clone_from(&facts.versions[index]);
 }
 
-/// What follows `vLLM v` if that is a version.
+/// The text after `vLLM v`, if it is a version.
 fn version(text: &str, label: &str) -> Option<String> {
     let named = format!("{label} v");
     let mut rest = text;

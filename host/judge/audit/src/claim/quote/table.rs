@@ -32,14 +32,14 @@ struct Part {
 /// The known facts about the tables up to a place, which only grows.
 pub(super) struct Table<'a> {
     text: &'a str,
-    /// Where names of figures are, in order, from the next part on.
+    /// Places of the names of figures, in order, from the next part on.
     named: &'a [usize],
     bars: Ahead<'a>,
     /// The place where the part of the place begins.
     start: usize,
     /// The last parts.
     recent: VecDeque<Part>,
-    /// How many of the last parts have only dashes and colons.
+    /// The number of parts at the end that have only dashes and colons.
     ruled: usize,
     /// The headers of the last table with a rule; empty if they are not known.
     headers: Vec<Part>,

@@ -1,4 +1,4 @@
-//! What a summary says of scores, by hand.
+//! Scores in a summary, checked by hand.
 
 use super::*;
 use crate::summary::Summary;

@@ -1,4 +1,5 @@
-//! What is not complete: how it is counted, what it leaves out, and what percentiles become when failures count.
+//! Requests and answers that are not complete: their counts, the figures that leave them out, and
+//! the percentiles when failures count.
 
 use super::*;
 use crate::finding::Id;
