@@ -13,7 +13,7 @@ use result::agreement::{Agreement, Answers, FirstToken};
 use result::summary::RunFacts;
 use scenario::plan::Plan;
 
-/// How a run's answers agree with those of a baseline.
+/// The agreement of a run's answers with those of a baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Agreed {
@@ -24,7 +24,7 @@ pub struct Agreed {
     /// The folders of the repeats of the baseline, which are the noise floor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub floor: Vec<String>,
-    /// What to know before the figures are believed.
+    /// Cautions to read before the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cautions: Vec<String>,
     /// The answers.
@@ -117,7 +117,7 @@ impl<'t> Agreeing<'t> {
     }
 }
 
-/// That a run's answers are drawn by chance.
+/// The caution that a run's answers are drawn by chance.
 fn sampled(folder: &str, plan: &Plan) -> Option<String> {
     let how = match plan.request.temperature {
         Some(0.0) => return None,

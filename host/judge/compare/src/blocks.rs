@@ -65,7 +65,7 @@ impl Taken {
         }
     }
 
-    /// What chance at the run's end adds to the error of the figure, as a share of it.
+    /// The part that chance at the run's end adds to the error of the figure, as a share of it.
     pub fn edge(&self) -> f64 {
         match self {
             Taken::Rate(_, edge) => *edge,
@@ -73,7 +73,7 @@ impl Taken {
         }
     }
 
-    /// Whether there are enough samples beyond it to compute an interval.
+    /// True if there are enough samples beyond it to compute an interval.
     pub(crate) fn is_supported(&self) -> bool {
         let Taken::Percentile(ranks, percent) = self else {
             return true;
@@ -83,7 +83,8 @@ impl Taken {
         ranks.0.count() as f64 * beyond > TAIL - 1e-9
     }
 
-    /// Whether the samples beyond it lie in enough blocks, so that it is more than the story of one or two of them.
+    /// True if the samples beyond it lie in enough blocks, so that it is more than the story of one
+    /// or two of them.
     pub(crate) fn is_spread(&self) -> bool {
         match self {
             Taken::Percentile(ranks, percent) => ranks.0.blocks_beyond(*percent) >= SPREAD,
@@ -111,7 +112,7 @@ struct Counts {
     good: u64,
 }
 
-/// What arrived in a slice of the run's time.
+/// The requests and tokens that arrived in a slice of the run's time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     answered: u64,
@@ -256,7 +257,7 @@ impl<'a> Cutting<'a> {
         }
     }
 
-    /// What was cut.
+    /// The blocks.
     pub fn finish(self) -> Blocked {
         Blocked {
             metrics: self.metrics.into_iter().map(Gathered::finish).collect(),
@@ -335,8 +336,8 @@ impl Blocked {
         }
     }
 
-    /// How much the load varies from block to block, as a share of it, if its requests come by chance; `None` where the
-    /// engine's answers decide when they come.
+    /// The variation of the load from block to block, as a share of it, if its requests come by
+    /// chance; `None` where the engine's answers decide when they come.
     pub(super) fn load(&self) -> Option<f64> {
         self.load
     }
@@ -405,7 +406,8 @@ fn edge(summary: &Summary) -> f64 {
     (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
 }
 
-/// How much the load of blocks of so many requests varies, as a share of it, where a rate decides when they come.
+/// The variation of the load of blocks of so many requests, as a share of it, where a rate decides
+/// when they come.
 fn load(run: &Run, requests: f64) -> Option<f64> {
     let by_rate = run.r#loop == Loop::Open && run.request_rate.is_some();
     by_rate.then(|| 1.0 / requests.sqrt())
@@ -422,7 +424,7 @@ fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     })
 }
 
-/// Which of a number of equal parts of `whole` the place lies in.
+/// The number of the one among equal parts of `whole` in which the place lies.
 fn part(place: u64, whole: u64, parts: usize) -> usize {
     let part = u128::from(place) * parts as u128 / u128::from(whole.max(1));
     (part as usize).min(parts - 1)

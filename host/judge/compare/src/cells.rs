@@ -74,7 +74,6 @@ impl Counting {
 }
 
 impl Cells {
-    /// How many samples there are.
     pub(super) fn count(&self) -> u64 {
         let last = self.upto.len().saturating_sub(self.blocks);
         self.upto[last..]
@@ -100,7 +99,8 @@ impl Cells {
         Some(between(self.values[cell], self.values[next], share))
     }
 
-    /// How many blocks hold samples at or beyond the percentile: above it from the median on, below it otherwise.
+    /// The number of blocks that hold samples at or beyond the percentile: above it from the median
+    /// on, below it otherwise.
     pub(super) fn blocks_beyond(&self, percent: f64) -> usize {
         let Some(last) = self.values.len().checked_sub(1) else {
             return 0;
@@ -131,7 +131,7 @@ impl Cells {
         low.min(self.values.len() - 1)
     }
 
-    /// How many samples of the mixture lie up to and with a cell.
+    /// The number of samples of the mixture that lie up to and with a cell.
     fn upto(&self, cell: usize, weights: &[u32]) -> u64 {
         let counts = &self.upto[cell * self.blocks..][..self.blocks];
         let weighed = counts.iter().zip(weights);

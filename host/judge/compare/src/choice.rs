@@ -1,4 +1,4 @@
-//! Which figures are compared.
+//! The choice of the figures that are compared.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const WHOLES: [&str; 6] = [
     "requests.success-share",
 ];
 
-/// Which figures to compare.
+/// The choice of the figures to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
     /// The figures that decide most comparisons.

@@ -1,4 +1,4 @@
-//! What makes two sides incomparable, and what differs between them on purpose.
+//! Settings that make two sides incomparable, and settings that differ between them on purpose.
 //!
 //! A comparison is meaningful only if everything else is the same. The requests, the load, the way of
 //! measuring and the validity of the measurement must agree; engine, address, dialect and hardware
@@ -24,7 +24,7 @@ pub use scenario::comparability::Kind;
 pub struct Obstacle {
     /// Its kind.
     pub kind: Kind,
-    /// What differs, and how.
+    /// The setting that differs, and how.
     pub difference: Difference,
 }
 
@@ -57,18 +57,18 @@ impl Difference {
     }
 }
 
-/// How the settings of two sides compare.
+/// The settings of two sides, compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compatibility {
-    /// What must agree, and does not.
+    /// Settings that must agree, and do not.
     pub obstacles: Vec<Obstacle>,
     /// Differences in what people compare on purpose.
     pub differences: Vec<Difference>,
-    /// What cannot be checked, because a side does not state it.
+    /// Settings that cannot be checked, because a side does not state it.
     pub unknown: Vec<String>,
 }
 
-/// How a side compares with the baseline. `names` are their letters.
+/// Compares a side with the baseline. `names` are their letters.
 pub(crate) fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
     let mut found = Found::new(names);
     match (baseline, side) {
@@ -130,7 +130,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// What may differ.
+    /// Compares a setting that may differ.
     fn may(&mut self, what: &str, a: Option<String>, b: Option<String>) {
         if a != b {
             let difference = self.difference(what, a, b);

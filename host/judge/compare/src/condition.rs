@@ -21,18 +21,18 @@ use super::side::Side;
 use result::figure::{Better, Figure};
 use result::limit::{DIRECTIONS, Difference, Grammar, LimitError, Numbers};
 
-/// What makes a comparison fail.
+/// A condition that makes a comparison fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// The figure.
     pub figure: Figure,
-    /// How much worse is too much; above zero if more is worse, below zero if less is worse.
+    /// The difference that is too much; above zero if more is worse, below zero if less is worse.
     pub limit: Difference,
     /// As it was written.
     text: String,
 }
 
-/// Whether a condition holds.
+/// The outcome of a condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Outcome {
@@ -40,12 +40,12 @@ pub struct Outcome {
     pub condition: String,
     /// The side's letter.
     pub side: String,
-    /// Whether it holds, so that the comparison fails.
+    /// True if it holds, so that the comparison fails.
     pub fails: bool,
-    /// Whether the figure is missing on a side, so that the condition could not be checked.
+    /// True if the figure is missing on a side, so that the condition could not be checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_absent: bool,
-    /// What was seen.
+    /// The observation.
     pub seen: String,
 }
 
@@ -208,7 +208,7 @@ impl Condition {
     }
 }
 
-/// Whether a difference has the limit's direction, and reaches it.
+/// True if a difference has the limit's direction, and reaches it.
 fn worse(difference: f64, limit: f64) -> bool {
     let (towards, far) = (difference * limit.signum(), limit.abs());
     towards > 0.0 && towards >= far

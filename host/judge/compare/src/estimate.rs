@@ -1,4 +1,4 @@
-//! How much two sides differ in a figure, and how certain that is.
+//! The difference of two sides in a figure, and its certainty.
 //!
 //! **One run per side.** Both runs are cut into the same number of blocks, and a resample draws blocks
 //! by their place in the run: the same places of both. What the two have in common at a place (the
@@ -27,7 +27,7 @@ const SEED: u64 = 0x636f_6d70;
 /// Differences below this share of the figure are due to rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// How much two sides differ, and how certain that is.
+/// The difference of two sides, and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The 95 % confidence interval of the difference.
@@ -39,11 +39,11 @@ pub struct Estimate {
     /// The standard deviation from run to run that is in the error beside what a run's blocks show, as a share of the
     /// figure.
     pub run_variation: Option<f64>,
-    /// Whether the metric walks through the run, so that the run is one sample of it.
+    /// True if the metric walks through the run, so that the run is one sample of it.
     pub walks: bool,
 }
 
-/// Which blocks the resamples contain, and how often, for runs of a given number of blocks.
+/// The blocks that resamples contain, and how often, for runs of a given number of blocks.
 #[derive(Clone, Debug)]
 pub struct Draws {
     weights: Vec<Vec<u32>>,
@@ -151,8 +151,8 @@ impl Draws {
         })
     }
 
-    /// What each block adds to a figure, by leaving it out: the pseudo-values of the jackknife. `None` if the run as a whole
-    /// does not have the figure.
+    /// The part that each block adds to a figure, by leaving it out: the pseudo-values of the
+    /// jackknife. `None` if the run as a whole does not have the figure.
     pub(super) fn parts(&self, figure: &impl Fn(&[u32]) -> Option<f64>) -> Option<Vec<f64>> {
         let blocks = self.blocks as f64;
         let whole = figure(&vec![1; self.blocks])?;
@@ -187,7 +187,7 @@ impl Estimate {
         (found + nine_of_ten) * self.sure.error
     }
 
-    /// Whether the difference is surely smaller than a limit, by two one-sided tests at 5 %.
+    /// True if the difference is surely smaller than a limit, by two one-sided tests at 5 %.
     pub fn is_within(&self, difference: f64, limit: f64) -> bool {
         let away = student::quantile(2.0 * (1.0 - LEVEL / 100.0), self.sure.freedom);
         difference.abs() + away * self.sure.error <= limit
@@ -298,7 +298,7 @@ pub(crate) fn of_runs(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// Whether two figures are the same but for rounding.
+/// True if two figures are the same but for rounding.
 pub fn is_same(a: f64, b: f64) -> bool {
     (a - b).abs() <= ROUNDING * a.abs().max(b.abs())
 }
@@ -315,9 +315,9 @@ pub fn variance(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
 }
 
-/// Which of several differences are shown, by their p-values: Benjamini and Hochberg's procedure at
-/// 5 %. If no figure differs, it shows any in 5 of 100 comparisons, however many figures there are; if
-/// many differ, 5 % of those shown are false.
+/// Says of each of several differences if it is shown, by their p-values: Benjamini and Hochberg's
+/// procedure at 5 %. If no figure differs, it shows any in 5 of 100 comparisons, however many
+/// figures there are; if many differ, 5 % of those shown are false.
 pub fn shown(probabilities: &[f64]) -> Vec<bool> {
     let level = 1.0 - LEVEL / 100.0;
     let mut sorted: Vec<f64> = probabilities.to_vec();

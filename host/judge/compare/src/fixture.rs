@@ -48,18 +48,18 @@ pub(crate) fn plan(over: &[(&str, Value)]) -> Plan {
     serde_json::from_value(plan).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// How an engine of the trials behaves.
+/// The behaviour of an engine of the trials.
 #[derive(Clone, Copy)]
 pub(crate) struct Engine {
     /// Times the usual time to the first token.
     pub ttft: f64,
     /// Times the usual gap.
     pub gap: f64,
-    /// How much one request's times vary, as a standard deviation of their logarithm.
+    /// The variation of one request's times, as a standard deviation of their logarithm.
     pub spread: f64,
     /// Requests it answers at a time.
     pub places: usize,
-    /// What its own chances come from.
+    /// The seed of its own chances.
     pub seed: u64,
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn pair() -> [Vec<Exchange>; 2] {
     [USUAL, other].map(|engine| exchanges(engine, 600, 10.0))
 }
 
-/// What LMDeploy's benchmark states, of the same requests.
+/// The claim of LMDeploy's benchmark, of the same requests.
 pub(crate) fn claim() -> Claim {
     let source = Source {
         file: "page.md".into(),

@@ -1,4 +1,5 @@
-//! What judgements and conditions rest on: paired requests, figures that count as the same, and failed requests.
+//! The basis of judgements and conditions: paired requests, figures that count as the same, and
+//! failed requests.
 
 use std::convert::Infallible;
 

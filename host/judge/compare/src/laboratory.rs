@@ -1,5 +1,6 @@
-//! How often comparisons are right about simulated engines whose pace varies from run to run. These tests draw few
-//! comparisons; `host/benches/statistics` draws many and writes the table. `trials` has engines that do not vary.
+//! The share of right comparisons of simulated engines whose pace varies from run to run. These
+//! tests draw few comparisons; `host/benches/statistics` draws many and writes the table. `trials`
+//! has engines that do not vary.
 
 use super::fixture::{measured, named, plan};
 use super::*;
@@ -47,7 +48,8 @@ fn called(cases: [&Case; 2], repeats: u64, trials: u64) -> u64 {
     (0..trials).filter(is_called).count() as u64
 }
 
-/// Where the error came from within the runs alone, nine of ten of these were called different.
+/// Two runs of one engine are rarely called different. With the error from within the runs alone,
+/// nine of ten of these were called different.
 #[test]
 fn one_run_against_one_is_not_told_apart_by_its_pace() {
     let same = case(1.0);

@@ -84,7 +84,7 @@ pub struct Compared {
     pub allowed: Vec<Obstacle>,
     /// Differences in what people compare on purpose.
     pub differences: Vec<Difference>,
-    /// What cannot be checked, because a side does not state it.
+    /// Settings that cannot be checked, because a side does not state it.
     pub unknown: Vec<String>,
     /// Each further side against the baseline.
     pub pairs: Vec<Pair>,
@@ -93,7 +93,7 @@ pub struct Compared {
     pub conditions: Vec<Outcome>,
 }
 
-/// What a side consists of.
+/// The facts about a side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SideFacts {
@@ -107,7 +107,7 @@ pub struct SideFacts {
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it is of.
+    /// The subject of its runs.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
     /// The worst verdict of its runs; absent for another tool's result.
@@ -127,13 +127,13 @@ pub struct SideFacts {
 pub struct Pair {
     /// The side's letter.
     pub side: String,
-    /// How intervals are computed.
+    /// The method of its intervals.
     pub method: Method,
     /// Each figure that at least one of the two has.
     pub figures: Vec<Row>,
 }
 
-/// How a pair's intervals are computed.
+/// The method of a pair's intervals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "by", deny_unknown_fields)]
 pub enum Method {
@@ -143,7 +143,7 @@ pub enum Method {
         blocks: usize,
         /// Requests per block, in the shorter run.
         requests: u64,
-        /// How much runs vary from one to the next.
+        /// The variation of runs from one to the next.
         variation: Variation,
     },
     /// The spread between the runs of a side.
@@ -168,7 +168,7 @@ pub struct Asked {
     pub allowed: Vec<Kind>,
     /// The number of blocks that each run was cut into.
     pub blocks: Option<usize>,
-    /// How much runs vary from one to the next, for sides of one run.
+    /// The variation of runs from one to the next, for sides of one run.
     pub variation: Variation,
     /// The difference, as a share of the baseline, up to which two figures count as the same.
     pub same_within: Option<f64>,
@@ -311,7 +311,7 @@ impl Compared {
         pair.figures.iter().find(|row| row.figure == figure)
     }
 
-    /// Whether any condition holds that makes it fail.
+    /// True if any condition holds that makes it fail.
     #[cfg(test)]
     pub(crate) fn is_failed(&self) -> bool {
         self.conditions.iter().any(|outcome| outcome.fails)

@@ -36,24 +36,24 @@ impl Prompts {
         self.samples.insert(exchange.index, hasher.finish());
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether both sent the same bytes, for the requests that both have.
+    /// Compares the bytes that both sent, for the requests that both have.
     pub(crate) fn same_requests(&self, other: &Prompts) -> Same {
         same(&self.requests, &other.requests)
     }
 
-    /// Whether both sent the same samples, for the requests that both have.
+    /// Compares the samples that both sent, for the requests that both have.
     pub(crate) fn same_samples(&self, other: &Prompts) -> Same {
         same(&self.samples, &other.samples)
     }
 }
 
-/// Where each request stands in a run, by the digest of what was sent. A request that was sent twice has no place of its
-/// own: its repeats would all stand where the first does, and leave their blocks empty.
+/// The place of each request in a run, by the digest of what was sent. A request that was sent
+/// twice has no place of its own: its repeats would all stand where the first does, and leave their
+/// blocks empty.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     places: HashMap<u64, Option<u64>>,
@@ -89,7 +89,7 @@ impl Places {
     }
 }
 
-/// How two lists of requests compare.
+/// The comparison of two lists of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Same {
     /// Requests that both have.
@@ -101,7 +101,7 @@ pub struct Same {
 }
 
 impl Same {
-    /// Whether none differs.
+    /// True if none differs.
     pub(crate) fn is_all(self) -> bool {
         self.different == 0
     }

@@ -18,13 +18,13 @@ use result::summary::Summary;
 pub struct Repeats {
     /// The scenario.
     pub scenario: String,
-    /// How many repeats were measured.
+    /// The number of repeats that were measured.
     pub runs: usize,
     /// Confidence level of the intervals, in percent.
     pub level: f64,
     /// Each figure that any of them has.
     pub figures: Vec<Repeated>,
-    /// How they ended; absent of a fixed number of repeats.
+    /// The end of the repeats; absent of a fixed number of repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
 }
@@ -37,7 +37,7 @@ pub struct Repeated {
     pub figure: String,
     /// Its unit; empty for a share or a number.
     pub unit: String,
-    /// How many of the repeats have it.
+    /// The number of repeats that have it.
     pub runs: usize,
     /// The mean over them.
     pub mean: f64,
@@ -49,14 +49,15 @@ pub struct Repeated {
     /// Absent for one run, and if the mean is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation_percent: Option<f64>,
-    /// Where the mean of many repeats lies with 95 % confidence, by Student's distribution; absent of one run. Of repeats
-    /// that stop themselves, it holds whenever one looks, and is absent of fewer than three.
+    /// The interval of the mean of many repeats with 95 % confidence, by Student's distribution;
+    /// absent of one run. Of repeats that stop themselves, it holds whenever one looks, and is
+    /// absent of fewer than three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
 }
 
-/// How far the headline's figures of repeats are apart, and how they ended if they stopped themselves because of further
-/// figures.
+/// The spread of the headline's figures between repeats, and the end of the repeats if they stopped
+/// themselves because of further figures.
 pub fn repeats(
     scenario: &str,
     summaries: &[Summary],

@@ -37,8 +37,8 @@ pub struct Row {
     /// The smallest true difference that nine of ten such comparisons would find, if this figure were judged alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
-    /// Whether the difference is surely smaller than the one up to which figures count as the same: two one-sided tests
-    /// at 5 %. Absent if that was not asked for, or there is no interval.
+    /// True if the difference is surely smaller than the one up to which figures count as the same:
+    /// two one-sided tests at 5 %. Absent if no such difference was given, or there is no interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_same: Option<bool>,
     /// The p-value: how likely a difference this large is if there is none.
@@ -49,8 +49,8 @@ pub struct Row {
     /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_variation: Option<f64>,
-    /// Whether the metric grew or wandered during the runs, so that each run is a single sample of it.
-    /// Its interval is wide, and repeats make it narrower.
+    /// True if the metric grew or wandered during the runs, so that each run is a single sample of
+    /// it. Its interval is wide, and repeats make it narrower.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub walks: bool,
     /// Of a score that both runs have: the answers to the same samples, from which the figures of this row come.
@@ -59,18 +59,19 @@ pub struct Row {
     /// The judgement; absent for figures where neither more nor less is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judgement: Option<Judgement>,
-    /// Why there is no interval, if there is none.
+    /// The reason why there is no interval, if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_interval: Option<NoInterval>,
 }
 
 impl Row {
-    /// Whether it is one of the figures that are judged together: those that could be called better or worse by chance.
+    /// True if it is one of the figures that are judged together: those that could be called better
+    /// or worse by chance.
     pub fn is_judged(&self) -> bool {
         self.probability.is_some() && self.judgement.is_some() && !self.is_constant()
     }
 
-    /// Whether it is the same in all runs, which is no chance to err.
+    /// True if it is the same in all runs, which is no chance to err.
     fn is_constant(&self) -> bool {
         self.interval.is_none() && self.difference == Some(0.0)
     }
@@ -111,7 +112,7 @@ pub enum Judgement {
     NotJudged,
 }
 
-/// Why a figure has no interval.
+/// The reason why a figure has no interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoInterval {
@@ -152,12 +153,12 @@ impl NoInterval {
     }
 }
 
-/// What figures of two sides are compared by.
+/// The means by which figures of two sides are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
     /// The resamples of blocks, if runs are long enough.
     pub draws: Option<&'a Draws>,
-    /// How much runs vary from one to the next.
+    /// The variation of runs from one to the next.
     pub variation: &'a Variation,
     /// The difference, as a share, up to which figures count as the same.
     pub same_within: Option<f64>,

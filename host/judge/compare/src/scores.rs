@@ -28,7 +28,7 @@ const LEAST: usize = 10;
 pub struct Answers {
     /// Each score by its name, by the index of the request.
     scores: BTreeMap<String, Column<f64>>,
-    /// Where each sample is, by its digest.
+    /// The place of each sample, by its digest.
     samples: HashMap<u64, Place>,
 }
 
@@ -40,7 +40,7 @@ struct Place {
 }
 
 model::words! {
-    /// How two runs' scores on the same samples are compared.
+    /// The test of two runs' scores on the same samples.
     pub enum PairedBy {
         /// McNemar's test, by the binomial distribution: of fewer than 25 flipped answers.
         McnemarExact = "mcnemar-exact",
@@ -67,7 +67,7 @@ pub struct Paired {
     pub baseline_only: u64,
     /// Judged answers of the side without a partner. They are not in the figures.
     pub side_only: u64,
-    /// How the difference is tested; absent where samples are too few.
+    /// The test of the difference; absent where samples are too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<PairedBy>,
 }
@@ -82,7 +82,8 @@ pub struct Flipped {
     pub baseline: f64,
     /// The run's mean over them.
     pub value: f64,
-    /// How likely a difference this large is if there is none; absent where samples are too few.
+    /// The probability of a difference this large if there is none; absent where samples are too
+    /// few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// The 95 % interval of the difference.
@@ -119,7 +120,7 @@ pub(super) struct Pairing {
     pub paired: Paired,
     /// The means over them: the baseline's, and the side's.
     pub means: [f64; 2],
-    /// How sure the difference is.
+    /// The estimate of the difference.
     pub estimate: Option<Estimate>,
 }
 
@@ -278,7 +279,7 @@ fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
 }
 
 impl Flipped {
-    /// How many answers changed, and how likely that is by chance, in words.
+    /// The number of answers that changed, and its probability by chance, in words.
     pub fn words(&self) -> String {
         let chance = self.probability.map(|p| format!("; p = {p:.4}"));
         self.paired.flips(&chance.unwrap_or_default())
@@ -305,7 +306,7 @@ impl Paired {
         )
     }
 
-    /// How many answers changed and how that is tested, in words; the sides by their letters.
+    /// The number of answers that changed and the test of it, in words; the sides by their letters.
     pub fn words(&self, side: &str) -> String {
         let alone = match (self.baseline_only, self.side_only) {
             (0, 0) => String::new(),

@@ -1,4 +1,5 @@
-//! How much more than the engine's pace a figure varies from run to run, because it follows the load.
+//! The variation of a figure from run to run beyond that of the engine's pace, because it follows
+//! the load.
 //!
 //! An engine all of whose steps take 1 % longer is, by the clock of its steps, one to which requests come 1 % faster. So
 //! where requests come by a rate, a figure changes by that 1 %, and by as much again as it would with 1 % more load: a

@@ -16,14 +16,14 @@ use runs::Reported;
 pub enum Side {
     /// Runs of ours: one, or several repeats.
     Runs(Vec<Measured>),
-    /// What another tool states.
+    /// The figures that another tool states.
     Claim(Box<Stated>),
 }
 
 /// The parts of a run of ours that a comparison uses.
 #[derive(Debug)]
 pub struct Measured {
-    /// What a report contains about it.
+    /// The part of a report about it.
     pub reported: Reported,
     /// Its prompts.
     pub prompts: Prompts,
@@ -33,7 +33,7 @@ pub struct Measured {
     pub blocked: Option<Blocked>,
 }
 
-/// What another tool states.
+/// The figures that another tool states.
 #[derive(Debug)]
 pub struct Stated {
     /// The claim.
@@ -84,7 +84,7 @@ impl Measured {
 }
 
 impl Measured {
-    /// Where each of its requests stands, for a run to compare with it.
+    /// The place of each of its requests, for a run to compare with it.
     pub fn places(&self) -> Places {
         let slices = self.reported.plan.slice.map_or(1, |slice| slice.of);
         Places::of(&self.prompts, slices)
@@ -174,8 +174,8 @@ impl Side {
         }
     }
 
-    /// How much the load varies over the blocks, as a share of it; `None` where the side is not one run of ours, or the
-    /// engine's answers decide when requests come.
+    /// The variation of the load over the blocks, as a share of it; `None` where the side is not
+    /// one run of ours, or the engine's answers decide when requests come.
     pub(super) fn load(&self) -> Option<f64> {
         match self.measured() {
             [run] => run.blocked.as_ref()?.load(),
@@ -207,7 +207,7 @@ impl Side {
         }
     }
 
-    /// Whether it states or measured the metric at all.
+    /// True if it states or measured the metric at all.
     pub fn has(&self, metric: &'static str) -> bool {
         self.value(&Figure::Of(metric, Statistic::Mean)).is_some()
             || self

@@ -1,6 +1,7 @@
-//! How often comparisons are right: trials on exchanges of an engine with a queue, each with chances of
-//! its own. Requests wait for one another there, so neighbours are alike, as they are in real runs.
-//! Whole runs of two scripts of the mock engine are compared in `tests/whole_runs/comparisons.rs`.
+//! The share of right comparisons: trials on exchanges of an engine with a queue, each with chances
+//! of its own. Requests wait for one another there, so neighbours are alike, as they are in real
+//! runs. Whole runs of two scripts of the mock engine are compared in
+//! `tests/whole_runs/comparisons.rs`.
 
 use super::fixture::{Engine, USUAL, exchanges, side};
 use super::*;

@@ -31,12 +31,12 @@ const ASSUMED: [f64; 2] = [0.02, 0.05];
 /// More runs than this are not counted out.
 const FAR: usize = 10_000;
 
-/// How sure a figure is to be.
+/// The certainty that a figure must reach.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Until {
     /// The figure.
     pub figure: Figure,
-    /// How far the interval of its mean may reach from that mean on either side; above zero.
+    /// The most that the interval of its mean may reach from that mean on either side; above zero.
     pub within: Difference,
 }
 
@@ -75,11 +75,11 @@ impl std::fmt::Display for Until {
     }
 }
 
-/// How sure the mean of a figure is after some repeats.
+/// The certainty of a figure's mean after some repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Known {
-    /// What was asked for.
+    /// The condition as it was written.
     pub asked: String,
     /// The figure's name.
     pub figure: String,
@@ -90,19 +90,20 @@ pub struct Known {
     /// Its mean over them; absent if none has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// How far the 95 % interval reaches from the mean on either side, at any time of looking; absent of fewer than three
-    /// repeats, and where all are equal.
+    /// The distance to which the 95 % interval reaches from the mean on either side, at any time of
+    /// looking; absent of fewer than three repeats, and where all are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_width: Option<f64>,
-    /// How many more repeats it takes, as far as those so far show; absent of one repeat, and once it is reached.
+    /// The number of further repeats that it takes, as far as those so far show; absent of one
+    /// repeat, and once it is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<usize>,
-    /// Whether the interval reaches no further than was asked for.
+    /// True if the interval reaches no further than the condition allows.
     pub is_reached: bool,
 }
 
 model::words! {
-    /// Why repeats ended.
+    /// The reason why repeats ended.
     pub enum Ended {
         /// All figures are as sure as they were to be.
         Reached = "reached",
@@ -113,20 +114,21 @@ model::words! {
     }
 }
 
-/// How repeats that stop themselves ended.
+/// The end of repeats that stop themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Stopped {
-    /// Why.
+    /// The reason.
     pub because: Ended,
-    /// How many repeats there could have been.
+    /// The most repeats that there could have been.
     pub most: u32,
-    /// How sure each figure is.
+    /// The certainty of each figure.
     pub known: Vec<Known>,
 }
 
 impl Until {
-    /// How many repeats it takes if the figure varies so from run to run; `None` if that depends on its size.
+    /// The number of repeats that it takes if the figure varies so from run to run; `None` if that
+    /// depends on its size.
     fn beforehand(&self, variation: f64) -> Option<Option<usize>> {
         match self.within {
             Difference::Percent(percent) => Some(anytime::needed(variation, percent / 100.0, FAR)),
@@ -152,7 +154,7 @@ impl Until {
         format!("{self}: {counted}; at least {FEWEST}, at most {most}")
     }
 
-    /// How sure the figure is after these repeats.
+    /// The certainty of the figure after these repeats.
     pub fn known(&self, summaries: &[Summary]) -> Known {
         let valid = summaries
             .iter()
@@ -191,7 +193,7 @@ impl Until {
 }
 
 impl Known {
-    /// What is known, in words, such as `ttft.p99 is 104 ms ± 7.2 % after 4 runs`.
+    /// The state, in words, such as `ttft.p99 is 104 ms ± 7.2 % after 4 runs`.
     fn state(&self) -> String {
         let Known {
             figure, unit, runs, ..
@@ -215,7 +217,8 @@ impl Known {
         }
     }
 
-    /// What is known, and how many more repeats it takes; `time` tells how long so many take.
+    /// The state, and the number of further repeats that it takes; `time` tells how long so many
+    /// take.
     pub fn progress(&self, time: impl Fn(usize) -> String) -> String {
         let mut words = self.state();
         let _ = match (self.is_reached, self.more) {
@@ -231,7 +234,7 @@ impl Known {
 }
 
 impl Stopped {
-    /// How the repeats ended, in a line for each figure.
+    /// The end of the repeats, in a line for each figure.
     pub fn words(&self) -> Vec<String> {
         let Stopped { most, known, .. } = self;
         let why = match self.because {

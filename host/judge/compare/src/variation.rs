@@ -1,4 +1,4 @@
-//! How much runs of the same scenario against the same engine vary from one to the next.
+//! The variation of runs of the same scenario against the same engine.
 //!
 //! A run's own blocks cannot show that: a restarted engine, another clock speed or another placement of memory make a
 //! whole run faster or slower. With one run per side, this variation therefore enters the error from outside: from
@@ -15,11 +15,11 @@ use model::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
 
-/// What is assumed unless repeats show it: a standard deviation of 2 % of the engine's pace. How much that is of a figure
-/// depends on how it follows the load (`sensitivity`).
+/// The variation that is assumed unless repeats show it: a standard deviation of 2 % of the
+/// engine's pace. Its share of a figure depends on how it follows the load (`sensitivity`).
 pub const USUAL: f64 = 0.02;
 
-/// How much figures vary from run to run, as a standard deviation and a share of the figure.
+/// The variation of figures from run to run, as a standard deviation and a share of the figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "from", deny_unknown_fields)]
 pub enum Variation {
@@ -34,18 +34,18 @@ pub enum Variation {
         folder: String,
         /// The scenario that they repeat.
         scenario: String,
-        /// What they show of each figure that at least two of them have.
+        /// The variation of each figure that at least two of them have.
         figures: BTreeMap<String, Shows>,
     },
 }
 
-/// What repeats show of a figure.
+/// The variation of a figure between repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Shows {
     /// Its standard deviation, as a share of its mean.
     pub share: f64,
-    /// How many repeats have it.
+    /// The number of repeats that have it.
     pub runs: usize,
 }
 
@@ -56,7 +56,7 @@ pub struct Varies {
     pub share: f64,
     /// The degrees of freedom with which it is known; infinite if it is assumed.
     pub freedom: f64,
-    /// Whether it contains what the blocks of a run show too.
+    /// True if it contains the variation that the blocks of a run show too.
     pub is_whole: bool,
 }
 
@@ -81,7 +81,7 @@ impl Default for Variation {
 }
 
 impl Variation {
-    /// What the repeats of a scenario in a folder show; `None` of fewer than two.
+    /// The variation that the repeats of a scenario in a folder show; `None` of fewer than two.
     pub fn of_repeats(
         folder: &str,
         scenario: &str,
@@ -104,7 +104,8 @@ impl Variation {
         })
     }
 
-    /// That of a figure; `None` of counts and shares, which do not follow the engine's speed.
+    /// The variation of a figure; `None` of counts and shares, which do not follow the engine's
+    /// speed.
     ///
     /// # Errors
     /// That there is no interval, if the repeats do not show it.

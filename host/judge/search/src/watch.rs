@@ -30,18 +30,18 @@ const SMALL: f64 = 0.05;
 const FIRST: u64 = 200;
 /// Requests whose end says how long the first answers took.
 const EARLY: u64 = 20;
-/// How many times as long as these the run must have lasted.
+/// The number of times as long as these answers that the run must have lasted.
 const FILLED: f64 = 8.0;
 /// So many standard deviations of the difference between two numbers of answers show that they end ever faster.
 const RISING: f64 = 2.0;
-/// How much later each look is than the one before.
+/// The factor by which each look is later than the one before.
 const LATER: f64 = 1.25;
 /// Looks in a row that must show growth.
 const ROW: u32 = 2;
 /// Samples that are kept; every other one is dropped when there are more.
 const KEPT: usize = 1024;
 
-/// What a run has done so far.
+/// The progress of a run so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Progress {
@@ -55,11 +55,11 @@ pub struct Progress {
     pub ended: u64,
 }
 
-/// That a run is over-saturated.
+/// The alarm that a run is over-saturated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Alarm {
-    /// When, and what the run had done by then.
+    /// The time, and the progress of the run by then.
     pub progress: Progress,
     /// Unanswered requests in the second quarter of the time so far, on average.
     pub second_quarter: f64,
@@ -70,8 +70,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Whether most of the backlog had not been sent: then this client or a cap on requests in flight held it back,
-    /// and the server may not be what is overloaded.
+    /// True if most of the backlog had not been sent: then this client or a cap on requests in
+    /// flight held it back, and the server may not be what is overloaded.
     pub fn is_held_back(&self) -> bool {
         let Progress {
             due, sent, ended, ..
@@ -81,7 +81,7 @@ impl Alarm {
     }
 }
 
-/// What was so at an instant.
+/// The state at an instant.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     /// Seconds since the first request was due.
@@ -96,7 +96,7 @@ struct Kept {
 #[derive(Clone, Debug)]
 pub struct Watch {
     burstiness: f64,
-    /// What was so at some instants.
+    /// The states at some instants.
     kept: Vec<Kept>,
     /// Seconds between two that are kept, at least.
     apart: f64,
@@ -105,7 +105,7 @@ pub struct Watch {
     /// The sum until then, and how many had ended.
     area: f64,
     ended: f64,
-    /// When the first requests were due, and when as many had ended.
+    /// The times at which the first requests were due, and at which as many had ended.
     early_due: Option<f64>,
     early_ended: Option<f64>,
     next: f64,

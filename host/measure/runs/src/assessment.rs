@@ -1,4 +1,4 @@
-//! What is found out after a run, over its records: token counts of our own, and scores.
+//! The assessment after a run, over its records: token counts of our own, and scores.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Mean {
     pub count: u64,
 }
 
-/// What tokenizer and scorers made of the answers.
+/// The results of tokenizer and scorers over the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Assessment {
@@ -39,19 +39,19 @@ pub struct Assessment {
     /// Scorers that gave no score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<SilentScorer>,
-    /// What scorers failed with, the first hundred times; exchanges they failed on have no score of
+    /// The errors of scorers, the first hundred; exchanges they failed on have no score of
     /// theirs.
     pub errors: Vec<String>,
-    /// How often they failed beyond that.
+    /// The number of failures beyond those.
     #[serde(default)]
     pub further_errors: u64,
 }
 
-/// How many errors are kept.
+/// The most errors that are kept.
 const KEPT_ERRORS: usize = 100;
 
 impl Assessment {
-    /// How often tokenizer and scorers failed.
+    /// The number of times that tokenizer and scorers failed.
     pub fn error_count(&self) -> u64 {
         self.errors.len() as u64 + self.further_errors
     }
@@ -94,7 +94,7 @@ pub fn free_names<'n>(
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Later {
-    /// When, in UTC.
+    /// The time, in UTC.
     pub at: String,
     /// The scorers.
     pub scorers: Vec<PlannedPlugin>,
@@ -111,7 +111,7 @@ pub struct Later {
     /// Scorers that gave no score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<SilentScorer>,
-    /// How often scorers failed.
+    /// The number of times that scorers failed.
     #[serde(default)]
     pub errors: u64,
     /// The model whose verdicts they are; absent where scorers judged the answers themselves.
@@ -120,8 +120,8 @@ pub struct Later {
 }
 
 impl Later {
-    /// What was judged later. A score whose name the run has already gets another, so that no score is lost: `exact-match.2`.
-    /// Second, the old and the new name of each such score.
+    /// The later judging. A score whose name the run has already gets another, so that no score is
+    /// lost: `exact-match.2`. Second, the old and the new name of each such score.
     pub fn of(
         at: String,
         scorers: Vec<PlannedPlugin>,

@@ -1,4 +1,4 @@
-//! Where a run was made: machine, versions and the command line without its secrets.
+//! The place of a run: machine, versions and the command line without its secrets.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use model::redact;
 
-/// Where a run was made. What cannot be determined is absent.
+/// The place of a run. A part that cannot be determined is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Environment {

@@ -73,26 +73,26 @@ pub fn slug(name: &str) -> String {
 #[derive(Clone, Debug)]
 pub struct RunFolder(PathBuf);
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Status {
-    /// When it began, in UTC.
+    /// The beginning, in UTC.
     pub started: String,
-    /// When it ended, in UTC.
+    /// The end, in UTC.
     pub ended: String,
-    /// Whether the user stopped it before its plan was done.
+    /// True if the user stopped it before its plan was done.
     pub interrupted: bool,
     /// Requests that were due when it was stopped, and have no record.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unsent: u64,
-    /// How the start went.
+    /// The times of the start's steps.
     #[serde(default)]
     pub timings: Reached,
     /// The records that were written; absent if not all could be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Written>,
-    /// Why it ended early, if something went wrong.
+    /// The reason why it ended early, if something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -131,7 +131,7 @@ pub enum FolderError {
         "`{path}` is not the folder of a run and does not contain one: expected a `plan.json` in it or in a folder below it, as in runs/20260102-030405-quick-start"
     )]
     NoRun {
-        /// What was given.
+        /// The path as it was given.
         path: PathBuf,
     },
     /// A folder could not be searched.
@@ -147,7 +147,7 @@ pub enum FolderError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         cause: String,
     },
     /// The records cannot be read.
@@ -345,7 +345,7 @@ impl RunFolder {
         self.read_json(PLAN)
     }
 
-    /// How the run ended; absent if it was killed or has not ended.
+    /// The end of the run; absent if it was killed or has not ended.
     ///
     /// # Errors
     /// If the file exists but cannot be read.
@@ -395,7 +395,7 @@ impl RunFolder {
         Ok(exchanges)
     }
 
-    /// What a summary needs in addition to the exchanges.
+    /// The facts that a summary needs in addition to the exchanges.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -422,7 +422,7 @@ impl RunFolder {
         })
     }
 
-    /// What is wrong with the records, given how the run ended.
+    /// The damage of the records, given how the run ended.
     ///
     /// # Errors
     /// If they cannot be opened.

@@ -16,31 +16,31 @@ use result::summary::{Score, Summary};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Judged {
-    /// When, in UTC.
+    /// The time, in UTC.
     pub at: String,
     /// The folder of the run.
     pub run: String,
     /// The folder of the run that its answers were held against; absent where answers were graded one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// Who judged, and by what.
+    /// The model that judged, and what it judged by.
     pub judge: Judge,
-    /// Whether the judging was stopped before all verdicts were there.
+    /// True if the judging was stopped before all verdicts were there.
     pub interrupted: bool,
-    /// What to know before the figures are believed.
+    /// Cautions to read before the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cautions: Vec<String>,
-    /// What was put before the judge, and what was not.
+    /// The answers put before the judge, and those that were not.
     pub answers: Answers,
-    /// What became of the requests to the judge.
+    /// The outcomes of the requests to the judge.
     pub requests: Requests,
     /// The grades; absent if none was given, and where two runs were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grades: Option<Grades>,
-    /// Which run the judge prefers; absent where answers were graded one by one.
+    /// The run that the judge prefers; absent where answers were graded one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preference: Option<Preference>,
-    /// What the verdicts cost.
+    /// The cost of the verdicts.
     pub cost: Cost,
 }
 
@@ -63,7 +63,7 @@ pub struct Judge {
     pub folder: String,
 }
 
-/// What was put before the judge.
+/// The answers put before the judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Answers {
@@ -93,7 +93,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What became of the requests to the judge.
+/// The outcomes of the requests to the judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Requests {
@@ -126,7 +126,7 @@ pub struct Grades {
     pub name: Option<String>,
     /// Their mean, its interval, groups and the worst answers, as of any score.
     pub score: Score,
-    /// How far the judge agrees with itself; absent without repeats.
+    /// The agreement of the judge with itself; absent without repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeated>,
     /// Against the run's other scores that call answers right or wrong, by name.
@@ -134,7 +134,7 @@ pub struct Grades {
     pub against: BTreeMap<String, Against>,
 }
 
-/// What the verdicts cost.
+/// The cost of the verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cost {
@@ -154,12 +154,13 @@ pub struct Cost {
     /// The price of tokens, if it was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<TokenPrice>,
-    /// What the counted tokens cost; absent without a price, or where a count is not known at all.
+    /// The cost of the counted tokens; absent without a price, or where a count is not known at
+    /// all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
 }
 
-/// What a million tokens cost, in any currency.
+/// The price of a million tokens, in any currency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TokenPrice {

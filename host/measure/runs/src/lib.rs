@@ -46,7 +46,7 @@ pub struct Reported {
     pub plan: Plan,
     /// Its environment; absent if it was not written.
     pub environment: Option<Environment>,
-    /// How it ended; absent if it was killed or has not ended.
+    /// The end of the run; absent if it was killed or has not ended.
     pub status: Option<Status>,
     /// The summary.
     pub summary: Summary,

@@ -13,7 +13,7 @@ use result::summary::Tokenizer;
 /// Bars of a histogram, about.
 const BARS: usize = 24;
 
-/// What a run would send.
+/// The requests that a run would send.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Outlook {
@@ -21,18 +21,18 @@ pub struct Outlook {
     pub name: String,
     /// The model's name in the requests.
     pub model: String,
-    /// Whether that is a placeholder, because the scenario names none and no server was asked.
+    /// True if that is a placeholder, because the scenario names none and no server was asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub model_is_placeholder: bool,
     /// The backend plugin, with its version.
     pub backend: String,
     /// The dataset plugin, with its version.
     pub dataset: String,
-    /// What counts tokens on this side.
+    /// The tokenizer that counts tokens on this side.
     pub tokenizer: Tokenizer,
-    /// How requests arrive, in words.
+    /// The arrival of requests, in words.
     pub arrival: String,
-    /// Where the samples end.
+    /// The end of the samples.
     pub end: End,
     /// Requests that would be measured.
     pub requests: u64,
@@ -43,13 +43,13 @@ pub struct Outlook {
     pub faulty: Option<Faulty>,
     /// Bytes of all bodies.
     pub request_bytes: u64,
-    /// How requests depend on each other.
+    /// The dependence of requests on each other.
     pub sessions: Sessions,
     /// Tokens of prompts.
     pub input: Input,
     /// Tokens that are asked for.
     pub output: Output,
-    /// When requests are due that depend on no other; absent if that depends on the answers.
+    /// Due times of the requests that depend on no other; absent if they depend on the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
     /// Users of a closed loop.
@@ -58,10 +58,11 @@ pub struct Outlook {
     /// Requests by the dataset's own classes; those without a class are not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, u64>,
-    /// What a prefix cache without limits would find; absent if no prompt could be tokenized.
+    /// The part of prompts that a prefix cache without limits would find; absent if no prompt could
+    /// be tokenized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
-    /// What the dataset did to its input.
+    /// The treatment that the dataset gave to its input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
     /// SHA-256 of a line for each request in order, with its digest as records have it: over method, path and body as
@@ -73,7 +74,7 @@ pub struct Outlook {
 }
 
 model::words! {
-    /// Why samples end where they end.
+    /// The reason why samples end where they end.
     pub enum End {
         /// Everything that the plan measures was drawn.
         Whole = "whole",
@@ -89,10 +90,10 @@ model::words! {
 model::words! {
     /// Whose input is written.
     pub enum ExportFormat {
-        /// That of the datasets `custom` and `conversation`.
+        /// The format of the datasets `custom` and `conversation`.
         Runner = "runner",
-        /// That of `vllm bench serve --dataset-name custom`: one text a line; conversations become text by the chat
-        /// template.
+        /// The format of `vllm bench serve --dataset-name custom`: one text a line; conversations
+        /// become text by the chat template.
         Vllm = "vllm",
         /// AIPerf's, one request or one conversation of several turns a line.
         Aiperf = "aiperf",
@@ -104,13 +105,13 @@ model::words! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Faulty {
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// Why the first cannot.
+    /// The reason why the first cannot be written.
     pub first: String,
 }
 
-/// How requests depend on each other.
+/// The dependence of requests on each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sessions {
@@ -133,7 +134,7 @@ pub struct Sessions {
     pub stand_ins: Option<StandIns>,
 }
 
-/// What stands in for answers that are not known.
+/// Texts that stand in for answers that are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StandIns {
@@ -175,7 +176,7 @@ pub struct Output {
     pub unlimited: u64,
 }
 
-/// When requests are due that depend on no other.
+/// Due times of the requests that depend on no other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Due {
@@ -190,14 +191,15 @@ pub struct Due {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Users {
-    /// How many.
+    /// Their number.
     pub count: u32,
-    /// How long they think, in words.
+    /// The time that they think, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<String>,
 }
 
-/// What a prefix cache without limits would find, in the order of the requests' numbers.
+/// The part of prompts that a prefix cache without limits would find, in the order of the requests'
+/// numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cache {
@@ -211,20 +213,20 @@ pub struct Cache {
     pub cached: u64,
     /// `cached / tokens`.
     pub share: f64,
-    /// Whether there were more pages than are remembered, so that the share may be too low.
+    /// True if there were more pages than are remembered, so that the share may be too low.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_bounded: bool,
 }
 
-/// What a dataset did to its input.
+/// One kind of treatment that a dataset gave to its input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Remark {
-    /// What it did.
+    /// The treatment.
     pub what: String,
     /// To what, and why.
     pub reason: String,
-    /// How often.
+    /// The number of times.
     pub count: u64,
     /// The first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -253,12 +255,12 @@ pub struct Shown {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Said {
-    /// Who says it; absent in a prompt that is no conversation.
+    /// The role of the one who says it; absent in a prompt that is no conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// What, or the beginning of it.
+    /// The text, or the beginning of it.
     pub text: String,
-    /// How many characters of it are left out.
+    /// The number of characters of it that are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
 }
@@ -271,7 +273,7 @@ fn is_zero(count: &u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Lengths {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// Their mean.
     pub mean: f64,
@@ -289,7 +291,7 @@ pub struct Lengths {
     pub p99: f64,
     /// The largest.
     pub max: f64,
-    /// How many values lie where: from the smallest to the largest without a gap.
+    /// The number of values in each span: from the smallest to the largest without a gap.
     pub bars: Vec<Bar>,
 }
 
@@ -299,9 +301,9 @@ pub struct Lengths {
 pub struct Bar {
     /// The smallest value in it.
     pub from: f64,
-    /// Where the next one begins; the last bar includes it.
+    /// The beginning of the next one; the last bar includes it.
     pub to: f64,
-    /// How many values.
+    /// The number of values.
     pub count: u64,
 }
 

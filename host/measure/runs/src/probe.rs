@@ -1,18 +1,18 @@
-//! What a server answers to a handful of questions: which engine it is, what it serves, and what its replies look
-//! like. This module owns the document and its text; `session` asks.
+//! The answers of a server to a handful of questions: its engine, its models, and the form of its
+//! replies. This module owns the document and its text; `session` asks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use model::exchange::Usage;
 
-/// What a server answered.
+/// The answers of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Probe {
     /// The server's base URL.
     pub url: String,
-    /// Which engine it is; absent if it shows none that is known.
+    /// The engine; absent if the server shows none that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<Engine>,
     /// The header `server` of its replies.
@@ -27,7 +27,7 @@ pub struct Probe {
     pub controls: Vec<Control>,
     /// Routes that generate, the one to benchmark first.
     pub routes: Vec<Route>,
-    /// How many requests were sent.
+    /// The number of requests that were sent.
     pub requests: u32,
     /// The words of the command that benchmarks the server; absent if no generating route answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,7 +43,7 @@ pub struct Engine {
     /// Its version, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What shows it, such as `GET /version`.
+    /// The route that shows it, such as `GET /version`.
     pub seen: String,
 }
 
@@ -53,7 +53,7 @@ pub struct Engine {
 pub struct Model {
     /// The name to send in requests.
     pub name: String,
-    /// What it was made from, as a folder or a name on a hub, if the server says so.
+    /// Its source, as a folder or a name on a hub, if the server says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// The most tokens of a prompt and its answer together, if the server says so.
@@ -62,7 +62,7 @@ pub struct Model {
 }
 
 model::words! {
-    /// What came of a request.
+    /// The outcome of a request.
     pub enum Outcome {
         /// An answer.
         Answers = "answers",
@@ -89,12 +89,12 @@ pub struct Control {
     pub method: String,
     /// The path below the URL.
     pub path: String,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The status, if there was a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What the server said, or what happened, if it is no answer.
+    /// The server's message, or the event, if it is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
 }
@@ -112,28 +112,29 @@ pub struct Route {
     pub method: String,
     /// The path below the URL.
     pub path: String,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The status, if there was a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What the server said, or what happened, if it is no answer.
+    /// The server's message, or the event, if it is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
-    /// What the reply was made of, if it is an answer.
+    /// The parts of the reply, if it is an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
 }
 
-/// What a reply was made of.
+/// The parts of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Shape {
-    /// Whether it was a stream, as asked for, and not one document.
+    /// True if it was a stream, as requested, and not one document.
     pub streamed: bool,
     /// Its frames: events, lines or messages.
     pub frames: u64,
-    /// Whether a frame came before the first piece of the answer, such as a chunk that holds only the role.
+    /// True if a frame came before the first piece of the answer, such as a chunk that holds only
+    /// the role.
     pub opens_empty: bool,
     /// Frames that hold a piece of the answer or of its reasoning.
     pub chunks: u64,
@@ -145,22 +146,22 @@ pub struct Shape {
     /// Tokens per chunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_chunk: Option<f64>,
-    /// Whether the server states the tokens of each chunk.
+    /// True if the server states the tokens of each chunk.
     pub states_chunk_tokens: bool,
     /// The server's token counts, if it reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Whether each chunk repeats the text before it. The backend takes that apart.
+    /// True if each chunk repeats the text before it. The backend takes that apart.
     pub cumulative: bool,
     /// The finish reason, in the server's own word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
-    /// Whether the end marker came.
+    /// True if the end marker came.
     pub end_marker: bool,
 }
 
 impl Route {
-    /// Whether it gave an answer.
+    /// True if it gave an answer.
     pub fn answers(&self) -> bool {
         self.outcome == Outcome::Answers
     }

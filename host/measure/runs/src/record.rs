@@ -29,9 +29,9 @@ pub use merge::{Part, merge};
 
 /// The records' file name in a run's folder.
 pub const FILE: &str = "records.jsonl.zst";
-/// How often the file is flushed.
+/// The time between flushes of the file.
 const FLUSH: Duration = Duration::from_secs(1);
-/// How much of a line is given to the compression at once, in bytes.
+/// The part of a line that is given to the compression at once, in bytes.
 const PIECE: usize = 16 << 10;
 /// The longest line of a record, in bytes. Answers have a bound well below it, even if each of their letters is escaped.
 const LONGEST_LINE: usize = 256 << 20;
@@ -48,11 +48,12 @@ pub struct Recorder {
     digest: Sha256,
 }
 
-/// How many records a run wrote, and what they were: with it, a file that was damaged or changed is known.
+/// The number and the digest of the records that a run wrote: they show if a file was damaged or
+/// changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Written {
-    /// How many.
+    /// The number of records.
     pub count: u64,
     /// SHA-256 of their lines, before compression, in hexadecimal.
     pub sha256: String,

@@ -18,7 +18,7 @@ use model::units::Nanos;
 
 /// The file's name in a run's folder.
 pub const FILE: &str = "devices.jsonl.zst";
-/// How much time of samples may be lost with the process.
+/// The most time of samples that may be lost with the process.
 const FLUSH: Nanos = Nanos(1_000_000_000);
 /// A light compression: it must not compete with the run for the processor.
 const LEVEL: i32 = 1;
@@ -96,7 +96,7 @@ impl Log {
     }
 }
 
-/// What was recorded of a run's devices, as far as it can be read; absent if nothing was.
+/// Reads the record of a run's devices, as far as it is whole; absent if there is none.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.

@@ -27,7 +27,7 @@ pub struct Chart {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// How to read it, in a sentence or two.
+    /// Advice for reading it, in a sentence or two.
     pub note: String,
     /// A description with figures, for readers who cannot see the chart.
     pub seen: String,
@@ -35,17 +35,16 @@ pub struct Chart {
     pub x: Axis,
     /// From top to bottom; at least one.
     pub panels: Vec<Panel>,
-    /// What the marks stand for; a reader may hide each.
+    /// The meanings of the marks; a reader may hide each.
     pub keys: Vec<Key>,
-    /// What a reader steps through.
+    /// The rows that a reader steps through.
     pub rows: Rows,
-    /// Which axis may be logarithmic too.
+    /// The axis that may be logarithmic too.
     pub log: Option<Log>,
-    /// How much room it takes.
     pub form: Form,
 }
 
-/// How much room a chart takes on a wide page.
+/// The room that a chart takes on a wide page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Half of the width.
@@ -59,15 +58,14 @@ pub enum Form {
 pub struct Axis {
     /// Its label, with the unit: `TTFT (ms)`.
     pub title: String,
-    /// Where it begins.
+    /// Its beginning.
     pub low: f64,
-    /// Where it ends; more than `low`.
+    /// Its end; more than `low`.
     pub high: f64,
-    /// How its ticks are written.
     pub ticks: Ticks,
 }
 
-/// How an axis's ticks are written.
+/// The way in which an axis's ticks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticks {
     /// As numbers.
@@ -82,14 +80,14 @@ pub enum Ticks {
     Names,
 }
 
-/// That an axis may be logarithmic.
+/// An axis that may be logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Log {
-    /// Which.
+    /// The axis.
     pub side: Side,
-    /// Where it begins then: more than zero. Smaller values are drawn at the edge.
+    /// Its beginning then: more than zero. Smaller values are drawn at the edge.
     pub low: f64,
-    /// Whether a reader sees it so at first.
+    /// True if a reader sees it so at first.
     pub first: bool,
 }
 
@@ -109,7 +107,7 @@ pub struct Panel {
     pub y: Axis,
     /// Pixels from its top to its bottom.
     pub height: f64,
-    /// What is drawn in it, the last on top.
+    /// The marks drawn in it, the last on top.
     pub marks: Vec<Mark>,
     /// Lines across it at places worth a name.
     pub rules: Vec<Rule>,
@@ -122,24 +120,22 @@ pub struct Panel {
 pub struct Rule {
     /// The axis it belongs to.
     pub side: Side,
-    /// Where.
+    /// Its position.
     pub at: f64,
-    /// What is there.
     pub label: String,
 }
 
 /// A part of the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// Where it begins.
+    /// Its beginning.
     pub from: f64,
-    /// Where it ends.
+    /// Its end.
     pub to: f64,
-    /// What is there.
     pub label: String,
 }
 
-/// What marks stand for.
+/// The meaning of marks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
     /// In words.
@@ -159,18 +155,17 @@ pub enum Tone {
     Joined(usize),
     /// A phase of a request, by its number.
     Phase(usize),
-    /// What failed.
+    /// Requests or runs that failed.
     Failed,
 }
 
 /// Something drawn in a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// What it stands for: a place in the chart's keys.
+    /// Its meaning: a place in the chart's keys.
     pub key: usize,
     /// Its shape.
     pub shape: Shape,
-    /// Where.
     pub points: Vec<Point>,
     /// Its values at the chart's rows; absent if it only illustrates another mark.
     pub column: Option<Column>,
@@ -206,7 +201,7 @@ pub enum Shape {
 pub struct Point {
     /// From the left.
     pub x: f64,
-    /// Where it ends, for what has a width; else `x`.
+    /// The end of a mark that has a width; else `x`.
     pub to: f64,
     /// From below; absent if nothing was measured, and then nothing is drawn.
     pub y: Option<f64>,
@@ -223,19 +218,19 @@ impl Point {
     }
 }
 
-/// What a reader steps through: percentiles, spans of time, requests.
+/// The rows that a reader steps through: percentiles, spans of time, requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    /// What they are.
+    /// The heading of the rows.
     pub head: String,
     /// Each one's name.
     pub labels: Vec<String>,
-    /// Which of them is meant by a place in the chart.
+    /// The row that a place in the chart means.
     pub snap: Snap,
 }
 
 model::names! {
-    /// Which row is meant by a place in a chart.
+    /// The row that a place in a chart means.
     pub enum Snap {
         /// The one that is nearest from left to right.
         X = "x",
@@ -249,7 +244,7 @@ model::names! {
 /// A mark's values at the chart's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// What they are.
+    /// The heading.
     pub head: String,
     /// One cell per row; absent if there is no value.
     pub cells: Vec<Option<Cell>>,
@@ -273,7 +268,7 @@ impl Chart {
         marks.filter_map(|mark| Some((mark.key, mark.column.as_ref()?)))
     }
 
-    /// Whether there is nothing to draw.
+    /// True if there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         let mut marks = self.panels.iter().flat_map(|panel| &panel.marks);
         marks.all(|mark| mark.points.iter().all(|point| point.y.is_none()))

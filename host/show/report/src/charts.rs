@@ -25,9 +25,9 @@ use runs::Reported;
 pub struct Shown {
     /// Its name among the runs shown with it.
     pub label: String,
-    /// What is known about it, except its exchanges.
+    /// The facts about it, except its exchanges.
     pub reported: Reported,
-    /// What is shown of its exchanges.
+    /// The view of its exchanges.
     pub view: View,
 }
 
@@ -40,7 +40,7 @@ pub struct Charts {
     pub course: Vec<Chart>,
     /// Requests in full.
     pub requests: Vec<Chart>,
-    /// What the time to first token depends on.
+    /// Charts of the time to first token over what it depends on.
     pub dependence: Vec<Chart>,
 }
 

@@ -41,12 +41,12 @@ pub struct Compatible<'a> {
     pub requests: Vec<Request>,
 }
 
-/// What to keep of each request.
+/// The part of each request to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// Nothing: the figures are enough.
     Nothing,
-    /// What even a short result file contains.
+    /// The times that even a short result file contains.
     Times,
     /// All that a detailed result file has, texts included.
     All,
@@ -57,7 +57,7 @@ pub enum Keep {
 pub struct Request {
     index: u64,
     answered: bool,
-    /// When it was sent, since the run's origin.
+    /// The time of sending, since the run's origin.
     start: f64,
     queued: f64,
     latency: f64,
@@ -65,7 +65,7 @@ pub struct Request {
     detail: Option<Box<Detail>>,
 }
 
-/// What a tool keeps of a request only if details are requested.
+/// The part of a request that a tool keeps only if details are requested.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Detail {
     input: Option<u32>,

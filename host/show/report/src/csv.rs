@@ -144,7 +144,7 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
     writeln!(out, "{}", row.text)
 }
 
-/// Whether a request met all of the run's objectives; `None` if the run has none.
+/// True if a request met all of the run's objectives; `None` if the run has none.
 fn good(facts: &RunFacts, reading: &Reading<'_>) -> Option<bool> {
     let objectives = &facts.run.goodput;
     let keeps = |objective: &metric::Objective| {

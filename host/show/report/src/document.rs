@@ -15,11 +15,10 @@ use crate::chart::Chart;
 /// A page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What kind of page it is, in a word or two above its title: `Lab`.
+    /// The kind of page, in a word or two above its title: `Lab`.
     pub kind: &'static str,
     /// Its title.
     pub title: String,
-    /// What it says, in order.
     pub blocks: Vec<Block>,
 }
 
@@ -57,13 +56,12 @@ pub struct Table {
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// What it says.
     pub text: String,
-    /// Whether it is good or bad news, for its colour. The text says it too.
+    /// The tone for its colour: good or bad news. The text says it too.
     pub tone: Tone,
 }
 
-/// Whether something is good or bad news.
+/// The tone of a text: good or bad news, or neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Neither.
@@ -166,7 +164,7 @@ impl Table {
         self
     }
 
-    /// Whether each column holds numbers and nothing else.
+    /// Says of each column if it holds numbers and nothing else.
     fn numbers(&self) -> Vec<bool> {
         // What follows a number, such as its interval, does not count; a digest is none.
         let is_number = |text: &str| {

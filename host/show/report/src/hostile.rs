@@ -163,7 +163,7 @@ fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
     assert!(!html::page(runs, Some(&compared)).unwrap().is_empty());
 }
 
-/// What one run looks like by itself, in every form.
+/// Shows one run by itself, in every form.
 fn show(run: &Shown, exchanges: &[Exchange]) {
     let facts = folder::facts(&run.reported.plan, Default::default(), false);
     let summary = &run.reported.summary;

@@ -54,11 +54,11 @@ struct Page {
     several: bool,
     runs: Vec<run::Run>,
     beside: Vec<beside::Row>,
-    /// Why differences between the runs are not judged.
+    /// The reasons why differences between the runs are not judged.
     obstacles: Vec<String>,
     chart_groups: Vec<ChartGroup>,
     grouped: Vec<figures::Table>,
-    /// Whether any run has bad answers to show.
+    /// True if any run has bad answers to show.
     worst: bool,
     differences: Vec<plan::Difference>,
     definitions: Vec<Definition>,

@@ -1,4 +1,4 @@
-//! What figures are called on pages: their names with units, for people.
+//! The names of figures on pages, with units, for people.
 
 use result::figure::{Figure, Statistic, WHOLE};
 

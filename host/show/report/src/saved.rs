@@ -1,4 +1,5 @@
-//! What `sweep.json` and `search.json` hold: how far a sweep or a search is, and of which scenario.
+//! The contents of `sweep.json` and `search.json`: the progress of a sweep or a search, and its
+//! scenario.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,9 +12,9 @@ use search::{Answer, Search};
 pub struct Saved<T> {
     /// SHA-256 of the scenario with its flags, as `runner scenario show` prints it.
     pub scenario: String,
-    /// What people call it, but for the load, which is varied.
+    /// The name that people use, but for the load, which is varied.
     pub title: String,
-    /// How far it is.
+    /// Its progress.
     pub state: T,
 }
 

@@ -1,4 +1,5 @@
-//! What a search found, as text and as a page: the answer of each tier, and the loads that were tried.
+//! The findings of a search, as text and as a page: the answer of each tier, and the loads that
+//! were tried.
 
 mod page;
 pub mod progress;
@@ -206,7 +207,7 @@ pub fn amount(load: Load, at: f64) -> String {
     format!("{} {}", short(at), unit(load))
 }
 
-/// What a load is counted in.
+/// The unit of a load.
 pub fn unit(load: Load) -> &'static str {
     match load {
         Load::Rate => "req/s",

@@ -37,7 +37,7 @@ const ASKED_FOR: usize = 2;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sweep {
-    /// What is varied.
+    /// The load that is varied.
     pub load: Load,
     /// The figure that more of is better.
     pub throughput: String,
@@ -55,7 +55,7 @@ pub struct Sweep {
 pub struct SweptRun {
     /// Its load.
     pub at: At,
-    /// Which repeat it is, from 1.
+    /// The number of the repeat, from 1.
     pub repeat: u32,
     /// Its folder, in the sweep's.
     pub folder: String,
@@ -64,7 +64,7 @@ pub struct SweptRun {
     /// The findings that the verdict rests on, by their names; none of a valid run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// What it is judged by: the two figures of the curve. Absent is not measured.
+    /// The two figures of the curve, by which it is judged. An absent one was not measured.
     pub curve: [Option<f64>; 2],
     /// The figures of the table, by name; those that were not measured are left out.
     pub figures: std::collections::BTreeMap<String, f64>,
@@ -83,7 +83,7 @@ pub struct Result<'s> {
 }
 
 impl SweptRun {
-    /// What a run of a sweep measured.
+    /// The figures that a run of a sweep measured.
     pub fn of(run: &Run, folder: &str, summary: &Summary, curve: [&Figure; 2]) -> Self {
         let read = |name: &str| {
             let figure: Figure = name.parse().ok()?;
@@ -229,7 +229,7 @@ pub fn text(sweep: &Sweep) -> String {
     text
 }
 
-/// Where the knee is, or why none is shown.
+/// The place of the knee, or why none is shown.
 fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
     if let Some(knee) = &curve.knee {
         let rises = match knee.slope_above > 0.0 {

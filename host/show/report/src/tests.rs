@@ -14,7 +14,7 @@ use result::summary::{Basis, Counted, Distribution, RunFacts, SteadyState, Summa
 /// 0.9.2 on an H800.
 const LMDEPLOY: &str = include_str!("cases/lmdeploy-0.9.2.txt");
 
-/// What GPUStack's blocks have beside that, but for its capital T in `Token throughput`.
+/// Lines that GPUStack's blocks have beside those, but for its capital T in `Token throughput`.
 const GPUSTACK: [&str; 11] = [
     "Maximum request concurrency:",
     "Peak output token throughput (tok/s):",
@@ -352,7 +352,7 @@ fn goodput_and_the_steady_state_are_shown() {
     );
 }
 
-/// What was seen of a client.
+/// The client as it was monitored.
 fn watched() -> Client {
     let thread = |cpu, cpu_most| Thread {
         cpu,

@@ -1,5 +1,5 @@
-//! What pages and pictures show of a run's exchanges in addition to its summary: distributions, the course
-//! over time, some requests in full.
+//! The part of a run's exchanges that pages and pictures show in addition to its summary:
+//! distributions, the course over time, some requests in full.
 //!
 //! It is gathered in one pass over the records without holding them in memory: samples as `stats::spread`
 //! keeps them, and a bounded number of spans of time and requests. What is kept depends on the
@@ -42,12 +42,12 @@ const SLOWEST: usize = 12;
 /// Points of a scatter plot, at most.
 const DOTS: usize = 1_200;
 
-/// What is shown of a run's exchanges.
+/// The part of a run's exchanges that is shown.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The statistics of the metrics in [`DRAWN`] that were measured, by name, in that order.
     pub distributions: Vec<(&'static str, Figures)>,
-    /// How the run went over time.
+    /// The run's course over time.
     pub course: Course,
     /// Requests that follow each other, from the middle of the run, in the order in which they were due.
     pub consecutive: Vec<Request>,
@@ -92,7 +92,7 @@ impl View {
     }
 }
 
-/// What is kept of the exchanges seen so far.
+/// The data kept of the exchanges seen so far.
 struct Gather<'a> {
     facts: &'a RunFacts,
     origin: Nanos,

@@ -1,5 +1,5 @@
-//! What a run's requests were, as they were really sent, and what they were sent to: what a page says besides a
-//! scenario's name, which flags and keys may have made untrue.
+//! The workload of a run: its requests, as they were really sent, and the server they were sent to.
+//! A page says it besides a scenario's name, which flags and keys may have made untrue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use serde_json::Value;
 const INPUT: &str = "input-tokens";
 const OUTPUT: &str = "output-tokens";
 
-/// What was asked and of what, each in words; what is not known is left out.
+/// The requests and the server, each in words; a fact that is not known is left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Workload {
@@ -49,7 +49,7 @@ fn facts<const N: usize>(all: [(&str, Option<String>); N]) -> Vec<Fact> {
 }
 
 impl Workload {
-    /// That of a run.
+    /// The workload of a run.
     pub fn of(run: &Reported) -> Self {
         let (plan, summary) = (&run.plan, &run.summary);
         let about = &plan.about;

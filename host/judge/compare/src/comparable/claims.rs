@@ -177,7 +177,7 @@ fn check<T>(
     }
 }
 
-/// Whether two names mean the same model: publishers omit the owner, and differ in case.
+/// True if two names mean the same model: publishers omit the owner, and differ in case.
 fn same_model(a: &str, b: &str) -> bool {
     let last = |name: &str| {
         let name = name.trim_end_matches('/');

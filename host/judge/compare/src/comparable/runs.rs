@@ -47,7 +47,7 @@ fn fate(key: &str) -> Fate {
     longest.map_or(May, |(_, fate)| fate)
 }
 
-/// What must agree between two runs but does not.
+/// Finds settings that must agree between two runs but do not.
 pub(super) fn obstacles(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     for (key, a, b) in unlike(&a.reported.plan, &b.reported.plan) {
         if let Must(kind) = fate(&key) {
@@ -57,7 +57,7 @@ pub(super) fn obstacles(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     requests(a, b, found);
 }
 
-/// What differs between two runs on purpose.
+/// Finds settings that differ between two runs on purpose.
 pub(super) fn differences(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     let (a, b) = (&a.reported, &b.reported);
     found.about(&a.plan.about, &b.plan.about);
@@ -76,7 +76,7 @@ pub(super) fn differences(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     }
 }
 
-/// Whether the requests are the same, one by one.
+/// Compares the requests, one by one.
 fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     let on_the_wire = a.prompts.same_requests(&b.prompts);
     if on_the_wire.is_all() {
@@ -152,7 +152,7 @@ fn walk(key: String, value: Value, leaves: &mut BTreeMap<String, String>) {
     leaves.insert(key, told);
 }
 
-/// Whether a key's number is nanoseconds.
+/// True if a key's number is nanoseconds.
 fn is_time(key: &str) -> bool {
     key.starts_with("timeouts.") || key == "load.amount.duration"
 }

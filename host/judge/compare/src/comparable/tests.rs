@@ -32,7 +32,7 @@ fn what_must_agree_is_told_with_both_values() {
             exchange
         })
     };
-    /// What is changed of a plan, what was recorded, and the obstacles that makes.
+    /// Changes to a plan, the recorded exchanges, and the obstacles that follow.
     type Case<'a> = (&'a [(&'a str, Value)], Vec<Exchange>, &'a [(Kind, &'a str)]);
     let cases: [Case<'_>; 17] = [
         (&[], usual(), &[]),

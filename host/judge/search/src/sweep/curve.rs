@@ -1,4 +1,4 @@
-//! What the runs of a sweep show together.
+//! The curve of a sweep: its runs together.
 //!
 //! **The knee** is where throughput stops following the load. Two straight lines that meet are fitted to the throughput
 //! over the load, by least squares, with the corner wherever the squares are least (Hudson 1966, "Fitting segmented
@@ -19,18 +19,18 @@ const FEWEST: usize = 5;
 const STEPS: u32 = 64;
 /// Share of one line's squares that two lines may leave.
 const BETTER: f64 = 0.25;
-/// How much less throughput must rise beyond the knee.
+/// The share of the slope below the knee that the slope beyond it must stay under.
 const FLATTER: f64 = 0.5;
 
-/// What one run of a sweep showed.
+/// The result of one run of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Point {
     /// Its load.
     pub at: At,
-    /// Which repeat it is, from 1.
+    /// The number of the repeat, from 1.
     pub repeat: u32,
-    /// Whether the run is valid.
+    /// True if the run is valid.
     pub valid: bool,
     /// Its throughput, the more the better; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct Point {
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// How many repeats it is over.
+    /// The number of repeats.
     pub runs: u32,
     /// Half the width of its 95 % interval, by Student's distribution; absent for a single run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,8 +67,8 @@ pub struct Place {
     pub latency: Option<Mean>,
     /// Runs that are not valid, and so count nowhere.
     pub invalid: u32,
-    /// Whether it is on the Pareto front: no other load has as much throughput and as little latency, and more of one.
-    /// Absent if it lacks either figure.
+    /// True if it is on the Pareto front: no other load has as much throughput and as little
+    /// latency, and more of one. Absent if it lacks either figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_front: Option<bool>,
 }
@@ -81,13 +81,13 @@ pub struct Knee {
     pub at: f64,
     /// The throughput there.
     pub throughput: f64,
-    /// How much throughput rises with a unit of load below it.
+    /// The rise of throughput with a unit of load below it.
     pub slope_below: f64,
-    /// How much it rises above it.
+    /// The rise above it.
     pub slope_above: f64,
 }
 
-/// Why a curve has no knee.
+/// The reason why a curve has no knee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoKnee {
@@ -97,7 +97,7 @@ pub enum NoKnee {
     NoCorner,
 }
 
-/// What a sweep showed.
+/// The curve of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Curve {
@@ -106,7 +106,7 @@ pub struct Curve {
     /// The knee; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
-    /// Why there is none.
+    /// The reason why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_knee: Option<NoKnee>,
 }
@@ -138,7 +138,7 @@ pub fn curve(points: &[Point]) -> Curve {
     }
 }
 
-/// Whether one has as much throughput and as little latency as another, and more of one.
+/// True if one has as much throughput and as little latency as another, and more of one.
 fn dominates(one: (f64, f64), other: (f64, f64)) -> bool {
     one.0 >= other.0 && one.1 <= other.1 && one != other
 }

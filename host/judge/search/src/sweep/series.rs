@@ -198,7 +198,7 @@ pub struct Run {
     pub number: u32,
     /// Its load.
     pub at: At,
-    /// Which repeat it is, from 1.
+    /// The number of the repeat, from 1.
     pub repeat: u32,
     /// Its seed, which no other run of the sweep has.
     pub seed: u64,

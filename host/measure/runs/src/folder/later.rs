@@ -1,4 +1,4 @@
-//! What was made of the answers: after the run, and by `runner score` later.
+//! Results of the answers: after the run, and by `runner score` later.
 
 use super::kept::without_secret_configs;
 use super::{ASSESSMENT, FolderError, RunFolder};
@@ -9,10 +9,10 @@ use serde::Serialize;
 /// The scores that were given later.
 const SCORES: &str = "scores.json";
 
-/// How the answers agree with those of a baseline.
+/// The file of the agreement with the answers of a baseline.
 const AGREEMENT: &str = "agreement.json";
 
-/// What a model said of the answers of other runs, in the folder of the judging.
+/// The file of a model's judgement on the answers of other runs, in the folder of the judging.
 const JUDGEMENT: &str = "judgement.json";
 
 impl RunFolder {
@@ -32,7 +32,8 @@ impl RunFolder {
         self.write_json(AGREEMENT, agreed)
     }
 
-    /// What tokenizer and scorers made of the answers after the run; empty if they were not asked.
+    /// The results of tokenizer and scorers over the answers after the run; empty if neither was
+    /// used.
     ///
     /// # Errors
     /// If the file exists but cannot be read.
@@ -40,7 +41,7 @@ impl RunFolder {
         Ok(self.read_if_there(ASSESSMENT)?.unwrap_or_default())
     }
 
-    /// What was judged later, the oldest first.
+    /// The later judgings, the oldest first.
     ///
     /// # Errors
     /// If the file exists but cannot be read.

@@ -1,4 +1,4 @@
-//! Whether a file of records holds what the run wrote.
+//! The check that a file of records holds what the run wrote.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::lines::Lines;
 use super::{MOST_UNREADABLE, Parser, RecordError, Written};
 use result::summary::Damage;
 
-/// What is known of how a run ended.
+/// The end of a run, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended<'a> {
     /// It wrote so many records.
@@ -19,7 +19,7 @@ pub enum Ended<'a> {
     Anywhere,
 }
 
-/// What is wrong with the records of a run; nothing, if they are what it wrote.
+/// The damage of a run's records; none if they are what it wrote.
 ///
 /// # Errors
 /// If the file cannot be opened.
@@ -80,7 +80,7 @@ pub fn check(folder: &Path, ended: Ended<'_>) -> Result<Option<Damage>, RecordEr
     }))
 }
 
-/// Whether the lines are those that the run wrote.
+/// True if the lines are those that the run wrote.
 fn is_what_was_written(folder: &Path, written: &Written) -> Result<bool, RecordError> {
     let mut lines = Lines::open(folder)?;
     let mut digest = Sha256::new();

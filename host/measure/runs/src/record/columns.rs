@@ -8,9 +8,10 @@ use memchr::memmem;
 use model::exchange::{Events, Exchange, Kind};
 use model::units::Nanos;
 
-/// Where the columns begin.
+/// The beginning of the columns.
 const BEGIN: &[u8] = br#""events":{"at":["#;
-/// What the rest of the line has in their place, to be known by the one instant, which no event has.
+/// The text in their place in the rest of the line. It is known by its one instant, which no event
+/// has.
 const STAND_IN: &[u8] = br#""events":{"at":[18446744073709551615],"kind":"","bytes":[]}"#;
 const STAND_IN_AT: Nanos = Nanos(u64::MAX);
 /// Most digits of a number: any of so many fit.
@@ -44,7 +45,7 @@ impl Columns {
     }
 }
 
-/// What of a line is left to read.
+/// The rest of a line that is left to read.
 struct Reader<'l>(&'l [u8]);
 
 impl Reader<'_> {
@@ -161,7 +162,8 @@ mod tests {
         text.replace(empty, events) + "\n"
     }
 
-    /// What both readers make of a line, which must be the same wherever the faster one makes anything of it.
+    /// Reads a line with both readers. The result must be the same wherever the faster one makes
+    /// anything of it.
     #[track_caller]
     fn read(line: &str) -> Option<Exchange> {
         let fast = Columns::default().parsed(line.as_bytes());

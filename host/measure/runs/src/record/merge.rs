@@ -12,7 +12,7 @@ use model::exchange::Phase;
 pub struct Part {
     /// Its file.
     pub path: PathBuf,
-    /// How far its clock is ahead of the one that the run's records are to have, in nanoseconds.
+    /// The time by which its clock is ahead of that of the run's records, in nanoseconds.
     pub ahead: i128,
     /// The exchanges that are left out, because another part has them.
     pub except: HashSet<(Phase, u64)>,

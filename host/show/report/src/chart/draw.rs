@@ -16,12 +16,12 @@ pub enum Width {
     Narrow,
 }
 
-/// How a chart is drawn.
+/// The look of a drawn chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// For how wide a place.
     pub width: Width,
-    /// Whether the axis that may be is logarithmic.
+    /// True if the axis that may be logarithmic is.
     pub log: bool,
     /// As a file of its own, in these colours, with its title and legend; absent as part of a page.
     pub alone: Option<Theme>,
@@ -472,7 +472,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// How many ticks a panel's vertical axis has room for.
+/// The number of ticks that a panel's vertical axis has room for.
 fn rows(panel: &Panel) -> usize {
     ((panel.height / 38.0) as usize).clamp(2, 6)
 }

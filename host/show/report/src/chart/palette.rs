@@ -52,10 +52,10 @@ pub(crate) const COLOURS: [Colour; 29] = [
     ("focus", "#0b5cad", "#ffd866"),
 ];
 
-/// How many series have a colour of their own; further ones begin anew with other dashes.
+/// The number of series with a colour of their own; further ones begin anew with other dashes.
 pub(crate) const SERIES: usize = 6;
 
-/// How many phases of a request have one.
+/// The number of phases of a request with a colour of their own.
 pub(crate) const PHASES: usize = 5;
 
 /// Dashes of lines, one after the other: the first is drawn through.

@@ -11,7 +11,7 @@ const SCALE: f32 = 2.0;
 const REGULAR: &[u8] = include_bytes!("font/DejaVuSans.subset.ttf");
 const BOLD: &[u8] = include_bytes!("font/DejaVuSans-Bold.subset.ttf");
 
-/// Why a picture could not be made of a drawing.
+/// The reason why no picture could be made of a drawing.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a picture of the chart: {0}")]
 pub struct PngError(String);

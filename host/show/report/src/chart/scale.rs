@@ -3,7 +3,7 @@
 use super::{Axis, Ticks};
 use model::number;
 
-/// Where the values of an axis lie.
+/// The positions of an axis's values.
 #[derive(Clone, Debug)]
 pub struct Scale {
     low: f64,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::scale::Scale;
 use super::{Mark, Point, Shape, Tone};
 
-/// Where values of a panel lie.
+/// The positions of a panel's values.
 pub(super) struct Place<'a> {
     pub(super) x: &'a Scale,
     pub(super) y: &'a Scale,

@@ -227,7 +227,7 @@ impl Drawing<'_> {
         })
     }
 
-    /// Where the run was steady, with its name once.
+    /// The span in which the run was steady, with its name once.
     fn bands(&self, named: bool) -> Vec<Band> {
         let [run] = self.runs else {
             return Vec::new();

@@ -15,24 +15,25 @@ const CLOSE: f64 = 0.5;
 /// The largest is so many times the smallest where an axis starts out logarithmic.
 const WIDE: f64 = 20.0;
 
-/// What a chart is of.
+/// A chart, before it is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     /// Its name, unique in its page.
     pub name: String,
     /// Its title.
     pub title: String,
-    /// How to read it.
+    /// Advice for reading it.
     pub note: String,
     /// The horizontal axis, with its unit.
     pub x: String,
-    /// What the rows of its table are: `Load`.
+    /// The heading of the rows of its table: `Load`.
     pub head: String,
     /// From top to bottom.
     pub panels: Vec<Plane>,
     /// Parts of the horizontal axis worth a name.
     pub bands: Vec<Band>,
-    /// Whether each point has the name of its row beside it: where the horizontal axis does not say it.
+    /// True if each point has the name of its row beside it: where the horizontal axis does not say
+    /// it.
     pub is_named: bool,
 }
 
@@ -41,7 +42,7 @@ pub struct Plot {
 pub struct Plane {
     /// The axis, with its unit.
     pub y: String,
-    /// Whether it is a share.
+    /// True if it is a share.
     pub is_share: bool,
     /// The lines.
     pub lines: Vec<Line>,
@@ -52,7 +53,7 @@ pub struct Plane {
 /// Points of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What they are. Lines of the same label have the same key.
+    /// The name of the points. Lines of the same label have the same key.
     pub label: String,
     /// Their shape.
     pub shape: Drawn,
@@ -60,7 +61,7 @@ pub struct Line {
     pub spots: Vec<Spot>,
 }
 
-/// How points are drawn.
+/// The way in which points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
     /// Joined in their order.
@@ -76,11 +77,11 @@ pub enum Drawn {
 /// A point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spot {
-    /// Which row of the table it is in: its load.
+    /// The row of the table that it is in: its load.
     pub row: String,
-    /// Where, from left to right.
+    /// The position from left to right.
     pub x: f64,
-    /// Where, from bottom to top.
+    /// The position from bottom to top.
     pub y: f64,
     /// In words.
     pub text: String,

@@ -75,7 +75,7 @@ impl Drawn<'_> {
         each.fold(f64::INFINITY, f64::min)
     }
 
-    /// What the chart shows, in words.
+    /// The contents of the chart, in words.
     fn seen(&self) -> String {
         sentences(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;

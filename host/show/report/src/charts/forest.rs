@@ -24,11 +24,11 @@ pub struct Forest {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// How to read it.
+    /// Advice for reading it.
     pub note: String,
     /// The horizontal axis.
     pub x: String,
-    /// What is at zero: `the baseline`.
+    /// The meaning of zero: `the baseline`.
     pub zero: String,
     /// From top to bottom.
     pub rows: Vec<Difference>,
@@ -39,11 +39,11 @@ pub struct Forest {
 pub struct Difference {
     /// Of what.
     pub name: String,
-    /// How large, as a share: 0.1 is 10 % better.
+    /// The size, as a share: 0.1 is 10 % better.
     pub share: f64,
     /// The ends of its interval; absent if there is none.
     pub interval: Option<[f64; 2]>,
-    /// Whether it is shown to be more, or less; absent if it may be chance.
+    /// True if it is shown to be more, false if less; absent if it may be chance.
     pub is_better: Option<bool>,
     /// It in words, with its interval.
     pub text: String,

@@ -1,4 +1,5 @@
-//! What the time to first token depends on: the prompt's length, and the time in the run.
+//! Charts of the time to first token over what it depends on: the prompt's length, and the time in
+//! the run.
 
 use super::{Shown, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
 use crate::chart::{

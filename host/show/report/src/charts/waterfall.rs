@@ -28,7 +28,7 @@ struct Kind {
     name: &'static str,
     title: &'static str,
     note: String,
-    /// Whether each row begins at its request's due time.
+    /// True if each row begins at its request's due time.
     from_due: bool,
 }
 

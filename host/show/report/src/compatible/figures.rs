@@ -25,7 +25,8 @@ pub struct Figures {
     pub output: Option<u64>,
     /// The same by the model's tokenizer; absent if any was not tokenized.
     pub retokenized: Option<u64>,
-    /// How many met the objectives; absent without any, and if the tool does not know one of them.
+    /// The number that met the objectives; absent without any, and if the tool does not know one of
+    /// them.
     pub good: Option<Good>,
     /// Most chunks within a whole second since the first request.
     pub peak_tokens: Option<u64>,
@@ -41,13 +42,13 @@ pub struct Figures {
     pub e2e: Option<stats::Figures>,
     /// From when a request was due to when it was sent.
     pub queue: Option<stats::Figures>,
-    /// That and the latency together.
+    /// The waiting for that and the latency together.
     pub e2e_queued: Option<stats::Figures>,
     /// Seconds in flight of the answered requests, summed.
     pub busy_s: f64,
 }
 
-/// How many requests met the run's objectives.
+/// The number of requests that met the run's objectives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Good {
     /// To all of them.
@@ -85,7 +86,7 @@ pub(super) struct Gathering {
     e2e_queued: Spread,
     busy: u128,
     tokens: BTreeMap<u64, u64>,
-    /// How many more requests are in flight in a second than in the one before.
+    /// The change of the number of requests in flight from one second to the next.
     in_flight: BTreeMap<u64, i64>,
 }
 

@@ -24,11 +24,11 @@ pub enum Tool {
 /// The rules by which a tool reads a run.
 pub(super) struct Rules<'a> {
     tool: Tool,
-    /// Whether each chunk counts for the tokens that it states.
+    /// True if each chunk counts for the tokens that it states.
     by_tokens: bool,
     streamed: bool,
     retokenized: &'a Column<u32>,
-    /// Whether the tokenizer of this side is the model's own.
+    /// True if the tokenizer of this side is the model's own.
     exact: bool,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct Seen<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) answered: bool,
     pub(super) sent: Nanos,
-    /// When the first chunk that counts came; absent if replies are not streamed.
+    /// The time of the first chunk that counts; absent if replies are not streamed.
     pub(super) first: Option<Nanos>,
-    /// When the request ended.
+    /// The end of the request.
     pub(super) end: Option<Nanos>,
     pub(super) input: Option<u32>,
     pub(super) output: Option<u32>,

@@ -57,7 +57,7 @@ const SGLANG: [(&str, &str, &str); 2] = [
 /// Keys of theirs that are not in ours. vLLM's `rtfx` is about audio.
 const LEFT_OUT: [&str; 1] = ["rtfx"];
 
-/// What was given as `--metadata` and `--label`, whose order we do not keep.
+/// The values given as `--metadata` and `--label`, whose order is not kept.
 const METADATA: [&str; 3] = ["tensor_parallel_size", "note", "label"];
 
 fn file(text: &str) -> Value {
@@ -118,7 +118,7 @@ fn exchanges(file: &Value) -> Vec<Exchange> {
         .collect()
 }
 
-/// What of a file is said of the run as a whole.
+/// The part of a file that is about the run as a whole.
 fn run_of(file: &Value) -> RunFacts {
     let mut facts = facts();
     facts.run.request_rate = file["request_rate"].as_f64();
@@ -385,7 +385,7 @@ fn lmdeploys_block_has_lmdeploys_lines() {
     assert_eq!(columns(&ours), columns(published));
 }
 
-/// Which chunks count, on one reply of every kind of event.
+/// The chunks that count, on one reply of every kind of event.
 #[test]
 fn each_tool_has_its_own_chunks() {
     use Kind::{End, Finish, Reasoning, Role, Text, Tool as Call, Usage as Count};

@@ -15,7 +15,7 @@ struct Page<'d> {
     #[serde(flatten)]
     frame: Frame,
     kind: &'static str,
-    /// What comes before the first section.
+    /// The blocks before the first section.
     lead: Vec<Shown<'d>>,
     parts: Vec<Part<'d>>,
 }

@@ -25,7 +25,7 @@ pub(super) struct Row {
 #[derive(Default, Serialize)]
 struct Cell {
     value: String,
-    /// How far it is from the first run's.
+    /// The difference from the first run's.
     by: Option<String>,
     class: &'static str,
     word: Option<&'static str>,

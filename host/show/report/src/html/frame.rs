@@ -1,5 +1,5 @@
-//! What every page has: its head with style and script, a content security policy that allows nothing else, the
-//! drawings of its charts, and the templates' common macros.
+//! The parts of every page: its head with style and script, a content security policy that allows
+//! nothing else, the drawings of its charts, and the templates' common macros.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
@@ -14,7 +14,7 @@ const MACROS: &str = include_str!("macros.html");
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// What the macros take of a page.
+/// The values of a page that the macros take.
 #[derive(Serialize)]
 pub(crate) struct Frame {
     title: String,
@@ -61,7 +61,7 @@ pub(crate) struct Drawn {
     title: String,
     note: String,
     form: &'static str,
-    /// Whether its keys are the runs.
+    /// True if its keys are the runs.
     of_runs: bool,
     keys: Vec<Legend>,
     /// The axis that may be logarithmic.

@@ -1,4 +1,5 @@
-//! How runs were made: plan, machine, client, command line; and the differences between several runs.
+//! The conditions of runs: plan, machine, client, command line; and the differences between several
+//! runs.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub(super) struct Difference {
     cells: Vec<String>,
 }
 
-/// How requests were offered, in few words.
+/// The offered load, in few words.
 pub(crate) fn load(plan: &Plan) -> String {
     let slots = plan
         .slots()
@@ -139,7 +140,7 @@ pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
     told
 }
 
-/// How this client performed during the measurement.
+/// The performance of this client during the measurement.
 pub(super) fn client(summary: &Summary) -> Vec<Pair> {
     let Some(client) = &summary.client else {
         return Vec::new();

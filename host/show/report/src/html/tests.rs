@@ -290,7 +290,7 @@ fn several_runs_stand_side_by_side() {
     assert!(!page_of(&runs[..1]).contains("data-run=\"0\""));
 }
 
-/// What is not known to be more than chance, or is of another load, has no mark.
+/// A difference that is not known to be more than chance, or is of another load, has no mark.
 #[test]
 fn only_what_is_shown_is_marked() {
     let of = [exchanges(600, 0), exchanges(600, 30)];

@@ -1,4 +1,4 @@
-//! How the runs of a page were made: by which versions, plugins, data and machines.
+//! The origin of a page's runs: versions, plugins, data and machines.
 
 use minijinja::value::Value;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use runs::Reported;
 use runs::environment::Environment;
 use scenario::plan::{Amount, Plan};
 
-/// How runs were made. Shared facts appear once.
+/// The origin of runs. Shared facts appear once.
 #[derive(Serialize)]
 pub(super) struct Made {
     runs: Vec<Run>,

@@ -87,7 +87,7 @@ struct Compared {
     model: String,
     scenario: String,
     rows: Vec<Beside>,
-    /// Whether the plan of any run differs from the first run's.
+    /// True if the plan of any run differs from the first run's.
     unlike: bool,
 }
 
@@ -101,7 +101,7 @@ struct Beside {
     tpot: String,
     tpot_change: String,
     verdict: Value,
-    /// How its plan differs from the first run's.
+    /// The differences of its plan from the first run's.
     unlike: String,
 }
 
@@ -118,7 +118,7 @@ struct Engine {
 struct Model {
     name: String,
     anchor: Value,
-    /// How the server was started, if all runs agree.
+    /// The launch of the server, if all runs agree.
     launch: Option<Value>,
     runs: Vec<Section>,
 }
@@ -130,7 +130,7 @@ struct Section {
     folder: String,
     facts: Vec<(&'static str, String)>,
     notes: Vec<(String, String)>,
-    /// How the server was started, if runs do not agree.
+    /// The launch of the server, if runs do not agree.
     launch: Option<Value>,
     asked: Option<Value>,
     block: Value,
@@ -419,7 +419,7 @@ fn engine(run: &Reported) -> String {
     name
 }
 
-/// How requests arrive: `poisson, 30 req/s, at most 8 in flight`.
+/// The arrival of requests: `poisson, 30 req/s, at most 8 in flight`.
 fn arrival(summary: &Summary) -> String {
     let run = &summary.run;
     let mut words = run.arrival.clone();

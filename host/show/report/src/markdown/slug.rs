@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// The anchors of a page's headings, in the order of the headings.
 #[derive(Default)]
 pub(crate) struct Slugs {
-    /// How often each was given again.
+    /// The number of times that each was given again.
     given: HashMap<String, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What a server answered, as text to read, with the command that benchmarks it.
+//! The answers of a server, as text to read, with the command that benchmarks it.
 
 use std::fmt::Write;
 
@@ -69,7 +69,7 @@ fn parts(shape: &Shape) -> Vec<String> {
     }
     words
 }
-/// Which counts a usage has.
+/// The counts that a usage has.
 fn usage(usage: Usage) -> String {
     let counts = [
         ("input", usage.input_tokens),

@@ -1,4 +1,4 @@
-//! What is said while a search goes on: a line before each run and one after it.
+//! The messages of a search under way: a line before each run and one after it.
 
 use super::{amount, short};
 use search::{Probe, Purpose, Search};
@@ -23,7 +23,7 @@ pub fn begins(probe: &Probe) -> String {
     )
 }
 
-/// What is known after a run: of its load, and of each tier.
+/// The state after a run: of its load, and of each tier.
 pub fn ended(search: &Search, number: u32) -> Vec<String> {
     let answer = search.answer();
     let of_load = (answer.levels.iter())

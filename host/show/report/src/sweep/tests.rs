@@ -45,7 +45,7 @@ pub(crate) fn swept() -> Sweep {
     }
 }
 
-/// What such a sweep was of.
+/// The workload of such a sweep.
 fn workload() -> Workload {
     let fact = |name: &str, is: &str| crate::workload::Fact {
         name: name.to_owned(),

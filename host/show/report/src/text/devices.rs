@@ -1,4 +1,4 @@
-//! What the devices did and drew, and what the run cost.
+//! The activity and power of the devices, and the cost of the run.
 
 use super::Block;
 use result::summary::Summary;

@@ -5,7 +5,7 @@ use result::figure::Statistic;
 use result::metric;
 use result::summary::{Group, Summary};
 
-/// How many letters of a group's name are shown.
+/// The number of letters of a group's name that are shown.
 const NAME: usize = 24;
 
 pub(super) fn sessions(block: &mut Block, summary: &Summary) {

@@ -4,7 +4,7 @@ use super::Block;
 use result::metric;
 use result::summary::{SteadyState, Summary, Window};
 
-/// Why there is no steady state, or its window and figures.
+/// The reason why there is no steady state, or its window and figures.
 pub(super) fn state(block: &mut Block, summary: &Summary) {
     block.section("Steady State");
     let window = match &summary.steady_state {

@@ -19,7 +19,7 @@ pub fn grain(longest_s: f64) -> Nanos {
     Nanos::from_secs_f64(grain)
 }
 
-/// How a run went over time. Lists have an entry a span.
+/// A run's course over time. Lists have an entry a span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
     /// The length of a span in seconds.
@@ -39,7 +39,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// Where a span begins and ends, in seconds.
+    /// The beginning and the end of a span, in seconds.
     pub fn span(&self, place: usize) -> (f64, f64) {
         let from = place as f64 * self.grain_s;
         (from, (from + self.grain_s).min(self.duration_s))
@@ -150,7 +150,8 @@ fn per(sum: f64, length: f64) -> f64 {
     if length > 0.0 { sum / length } else { 0.0 }
 }
 
-/// When a request was no longer in flight: without an end, at the last sign of its reply.
+/// The time from which a request was no longer in flight: without an end, at the last sign of its
+/// reply.
 fn ended(exchange: &Exchange) -> Option<Nanos> {
     let seen = exchange.events.at.last().copied().or(exchange.headers);
     exchange.ended.or(seen)
@@ -173,7 +174,8 @@ struct Occupancy {
     grain: Nanos,
     /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many times.
     part: Vec<i128>,
-    /// How many more spend a whole span there than in the one before.
+    /// The change of the number of requests that spend a whole span there, from one span to the
+    /// next.
     whole: Vec<i128>,
 }
 

@@ -12,19 +12,19 @@ pub struct Request {
     pub index: u64,
     /// The sample's name.
     pub id: String,
-    /// When it was due.
+    /// Its due time.
     pub due_s: f64,
-    /// How long the cap held it back; absent without a cap.
+    /// The time for which the cap held it back; absent without a cap.
     pub queue_ms: Option<f64>,
-    /// How much later it was sent than it could have been; absent if it was not sent.
+    /// The time from when it could have been sent until it was; absent if it was not sent.
     pub send_lag_ms: Option<f64>,
     /// Of that, how long it waited for a connection; absent if it did not wait.
     pub connection_ms: Option<f64>,
-    /// When it was sent.
+    /// The time of sending.
     pub sent_s: Option<f64>,
     /// From there to its first token.
     pub ttft_ms: Option<f64>,
-    /// When its reply ended, well or badly.
+    /// The end of its reply, well or badly.
     pub ended_s: Option<f64>,
     /// From sent to the last event.
     pub e2e_ms: Option<f64>,
@@ -32,7 +32,7 @@ pub struct Request {
     pub input_tokens: Option<u32>,
     /// Tokens of its answer.
     pub output_tokens: Option<u32>,
-    /// How it ended instead; absent if it was answered in full.
+    /// The failure; absent if it was answered in full.
     pub failure: Option<Class>,
 }
 
@@ -60,7 +60,7 @@ impl Request {
         }
     }
 
-    /// When its last phase was over, as far as is known.
+    /// The end of its last phase, as far as is known.
     pub(crate) fn over_s(&self) -> f64 {
         let known = self.ended_s.or(self.sent_s);
         known.unwrap_or(self.due_s + self.queue_ms.unwrap_or(0.0) / 1000.0)
