@@ -122,7 +122,7 @@ model::words! {
 }
 
 impl Tool {
-    /// The name that people use.
+    /// Names the tool as people do.
     pub fn label(self) -> &'static str {
         match self {
             Tool::Runner => "runner",
@@ -381,7 +381,7 @@ fn too_many(file: &str) -> ReadError {
 }
 
 impl Source {
-    /// The place, as messages name it: `page.md:12`, `result.json benchmarks[1]`.
+    /// Writes the place as messages name it: `page.md:12`, `result.json benchmarks[1]`.
     pub fn place(&self) -> String {
         let mut place = self.file.clone();
         if let Some(line) = self.line {

@@ -166,7 +166,8 @@ fn has_all(claim: &Claim, quote: &Quote) -> bool {
     })
 }
 
-/// The results that changes are relative to: the first result that a row states, by row and line.
+/// Finds the results that changes are relative to: the first result that a row states, by row and
+/// line.
 fn bases<'a>(tied: &[Tied<'a>]) -> BTreeMap<&'a str, Vec<(usize, usize)>> {
     let mut bases: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
     for Tied {

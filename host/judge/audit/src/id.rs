@@ -79,12 +79,11 @@ impl Id {
         self.texts().0
     }
 
-    /// The reason why such a finding matters.
+    /// Says why such a finding matters.
     pub fn why(self) -> &'static str {
         self.texts().1
     }
 
-    /// The advice of such a finding.
     pub fn advice(self) -> &'static str {
         self.texts().2
     }

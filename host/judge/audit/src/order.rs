@@ -39,7 +39,7 @@ pub(super) fn points(figures: &Figures<'_>, theirs: &str) -> Vec<(f64, Range)> {
     points
 }
 
-/// The name of a percentile in findings.
+/// Writes the name of a percentile in findings.
 pub(super) fn label(percent: f64) -> String {
     match percent {
         0.0 => "min".into(),

@@ -34,7 +34,6 @@ struct Page {
     url: String,
     tool: String,
     hardware: String,
-    /// Its results.
     results: Vec<Entry>,
 }
 

@@ -27,7 +27,7 @@ const FEW: f64 = 3.0;
 /// The most percentiles of a latency that are compared with the others'.
 const MOST: usize = 32;
 
-/// The severity of a figure that is so far from a bound, by how surely all answers have one
+/// Decides the severity of a figure that is so far from a bound, by how surely all answers have one
 /// length.
 fn graded(apart: f64, one: One) -> Severity {
     match one {

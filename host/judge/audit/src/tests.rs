@@ -198,7 +198,7 @@ fn a_burst_among_slow_answers_is_not_doubted() {
     );
 }
 
-/// The usual number of cases, or that of `PROPTEST_CASES`.
+/// Returns the usual number of cases, or that of `PROPTEST_CASES`.
 fn usual_or_asked(usual: u32) -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
@@ -278,7 +278,7 @@ proptest! {
     }
 }
 
-/// The claim of guidellm about these requests.
+/// Makes the claim of guidellm about these requests.
 fn guidellm(seen: &[Seen], cap: usize) -> Claim {
     let mut claim = Claim::of(Tool::Guidellm, Source::default());
     let count = seen.len() as f64;

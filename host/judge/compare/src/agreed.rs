@@ -117,7 +117,7 @@ impl<'t> Agreeing<'t> {
     }
 }
 
-/// The caution that a run's answers are drawn by chance.
+/// Writes the caution that a run's answers are drawn by chance.
 fn sampled(folder: &str, plan: &Plan) -> Option<String> {
     let how = match plan.request.temperature {
         Some(0.0) => return None,

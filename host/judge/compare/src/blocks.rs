@@ -65,7 +65,8 @@ impl Taken {
         }
     }
 
-    /// The part that chance at the run's end adds to the error of the figure, as a share of it.
+    /// Returns the part that chance at the run's end adds to the error of the figure, as a share of
+    /// it.
     pub fn edge(&self) -> f64 {
         match self {
             Taken::Rate(_, edge) => *edge,
@@ -257,7 +258,6 @@ impl<'a> Cutting<'a> {
         }
     }
 
-    /// The blocks.
     pub fn finish(self) -> Blocked {
         Blocked {
             metrics: self.metrics.into_iter().map(Gathered::finish).collect(),
@@ -336,8 +336,8 @@ impl Blocked {
         }
     }
 
-    /// The variation of the load from block to block, as a share of it, if its requests come by
-    /// chance; `None` where the engine's answers decide when they come.
+    /// Returns the variation of the load from block to block, as a share of it, if its requests
+    /// come by chance; `None` where the engine's answers decide when they come.
     pub(super) fn load(&self) -> Option<f64> {
         self.load
     }
@@ -406,8 +406,8 @@ fn edge(summary: &Summary) -> f64 {
     (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
 }
 
-/// The variation of the load of blocks of so many requests, as a share of it, where a rate decides
-/// when they come.
+/// Computes the variation of the load of blocks of so many requests, as a share of it, where a rate
+/// decides when they come.
 fn load(run: &Run, requests: f64) -> Option<f64> {
     let by_rate = run.r#loop == Loop::Open && run.request_rate.is_some();
     by_rate.then(|| 1.0 / requests.sqrt())
@@ -424,7 +424,7 @@ fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     })
 }
 
-/// The number of the one among equal parts of `whole` in which the place lies.
+/// Finds the number of the one among equal parts of `whole` in which the place lies.
 fn part(place: u64, whole: u64, parts: usize) -> usize {
     let part = u128::from(place) * parts as u128 / u128::from(whole.max(1));
     (part as usize).min(parts - 1)

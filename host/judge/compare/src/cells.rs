@@ -99,7 +99,7 @@ impl Cells {
         Some(between(self.values[cell], self.values[next], share))
     }
 
-    /// The number of blocks that hold samples at or beyond the percentile: above it from the median
+    /// Counts the blocks that hold samples at or beyond the percentile: above it from the median
     /// on, below it otherwise.
     pub(super) fn blocks_beyond(&self, percent: f64) -> usize {
         let Some(last) = self.values.len().checked_sub(1) else {
@@ -131,7 +131,7 @@ impl Cells {
         low.min(self.values.len() - 1)
     }
 
-    /// The number of samples of the mixture that lie up to and with a cell.
+    /// Counts the samples of the mixture that lie up to and with a cell.
     fn upto(&self, cell: usize, weights: &[u32]) -> u64 {
         let counts = &self.upto[cell * self.blocks..][..self.blocks];
         let weighed = counts.iter().zip(weights);

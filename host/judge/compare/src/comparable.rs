@@ -64,7 +64,7 @@ pub struct Compatibility {
     pub obstacles: Vec<Obstacle>,
     /// Differences in what people compare on purpose.
     pub differences: Vec<Difference>,
-    /// Settings that cannot be checked, because a side does not state it.
+    /// Settings that cannot be checked, because a side does not state them.
     pub unknown: Vec<String>,
 }
 

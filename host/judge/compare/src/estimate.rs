@@ -151,8 +151,8 @@ impl Draws {
         })
     }
 
-    /// The part that each block adds to a figure, by leaving it out: the pseudo-values of the
-    /// jackknife. `None` if the run as a whole does not have the figure.
+    /// Computes the part that each block adds to a figure, by leaving it out: the pseudo-values of
+    /// the jackknife. `None` if the run as a whole does not have the figure.
     pub(super) fn parts(&self, figure: &impl Fn(&[u32]) -> Option<f64>) -> Option<Vec<f64>> {
         let blocks = self.blocks as f64;
         let whole = figure(&vec![1; self.blocks])?;

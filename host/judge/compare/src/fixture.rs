@@ -200,7 +200,7 @@ pub(crate) fn pair() -> [Vec<Exchange>; 2] {
     [USUAL, other].map(|engine| exchanges(engine, 600, 10.0))
 }
 
-/// The claim of LMDeploy's benchmark, of the same requests.
+/// Makes the claim of LMDeploy's benchmark about the same requests.
 pub(crate) fn claim() -> Claim {
     let source = Source {
         file: "page.md".into(),

@@ -84,7 +84,7 @@ pub struct Compared {
     pub allowed: Vec<Obstacle>,
     /// Differences in what people compare on purpose.
     pub differences: Vec<Difference>,
-    /// Settings that cannot be checked, because a side does not state it.
+    /// Settings that cannot be checked, because a side does not state them.
     pub unknown: Vec<String>,
     /// Each further side against the baseline.
     pub pairs: Vec<Pair>,

@@ -56,7 +56,7 @@ pub struct Repeated {
     pub interval: Option<Ends>,
 }
 
-/// The spread of the headline's figures between repeats, and the end of the repeats if they stopped
+/// Summarizes repeats: the spread of the headline's figures, and their end if they stopped
 /// themselves because of further figures.
 pub fn repeats(
     scenario: &str,

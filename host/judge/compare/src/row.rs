@@ -158,7 +158,6 @@ impl NoInterval {
 pub(super) struct Means<'a> {
     /// The resamples of blocks, if runs are long enough.
     pub draws: Option<&'a Draws>,
-    /// The variation of runs from one to the next.
     pub variation: &'a Variation,
     /// The difference, as a share, up to which figures count as the same.
     pub same_within: Option<f64>,

@@ -120,7 +120,6 @@ pub(super) struct Pairing {
     pub paired: Paired,
     /// The means over them: the baseline's, and the side's.
     pub means: [f64; 2],
-    /// The estimate of the difference.
     pub estimate: Option<Estimate>,
 }
 
@@ -279,7 +278,7 @@ fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
 }
 
 impl Flipped {
-    /// The number of answers that changed, and its probability by chance, in words.
+    /// States the number of answers that changed, and its probability by chance.
     pub fn words(&self) -> String {
         let chance = self.probability.map(|p| format!("; p = {p:.4}"));
         self.paired.flips(&chance.unwrap_or_default())
@@ -306,7 +305,7 @@ impl Paired {
         )
     }
 
-    /// The number of answers that changed and the test of it, in words; the sides by their letters.
+    /// States the number of answers that changed and the test of it; the sides by their letters.
     pub fn words(&self, side: &str) -> String {
         let alone = match (self.baseline_only, self.side_only) {
             (0, 0) => String::new(),

@@ -23,7 +23,7 @@ pub enum Side {
 /// The parts of a run of ours that a comparison uses.
 #[derive(Debug)]
 pub struct Measured {
-    /// The part of a report about it.
+    /// The facts that a report has about it.
     pub reported: Reported,
     /// Its prompts.
     pub prompts: Prompts,
@@ -84,7 +84,7 @@ impl Measured {
 }
 
 impl Measured {
-    /// The place of each of its requests, for a run to compare with it.
+    /// Finds the place of each of its requests, for a run to compare with it.
     pub fn places(&self) -> Places {
         let slices = self.reported.plan.slice.map_or(1, |slice| slice.of);
         Places::of(&self.prompts, slices)
@@ -174,8 +174,8 @@ impl Side {
         }
     }
 
-    /// The variation of the load over the blocks, as a share of it; `None` where the side is not
-    /// one run of ours, or the engine's answers decide when requests come.
+    /// Returns the variation of the load over the blocks, as a share of it; `None` where the side
+    /// is not one run of ours, or the engine's answers decide when requests come.
     pub(super) fn load(&self) -> Option<f64> {
         match self.measured() {
             [run] => run.blocked.as_ref()?.load(),

@@ -127,8 +127,8 @@ pub struct Stopped {
 }
 
 impl Until {
-    /// The number of repeats that it takes if the figure varies so from run to run; `None` if that
-    /// depends on its size.
+    /// Computes the number of repeats that it takes if the figure varies so from run to run; `None`
+    /// if that depends on its size.
     fn beforehand(&self, variation: f64) -> Option<Option<usize>> {
         match self.within {
             Difference::Percent(percent) => Some(anytime::needed(variation, percent / 100.0, FAR)),
@@ -154,7 +154,7 @@ impl Until {
         format!("{self}: {counted}; at least {FEWEST}, at most {most}")
     }
 
-    /// The certainty of the figure after these repeats.
+    /// Computes the certainty of the figure after these repeats.
     pub fn known(&self, summaries: &[Summary]) -> Known {
         let valid = summaries
             .iter()
@@ -193,7 +193,7 @@ impl Until {
 }
 
 impl Known {
-    /// The state, in words, such as `ttft.p99 is 104 ms ± 7.2 % after 4 runs`.
+    /// Writes the state, such as `ttft.p99 is 104 ms ± 7.2 % after 4 runs`.
     fn state(&self) -> String {
         let Known {
             figure, unit, runs, ..
@@ -217,8 +217,8 @@ impl Known {
         }
     }
 
-    /// The state, and the number of further repeats that it takes; `time` tells how long so many
-    /// take.
+    /// Writes the state, and the number of further repeats that it takes; `time` tells how long so
+    /// many take.
     pub fn progress(&self, time: impl Fn(usize) -> String) -> String {
         let mut words = self.state();
         let _ = match (self.is_reached, self.more) {
@@ -234,7 +234,7 @@ impl Known {
 }
 
 impl Stopped {
-    /// The end of the repeats, in a line for each figure.
+    /// Describes the end of the repeats, in a line for each figure.
     pub fn words(&self) -> Vec<String> {
         let Stopped { most, known, .. } = self;
         let why = match self.because {

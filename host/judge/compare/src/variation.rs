@@ -81,7 +81,8 @@ impl Default for Variation {
 }
 
 impl Variation {
-    /// The variation that the repeats of a scenario in a folder show; `None` of fewer than two.
+    /// Computes the variation that the repeats of a scenario in a folder show; `None` of fewer than
+    /// two.
     pub fn of_repeats(
         folder: &str,
         scenario: &str,
@@ -104,11 +105,11 @@ impl Variation {
         })
     }
 
-    /// The variation of a figure; `None` of counts and shares, which do not follow the engine's
-    /// speed.
+    /// Returns the variation of a figure; `None` of counts and shares, which do not follow the
+    /// engine's speed.
     ///
     /// # Errors
-    /// That there is no interval, if the repeats do not show it.
+    /// If the repeats do not show it.
     pub fn of(&self, figure: &Figure) -> Result<Option<Varies>, NoInterval> {
         if figure.unit().is_empty() || figure.better() == Better::Neither {
             return Ok(None);

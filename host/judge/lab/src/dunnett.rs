@@ -49,7 +49,7 @@ impl Dunnett {
         of
     }
 
-    /// The number of differences.
+    /// Counts the differences.
     pub fn many(&self) -> usize {
         self.many
     }

@@ -41,7 +41,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl Timing {
-    /// The times of the results, else those of the scenarios.
+    /// Takes the times from the results, else from the scenarios.
     pub fn of(scenarios: &[Scenario], results: &Results) -> Self {
         let mut runs = BTreeMap::new();
         for scenario in scenarios {
@@ -67,8 +67,8 @@ impl Timing {
         }
     }
 
-    /// The time of a start of an engine and its runs, in seconds; nothing if a run's time is not
-    /// known. A start of which nothing is known counts as no time.
+    /// Estimates the time of a start of an engine and its runs, in seconds; nothing if a run's time
+    /// is not known. A start of which nothing is known counts as no time.
     pub fn start(&self, start: &Start) -> Option<f64> {
         let runs = start.runs.iter().map(|run| {
             let share = f64::from(run.share) / f64::from(WHOLE);
@@ -113,7 +113,7 @@ pub struct Progress {
     pub if_all_help: Left,
 }
 
-/// The progress of a lab, and what is left of it.
+/// Computes the progress of a lab, and what is left of it.
 pub fn progress(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Progress {
     let timing = Timing::of(scenarios, results);
     let asks = (0..lab.models.len())
@@ -207,7 +207,7 @@ fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
     [ready].into_iter().chain(runs).collect()
 }
 
-/// A time as people write it: `3 h 20 min`.
+/// Writes a time as people write it: `3 h 20 min`.
 pub fn in_words(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round().max(0.0);
     let (hours, rest) = ((minutes / 60.0).floor(), minutes % 60.0);
@@ -234,7 +234,7 @@ pub struct Planned {
     pub left: Left,
 }
 
-/// Every trial that is left if no option helps, in the order of their first start.
+/// Lists every trial that is left if no option helps, in the order of their first start.
 pub fn plan(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Vec<Planned> {
     let timing = Timing::of(scenarios, results);
     let starts = forecast(lab, scenarios, results, 0.0);

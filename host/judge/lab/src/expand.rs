@@ -191,7 +191,8 @@ impl Lab {
         merged(trials)
     }
 
-    /// The trials that differ from one in the values of one dimension, in the order of the file.
+    /// Lists the trials that differ from one in the values of one dimension, in the order of the
+    /// file.
     pub fn variations(&self, from: &Trial, dimension: usize) -> Vec<Trial> {
         let engine = &self.engines[from.engine];
         let own = from.choice[dimension];
@@ -214,7 +215,7 @@ impl Lab {
         engines.filter(move |(_, engine)| engine.models.contains(&model))
     }
 
-    /// The name of a trial in tables: the engine where there are several, and how it differs from
+    /// Names a trial in tables: the engine where there are several, and how it differs from
     /// the engine's baseline.
     pub fn label(&self, trial: &Trial) -> String {
         let engine = &self.shown().engines[trial.engine];
@@ -248,7 +249,7 @@ impl Lab {
     }
 }
 
-/// The value of a placeholder, other than the port and the host.
+/// Finds the value of a placeholder, other than the port and the host.
 fn placeholder(engine: &Engine, model: &Model, name: &str) -> Option<String> {
     match name.strip_prefix("model.") {
         Some(name) => model.values.get(name).cloned(),
@@ -286,7 +287,7 @@ fn order(dimension: &Dimension) -> Vec<usize> {
     [dimension.baseline].into_iter().chain(others).collect()
 }
 
-/// The dimensions whose conditions hold, each with the row chosen.
+/// Lists the dimensions whose conditions hold, each with the row chosen.
 fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize)> {
     let value = |name: &str| {
         let dimensions = engine
@@ -348,7 +349,7 @@ fn settings(engine: &Engine, choice: &[usize]) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// The values that conditions on a trial can name.
+/// Collects the values that conditions on a trial can name.
 fn names(engine: &Engine, model: &Model, settings: &[(String, Value)]) -> BTreeMap<String, Value> {
     let mut names: BTreeMap<String, Value> = settings.iter().cloned().collect();
     names.insert("engine".to_owned(), engine.name.clone().into());

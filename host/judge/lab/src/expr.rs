@@ -92,7 +92,7 @@ impl Expr {
         }
     }
 
-    /// True if it holds of these values.
+    /// True if it holds for these values.
     pub fn holds<'v>(&self, value: &impl Fn(&str) -> Option<&'v Value>) -> bool {
         match self {
             Expr::Compare(name, sign, constant) => {

@@ -284,7 +284,7 @@ pub struct FailedTrial {
     pub log: Vec<String>,
 }
 
-/// The findings of a lab so far, beside a previous release if there is one.
+/// Collects the findings of a lab so far, beside a previous release if there is one.
 pub fn of(
     lab: &Lab,
     scenarios: &[Scenario],

@@ -183,8 +183,8 @@ impl Hiding {
         shown
     }
 
-    /// The text that replaces the secret of that name. A reference to a variable is no secret, and
-    /// what is hidden stays as it is.
+    /// Returns the text that replaces the secret of that name. A reference to a variable is no
+    /// secret, and what is hidden stays as it is.
     fn mark(&mut self, name: &str, secret: &str) -> String {
         let is_hidden = secret.starts_with("[redacted") && secret.ends_with(']');
         if is_hidden || secret.is_empty() || is_reference(secret) {

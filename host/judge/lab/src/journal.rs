@@ -270,7 +270,6 @@ pub struct Stopped {
 /// A journal as it was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
-    /// The events, in order.
     pub events: Vec<Event>,
     /// Remarks on its text: a torn last line.
     pub notes: Vec<String>,
@@ -343,8 +342,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The text to write before the next line is appended to a journal's: nothing, or the end of a
-    /// torn line. The torn line itself must be cut off first: [`whole`].
+    /// Returns the text to write before the next line is appended to a journal's: nothing, or the
+    /// end of a torn line. The torn line itself must be cut off first: [`whole`].
     pub fn before_next(text: &str) -> &'static str {
         if text.is_empty() || text.ends_with('\n') {
             ""
@@ -446,7 +445,7 @@ impl Results {
         }
     }
 
-    /// The state of a run, given how often it is tried again.
+    /// Finds the state of a run, given how often it is tried again.
     pub fn cell(&self, run: &RunKey, retries: u32) -> Cell<'_> {
         let mut why = String::new();
         for attempt in 1..=retries + 1 {
@@ -472,7 +471,7 @@ impl Results {
         Cell::Bad(why)
     }
 
-    /// The reason why a trial's engine is not started any more, if it failed too often.
+    /// Says why a trial's engine is not started any more, if it failed too often.
     pub fn does_not_start(&self, trial: &TrialId, retries: u32) -> Option<String> {
         let failures = self.failures.get(trial)?;
         let last = failures.last()?;
@@ -480,7 +479,7 @@ impl Results {
     }
 }
 
-/// The end of an engine, in words.
+/// Describes the end of an engine.
 pub(crate) fn ended(end: &End) -> String {
     let mut text = end.class.words().to_owned();
     if let Some(exit) = &end.exit {

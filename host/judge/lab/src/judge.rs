@@ -400,9 +400,9 @@ fn pair(sides: &Sides<'_>, row: &mut Row, reference: &TrialId, rounds: &[u32]) {
     row.judgement = Judgement::RuledOut;
 }
 
-/// The report of a stage, and the errors with those of this stage. `ruled` says of each trial why
-/// it is ruled out, and which constraints it is not shown to meet; `before` has the errors of
-/// earlier stages.
+/// Writes the report of a stage, and the errors with those of this stage. `ruled` says of each
+/// trial why it is ruled out, and which constraints it is not shown to meet; `before` has the
+/// errors of earlier stages.
 pub(crate) fn stage(
     sides: &Sides<'_>,
     asked: &PlannedStage,

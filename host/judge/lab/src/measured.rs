@@ -54,7 +54,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The part of a run that a lab with that objective keeps; its scores in any case.
+    /// Keeps the part of a run that a lab with that objective needs; its scores in any case.
     pub fn of(summary: &Summary, objective: Option<&Objective>, findings: Vec<String>) -> Self {
         let needed = objective.map(Objective::measures).unwrap_or_default();
         let shown = SHOWN.iter().filter_map(|name| name.parse().ok());

@@ -66,7 +66,7 @@ impl Objective {
             .collect()
     }
 
-    /// The score of a run: the logarithm of its figure, greater the better, so that differences are
+    /// Scores a run: the logarithm of its figure, greater the better, so that differences are
     /// ratios. Nothing if the figure was not measured, or is not above zero.
     pub fn score(&self, run: &Measured) -> Option<f64> {
         let value = run
@@ -79,7 +79,7 @@ impl Objective {
         })
     }
 
-    /// The constraints that a run by itself does not meet, in words.
+    /// Lists the constraints that a run by itself does not meet, in words.
     pub fn broken(&self, run: &Measured) -> Vec<String> {
         let each = self.constraints.iter();
         let each = each.map(|constraint| constraint.held(&[run]));
@@ -168,7 +168,7 @@ impl Constraint {
         Some((figure.clone(), value))
     }
 
-    /// The standing of a trial's runs to it, one for each round; at least one.
+    /// Computes the standing of a trial's runs to it, one for each round; at least one.
     pub(crate) fn held(&self, runs: &[&Measured]) -> Held {
         let (measure, relation, limit) = match &self.threshold {
             Threshold::Verdict(worst) => return self.verdict(runs, *worst),

@@ -225,7 +225,7 @@ fn checked_values(
     None
 }
 
-/// The position of a value among those to try.
+/// Finds the position of a value among those to try.
 fn among(t: &Reader<'_, '_>, path: &str, value: &ConfigValue, values: &[Value]) -> Option<usize> {
     let said = value.value.to_json();
     let found = values.iter().position(|value| is_same(value, &said));

@@ -104,7 +104,7 @@ pub fn runs(
 }
 
 impl Previous {
-    /// The figures of another lab, from its folder of that name.
+    /// Reads the figures of another lab, from its folder of that name.
     pub fn of_lab(name: &str, lab: &Lab, scenarios: &[Scenario], results: &Results) -> Self {
         let mut all = Vec::new();
         for (model, of) in lab.models.iter().enumerate() {

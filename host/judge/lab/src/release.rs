@@ -89,7 +89,7 @@ impl Verdict {
     }
 }
 
-/// The differences from a previous release, in all studies of a lab.
+/// Lists the differences from a previous release, in all studies of a lab.
 pub(crate) fn release(
     lab: &Lab,
     scenarios: &[Scenario],
@@ -123,7 +123,8 @@ pub(crate) fn release(
     }
 }
 
-/// The earlier figures of a trial on a scenario; else why there are none, if that is worth a word.
+/// Finds the earlier figures of a trial on a scenario; else why there are none, if that is worth a
+/// word.
 fn earlier<'p>(
     lab: &Lab,
     trial: &Trial,

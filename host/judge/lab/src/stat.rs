@@ -141,7 +141,7 @@ impl Family {
         }
     }
 
-    /// The variation of a single value, as far as it is known.
+    /// Returns the variation of a single value, as far as it is known.
     pub fn noise(&self) -> Option<Noise> {
         Some(Noise {
             percent: percent(self.deviation?),
@@ -191,9 +191,9 @@ impl Noise {
     }
 }
 
-/// The number of standard errors by which two values must differ to be shown apart in nine of ten
-/// cases, if the test errs in that share of cases: the test's own distance, and one that nine of
-/// ten estimates do not fall short by.
+/// Computes the number of standard errors by which two values must differ to be shown apart in nine
+/// of ten cases, if the test errs in that share of cases: the test's own distance, and one that
+/// nine of ten estimates do not fall short by.
 pub fn sure(outside: f64, freedom: f64) -> f64 {
     student::quantile(outside, freedom) + student::quantile(0.2, freedom)
 }
@@ -208,8 +208,8 @@ fn rounded(apart: f64) -> f64 {
     if apart.abs() < ROUNDING { 0.0 } else { apart }
 }
 
-/// The gain of the second side over the first, given the logarithms of its figures; nothing if a
-/// side has none.
+/// Computes the gain of the second side over the first, given the logarithms of its figures;
+/// nothing if a side has none.
 pub fn gain(base: &[f64], side: &[f64]) -> Option<Gain> {
     let apart = rounded(mean(side)? - mean(base)?);
     let error = error(base, side);
@@ -306,7 +306,8 @@ pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
     })
 }
 
-/// The number of digits after the point in tables: four digits in all, or all before the point.
+/// Chooses the number of digits after the point in tables: four digits in all, or all before the
+/// point.
 pub fn places(value: f64) -> usize {
     match value.abs() {
         size if size >= 1000.0 => 0,

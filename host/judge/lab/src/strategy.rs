@@ -104,8 +104,8 @@ model::words! {
     }
 }
 
-/// The next starts, or the end of the lab, given the lab, its scenarios and what was measured so
-/// far.
+/// Decides the next starts, or the end of the lab, given the lab, its scenarios and what was
+/// measured so far.
 pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
     let timing = Timing::of(scenarios, results);
     for model in 0..lab.models.len() {

@@ -76,7 +76,6 @@ pub struct PlannedStage {
     pub title: String,
     /// The trials; the first is what the others are held against.
     pub trials: Vec<Trial>,
-    /// The number of rounds.
     pub rounds: u32,
     /// The share of each scenario's requests, in thousandths.
     pub share: u32,

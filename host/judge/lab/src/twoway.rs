@@ -152,7 +152,7 @@ impl Fit {
         }
     }
 
-    /// The variation that trials and rounds leave unexplained.
+    /// Computes the variation that trials and rounds leave unexplained.
     pub fn residual(&self) -> Residual {
         self.residual
     }
@@ -171,8 +171,8 @@ impl Fit {
             .map(|(round, effect, _)| (*round, *effect))
     }
 
-    /// The difference of a trial from the first one; nothing if no rounds connect them, or one has
-    /// no values.
+    /// Computes the difference of a trial from the first one; nothing if no rounds connect them, or
+    /// one has no values.
     pub fn apart(&self, base: usize, trial: usize) -> Option<Apart> {
         let [a, b] = [base, trial].map(|place| self.trials.get(place)?.as_ref());
         let (a, b) = (a?, b?);

@@ -27,7 +27,7 @@ pub fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The kind of a value, in words.
+/// Names the kind of a value.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "a text",

@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
         is_complete.then_some(report)
     }
 
-    /// The results, with a share of requests.
+    /// Pairs the results with a share of requests.
     pub(crate) fn sides(&self, share: u32) -> Sides<'a> {
         Sides {
             lab: self.lab,
@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The rounds after which a trial is out of a stage, if it is, and its standing to the
+    /// Finds the rounds after which a trial is out of a stage, if it is, and its standing to the
     /// constraints.
     fn out(
         &self,
@@ -239,7 +239,6 @@ struct Out {
     failed: Option<u32>,
     /// The round after which it is out, because it failed or breaks a constraint.
     since: Option<u32>,
-    /// Its standing.
     ruled: Ruled,
 }
 

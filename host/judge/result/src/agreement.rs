@@ -36,7 +36,7 @@ const LEVEL: f64 = 0.05;
 /// Fewer conversations or lone answers than this are not tested by Student's distribution.
 const LEAST: usize = 10;
 
-/// A digest, of this process, of what the dataset says of a sample: two runs sent the same sample
+/// Digests, for this process, what the dataset says of a sample: two runs sent the same sample
 /// if it is the same.
 pub fn sample_digest(sample: &SampleFacts) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -339,8 +339,8 @@ impl<'t> Answers<'t> {
     }
 }
 
-/// The difference of the run from the baseline beside that of the baseline's repeats. `None`
-/// without samples that all answered.
+/// Measures the difference of the run from the baseline beside that of the baseline's repeats.
+/// `None` without samples that all answered.
 fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
     let compared = answers.iter().filter_map(|answer| {
         let (repeated, otherwise) = answer.repeated;
@@ -432,7 +432,8 @@ fn digest(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// The length of the common beginning of two texts: in characters, and in bytes of the first.
+/// Measures the length of the common beginning of two texts: in characters, and in bytes of the
+/// first.
 fn shared_prefix(a: &str, b: &str) -> (u64, usize) {
     let both = a.char_indices().zip(b.chars());
     let mut characters = 0;

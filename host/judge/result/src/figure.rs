@@ -211,7 +211,7 @@ pub fn mirrored(percentiles: &[f64]) -> Vec<f64> {
     low
 }
 
-/// The error that there is no such figure, with the name that was probably meant.
+/// Writes the error that there is no such figure, with the name that was probably meant.
 fn unknown(text: &str) -> String {
     let wholes = WHOLE.iter().map(|whole| whole.name);
     let (name, statistic) = text.split_once('.').unwrap_or((text, "p99"));

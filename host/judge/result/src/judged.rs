@@ -159,8 +159,8 @@ enum Ended {
 }
 
 impl Duel {
-    /// The result: that of more than half of the repeats did that have both verdicts, else in a
-    /// tie. `None` if none has both.
+    /// Finds the result: that of more than half of the repeats that have both verdicts, else a tie.
+    /// `None` if none has both.
     fn ended(&self) -> Option<Ended> {
         let both = self.choices.iter().filter_map(|[first, second]| {
             Some(match ((*first)?, (*second)?) {

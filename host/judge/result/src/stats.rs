@@ -23,7 +23,7 @@ pub use spread::{Figures, Spread};
 
 /// Values in ascending order, accessible by their rank.
 pub trait Ranked {
-    /// The number of values; at least one.
+    /// Counts the values; at least one.
     fn count(&self) -> u64;
 
     /// The value of that rank, from 0; ranks beyond the last are the last.
@@ -52,8 +52,8 @@ pub trait Ranked {
     }
 }
 
-/// The place of a percentile of `count` samples: the rank below it, and the share of the way from
-/// there to the next.
+/// Finds the place of a percentile of `count` samples: the rank below it, and the share of the way
+/// from there to the next.
 pub fn place(count: u64, percent: f64) -> (u64, f64) {
     let last = count.saturating_sub(1);
     let position = last as f64 * (percent.clamp(0.0, 100.0) / 100.0);

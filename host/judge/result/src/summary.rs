@@ -374,7 +374,7 @@ impl Summary {
     }
 }
 
-/// A store for a metric's samples: pooled ones are counted, as there are many of them.
+/// Makes the store for a metric's samples: pooled ones are counted, as there are many of them.
 pub fn spread(metric: &Metric) -> Spread {
     let scale = metric.unit.scale();
     match metric.measure {

@@ -60,7 +60,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The measured value in words: `250.00`, or why there is none.
+    /// Writes the measured value: `250.00`, or why there is none.
     pub fn outcome(&self) -> String {
         if self.infinite {
             let because = self.because.as_deref().unwrap_or("requests failed");
@@ -86,7 +86,7 @@ impl Threshold {
         }
     }
 
-    /// The subject: the name of a figure, or `verdict`.
+    /// Names its subject: a figure, or `verdict`.
     pub fn subject(&self) -> String {
         match self {
             Threshold::Figure(figure, ..) => figure.to_string(),
@@ -136,7 +136,8 @@ impl Threshold {
     }
 }
 
-/// The effect on a figure of requests that failed or were not sent, and its value without them.
+/// Describes the effect on a figure of requests that failed or were not sent, and its value without
+/// them.
 fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Option<String> {
     let name = match figure {
         Figure::Of(name, _) => name,

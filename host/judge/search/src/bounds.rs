@@ -24,7 +24,7 @@ pub fn lower(bad: f64, requests: f64, level: f64) -> f64 {
     solve(|share| 1.0 - binomial(requests, share, bad - 1.0) <= level)
 }
 
-/// The share at which a condition ends that holds from zero on.
+/// Finds the share at which a condition ends that holds from zero on.
 fn solve(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {

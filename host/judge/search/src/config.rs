@@ -123,7 +123,7 @@ impl Config {
         (steady.ceil() as u64).max(self.requests_least)
     }
 
-    /// Its mistakes, in words; none if a search can begin.
+    /// Lists its mistakes, in words; none if a search can begin.
     pub fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         let mut unless = |holds: bool, mistake: String| {

@@ -1,4 +1,4 @@
-//! The load at which the share of requests that miss an objective crosses what it allows: a
+//! The load at which the share of requests that miss an objective crosses the allowed one: a
 //! regression over all loads, with an interval.
 //!
 //! The logarithm of the odds of a miss is modelled as a straight line over the logarithm of the load, or as one that is bent
@@ -115,7 +115,7 @@ struct Weighed {
 }
 
 impl Weighed {
-    /// The number of bad requests beyond that of the curve; nothing where the curve's is enough.
+    /// Counts the bad requests beyond those of the curve; nothing where the curve has enough.
     fn rest(&self, logit: f64) -> f64 {
         match logit < self.enough {
             true => self.bad - self.requests * share(logit),
@@ -133,7 +133,7 @@ impl Weighed {
     }
 }
 
-/// The factor by which the design effect of exceeding a level depends on the share that exceeds it,
+/// Computes how the design effect of exceeding a level depends on the share that exceeds it,
 /// where the level is that of a queue: the variance that clusters add to a share p grows as p (1 -
 /// p - p log 1/p), exactly so for the time in an M/M/1 queue and, in heavy traffic, for any single
 /// queue (the Poisson equation of a reflected Brownian motion), so the design effect of a rare

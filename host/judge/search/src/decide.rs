@@ -195,8 +195,8 @@ enum Side {
     Fail,
 }
 
-/// The number of requests, in all, that would decide an objective, if the share of bad ones and the
-/// design effect stay; `None` if the share lies on the other side.
+/// Computes the number of requests, in all, that would decide an objective, if the share of bad
+/// ones and the design effect stay; `None` if the share lies on the other side.
 fn needed(own: &Stated, side: Side, level: f64) -> Option<u64> {
     let bad = match side {
         Side::Pass => own.bad,

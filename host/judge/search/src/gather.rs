@@ -82,7 +82,6 @@ impl Little {
         (expected > 0.0).then(|| self.unanswered / expected)
     }
 
-    /// True if the two sides agree.
     pub fn agrees(&self) -> bool {
         self.ratio()
             .is_none_or(|ratio| (ratio - 1.0).abs() <= Self::TOLERANCE)
@@ -288,7 +287,7 @@ fn shares(shown: &[bool], batches: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The number of independent loads that requests met, given their order by the time at which they
+/// Counts the independent loads that requests met, given their order by the time at which they
 /// were due.
 fn loads(order: &[usize], requests: &[Request]) -> f64 {
     let mut ends: Vec<Nanos> = requests.iter().filter_map(|own| own.ended).collect();

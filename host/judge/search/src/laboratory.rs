@@ -33,16 +33,14 @@ pub enum Service {
 /// Servers with one queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
-    /// The number of servers.
     pub servers: u32,
-    /// The time that they take.
     pub service: Service,
     /// Requests per second and server.
     pub load: f64,
 }
 
 impl Queue {
-    /// The times at which each of so many requests is due, and at which it ends.
+    /// Draws the times at which each of so many requests is due, and at which it ends.
     pub fn run(&self, requests: usize, seed: u64) -> Vec<(f64, f64)> {
         let mut random = Random::new(seed);
         let rate = self.load * f64::from(self.servers);
@@ -90,7 +88,7 @@ pub fn engine_capacity() -> f64 {
     *CAPACITY.get_or_init(|| Case::usual(simulator::Load::Open(1.0), 1).capacity)
 }
 
-/// The counts of a run for tiers that limit `e2e` alone.
+/// Counts a run for tiers that limit `e2e` alone.
 pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
     let mut gather = Gather::new(tiers);
     for (due, end) in run {

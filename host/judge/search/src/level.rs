@@ -217,8 +217,8 @@ impl Level {
         self.invalid_in_a_row + 1
     }
 
-    /// The result of its runs for an objective; absent where the backlog grew, and where the metric
-    /// is not known of all answers.
+    /// Returns the result of its runs for an objective; absent where the backlog grew, and where
+    /// the metric is not known of all answers.
     pub(crate) fn point(&self, config: &Config, tier: usize, limit: usize) -> Option<Point> {
         let pooled = self.pooled.get(tier)?.get(limit)?;
         let counts = pooled.requests > 0 && pooled.unknown == 0 && !self.grew();
@@ -243,8 +243,8 @@ impl Level {
         has_built_up && !self.grew() && own.is_some_and(|own| own.high <= own.allowed)
     }
 
-    /// The number of requests of the next run, where the ones so far are too few for a steady
-    /// state, or to decide.
+    /// Chooses the number of requests of the next run, where the ones so far are too few for a
+    /// steady state, or to decide.
     pub(crate) fn next_requests(&self, config: &Config, tier: usize) -> u64 {
         let steady = (1.5 * STEADY * self.pace) as u64;
         let decides = match &self.tiers[tier].decision {
@@ -267,7 +267,8 @@ impl Level {
     }
 }
 
-/// The number of requests of the first run at a load, where requests are worth one in `effect`.
+/// Chooses the number of requests of the first run at a load, where requests are worth one in
+/// `effect`.
 pub(crate) fn first_requests(config: &Config, at: f64, effect: f64) -> u64 {
     let level = config.alpha_each();
     let limits = config.tiers.iter().flat_map(|tier| &tier.limits);

@@ -174,7 +174,6 @@ impl Search {
         &self.config
     }
 
-    /// The reports, in order.
     pub fn reports(&self) -> &[Report] {
         &self.reports
     }
@@ -184,7 +183,7 @@ impl Search {
         &self.levels
     }
 
-    /// The next thing to do. It stays the same until something is reported.
+    /// Decides the next thing to do. It stays the same until something is reported.
     pub fn next(&self) -> Step {
         let first = (0..self.config.tiers.len()).find_map(|tier| match self.goal(tier) {
             Goal::Run {
@@ -253,8 +252,8 @@ impl Search {
         self.reports.iter().map(of).sum()
     }
 
-    /// The number of requests of a run that the whole search can still afford; `None` if they are
-    /// too few for any run.
+    /// Computes the number of requests of a run that the whole search can still afford; `None` if
+    /// they are too few for any run.
     fn affordable(&self, at: f64, requests: u64) -> Option<u64> {
         let Some(most) = self.config.requests_in_all else {
             return Some(requests);

@@ -28,7 +28,6 @@ pub struct Preset {
     pub name: &'static str,
     /// Its description.
     pub about: &'static str,
-    /// The load that it varies.
     pub load: Load,
     /// Its tiers, as flags would state them; none where it has no objective, and is a sweep.
     pub tiers: &'static [&'static str],
@@ -51,7 +50,6 @@ pub struct Preset {
 pub struct Rule {
     /// Its subject, in one word for programs.
     pub name: &'static str,
-    /// The value that it requires.
     pub value: Value,
     /// In words.
     pub about: &'static str,

@@ -51,7 +51,7 @@ pub struct Assessment {
 const KEPT_ERRORS: usize = 100;
 
 impl Assessment {
-    /// The number of times that tokenizer and scorers failed.
+    /// Counts the times that tokenizer and scorers failed.
     pub fn error_count(&self) -> u64 {
         self.errors.len() as u64 + self.further_errors
     }
@@ -120,8 +120,9 @@ pub struct Later {
 }
 
 impl Later {
-    /// The later judging. A score whose name the run has already gets another, so that no score is
-    /// lost: `exact-match.2`. Second, the old and the new name of each such score.
+    /// Builds the record of a later judging. A score whose name the run has already gets another,
+    /// so that no score is lost: `exact-match.2`. Second, the old and the new name of each such
+    /// score.
     pub fn of(
         at: String,
         scorers: Vec<PlannedPlugin>,

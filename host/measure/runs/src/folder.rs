@@ -147,7 +147,6 @@ pub enum FolderError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The fault.
         cause: String,
     },
     /// The records cannot be read.
@@ -345,7 +344,7 @@ impl RunFolder {
         self.read_json(PLAN)
     }
 
-    /// The end of the run; absent if it was killed or has not ended.
+    /// Reads the end of the run; absent if it was killed or has not ended.
     ///
     /// # Errors
     /// If the file exists but cannot be read.
@@ -395,7 +394,7 @@ impl RunFolder {
         Ok(exchanges)
     }
 
-    /// The facts that a summary needs in addition to the exchanges.
+    /// Reads the facts that a summary needs in addition to the exchanges.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -422,7 +421,7 @@ impl RunFolder {
         })
     }
 
-    /// The damage of the records, given how the run ended.
+    /// Finds the damage of the records, given how the run ended.
     ///
     /// # Errors
     /// If they cannot be opened.

@@ -58,7 +58,6 @@ pub enum Form {
 pub struct Axis {
     /// Its label, with the unit: `TTFT (ms)`.
     pub title: String,
-    /// Its beginning.
     pub low: f64,
     /// Its end; more than `low`.
     pub high: f64,
@@ -83,7 +82,6 @@ pub enum Ticks {
 /// An axis that may be logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Log {
-    /// The axis.
     pub side: Side,
     /// Its beginning then: more than zero. Smaller values are drawn at the edge.
     pub low: f64,
@@ -120,7 +118,6 @@ pub struct Panel {
 pub struct Rule {
     /// The axis it belongs to.
     pub side: Side,
-    /// Its position.
     pub at: f64,
     pub label: String,
 }
@@ -128,9 +125,7 @@ pub struct Rule {
 /// A part of the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// Its beginning.
     pub from: f64,
-    /// Its end.
     pub to: f64,
     pub label: String,
 }
@@ -244,7 +239,6 @@ model::names! {
 /// A mark's values at the chart's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// The heading.
     pub head: String,
     /// One cell per row; absent if there is no value.
     pub cells: Vec<Option<Cell>>,
@@ -268,7 +262,6 @@ impl Chart {
         marks.filter_map(|mark| Some((mark.key, mark.column.as_ref()?)))
     }
 
-    /// True if there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         let mut marks = self.panels.iter().flat_map(|panel| &panel.marks);
         marks.all(|mark| mark.points.iter().all(|point| point.y.is_none()))

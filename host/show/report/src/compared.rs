@@ -97,7 +97,7 @@ pub(crate) fn obstacle_words(obstacle: &Obstacle, baseline: &str) -> String {
     format!("{} ({}): {values}", difference.what, obstacle.kind.name())
 }
 
-/// The reasons why a comparison is refused, one per line, and what to do about it.
+/// Lists the reasons why a comparison is refused, one per line, and what to do about it.
 pub fn refusal(obstacles: &[Obstacle]) -> Vec<String> {
     let mut kinds: Vec<Kind> = obstacles.iter().map(|obstacle| obstacle.kind).collect();
     kinds.sort_unstable();
@@ -196,7 +196,7 @@ pub(super) enum Shown {
 }
 
 impl Shown {
-    /// The form for a figure's values of that size.
+    /// Chooses the form for a figure's values of that size.
     pub(super) fn of(figure: &str, values: [f64; 2]) -> Self {
         if figure.ends_with("-share") || figure.ends_with("-attainment") {
             return Shown::Share;
@@ -244,8 +244,8 @@ impl Shown {
     }
 }
 
-/// The note that figures which follow the load are taken to vary by more than the pace that is
-/// assumed, from the least to the most.
+/// Writes the note that figures which follow the load are taken to vary by more than the pace that
+/// is assumed, from the least to the most.
 fn follows(pair: &Pair, variation: &Variation) -> String {
     let Variation::Assumed { share } = variation else {
         return String::new();
@@ -262,7 +262,7 @@ fn follows(pair: &Pair, variation: &Variation) -> String {
     })
 }
 
-/// The notes on how a pair's verdicts were reached.
+/// Writes the notes on how a pair's verdicts were reached.
 fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
     let mut notes = vec![match &pair.method {
         Method::Blocks {

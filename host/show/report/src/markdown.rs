@@ -25,7 +25,7 @@ const TEMPLATE: &str = include_str!("markdown/page.md");
 
 /// A run for a page.
 pub struct Shown {
-    /// The part of the page about it.
+    /// The facts that the page has about it.
     pub reported: Reported,
     /// Its block of text, in whatever style.
     pub block: String,

@@ -207,7 +207,7 @@ pub fn amount(load: Load, at: f64) -> String {
     format!("{} {}", short(at), unit(load))
 }
 
-/// The unit of a load.
+/// Names the unit of a load.
 pub fn unit(load: Load) -> &'static str {
     match load {
         Load::Rate => "req/s",

@@ -83,7 +83,7 @@ pub struct Result<'s> {
 }
 
 impl SweptRun {
-    /// The figures that a run of a sweep measured.
+    /// Takes the figures that a run of a sweep measured.
     pub fn of(run: &Run, folder: &str, summary: &Summary, curve: [&Figure; 2]) -> Self {
         let read = |name: &str| {
             let figure: Figure = name.parse().ok()?;
@@ -229,7 +229,7 @@ pub fn text(sweep: &Sweep) -> String {
     text
 }
 
-/// The place of the knee, or why none is shown.
+/// States the place of the knee, or why none is shown.
 fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
     if let Some(knee) = &curve.knee {
         let rises = match knee.slope_above > 0.0 {

@@ -352,7 +352,6 @@ fn goodput_and_the_steady_state_are_shown() {
     );
 }
 
-/// The client as it was monitored.
 fn watched() -> Client {
     let thread = |cpu, cpu_most| Thread {
         cpu,

@@ -165,7 +165,7 @@ fn latencies(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// The remark that goes with percentiles of a closed loop.
+/// Returns the remark that goes with percentiles of a closed loop.
 fn closed_loop(summary: &Summary) -> Option<&'static str> {
     let is_closed = summary.run.r#loop == Loop::Closed;
     is_closed.then_some("closed loop, where slow periods get fewer requests")
@@ -326,7 +326,7 @@ fn server(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// The number of answers that each source counted: `usage 8, length 1, unknown 1`.
+/// Counts the answers by source: `usage 8, length 1, unknown 1`.
 fn sources(counted: &Counted) -> Option<String> {
     let known = counted
         .exchanges_by_source

@@ -1,4 +1,4 @@
-//! The part of a run's exchanges that pages and pictures show in addition to its summary:
+//! Views of a run's exchanges that pages and pictures show in addition to its summary:
 //! distributions, the course over time, some requests in full.
 //!
 //! It is gathered in one pass over the records without holding them in memory: samples as `stats::spread`
@@ -42,12 +42,11 @@ const SLOWEST: usize = 12;
 /// Points of a scatter plot, at most.
 const DOTS: usize = 1_200;
 
-/// The part of a run's exchanges that is shown.
+/// The views of a run's exchanges.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The statistics of the metrics in [`DRAWN`] that were measured, by name, in that order.
     pub distributions: Vec<(&'static str, Figures)>,
-    /// The run's course over time.
     pub course: Course,
     /// Requests that follow each other, from the middle of the run, in the order in which they were due.
     pub consecutive: Vec<Request>,

@@ -49,7 +49,6 @@ fn facts<const N: usize>(all: [(&str, Option<String>); N]) -> Vec<Fact> {
 }
 
 impl Workload {
-    /// The workload of a run.
     pub fn of(run: &Reported) -> Self {
         let (plan, summary) = (&run.plan, &run.summary);
         let about = &plan.about;

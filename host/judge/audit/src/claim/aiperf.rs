@@ -46,7 +46,7 @@ const PACES: [&str; 4] = ["schedule", "delay", "user_centric", "ramp"];
 /// The values that do, of a phase's type and of a dataset's.
 const KINDS: [&str; 3] = ["fixed_schedule", "user_centric", "mooncake_trace"];
 
-/// The tool of which an object is such a result, if it is one.
+/// Finds the tool that wrote an object; nothing if it is no such result.
 pub(super) fn tool(object: &Object) -> Option<Tool> {
     let metrics = metrics(object);
     let unit = |key: &str| metrics.get(key)?.get("unit")?.as_str();
@@ -111,7 +111,7 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
     }
 }
 
-/// The factor that converts numbers of a unit to seconds.
+/// Finds the factor that converts numbers of a unit to seconds.
 fn seconds(unit: Option<&Value>) -> f64 {
     match unit.and_then(Value::as_str) {
         Some("ns") => 1e-9,

@@ -140,8 +140,8 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
     of(rows)
 }
 
-/// Guidellm's definitions before its files named its version: a mean over requests, without the
-/// time to the first token, over all tokens.
+/// Lists guidellm's definitions before its files named its version: a mean over requests, without
+/// the time to the first token, over all tokens.
 pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
     let mut definitions = definitions(Tool::Guidellm);
     definitions.extend(of([

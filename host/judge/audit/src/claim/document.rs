@@ -195,8 +195,8 @@ fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, 
     }
 }
 
-/// The JSON of `vllm bench serve` for PyTorch's dashboard: an entry a metric, each with all the
-/// rest under `extra_info`.
+/// Reads the JSON of `vllm bench serve` for PyTorch's dashboard: an entry a metric, each with all
+/// the rest under `extra_info`.
 fn pytorch(list: &[Value]) -> Option<Object> {
     let mut merged = Object::new();
     for entry in list {

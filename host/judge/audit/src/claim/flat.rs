@@ -52,7 +52,7 @@ const LATENCIES: [(&str, &str); 5] = [
     ("_e2e_latency_ms", "e2e"),
 ];
 
-/// The tool of which an object is a result of this kind, if it is one.
+/// Finds the tool that wrote an object; nothing if it is no result of this kind.
 pub(super) fn tool(object: &Object) -> Option<Tool> {
     let has = |key: &str| object.contains_key(key);
     if !(has("completed") && has("duration")) {

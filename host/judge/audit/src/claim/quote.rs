@@ -153,7 +153,7 @@ fn change(after: &str) -> Option<f64> {
     percent.trim_start_matches('+').parse().ok()
 }
 
-/// The statement of a cell, with its row and its column.
+/// Writes the statement of a cell, with its row and its column.
 fn words(cell: &Cell, text: &str) -> String {
     let column = cell.column.as_ref();
     let column = column.map_or_else(String::new, |column| format!(", {column}"));

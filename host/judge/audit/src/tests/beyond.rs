@@ -5,12 +5,12 @@ use super::spread::{One, Style, stated};
 use super::*;
 use crate::claim::Lengths;
 
-/// The claim about 200 requests like these, in hundredths of a millisecond.
+/// Makes the claim about 200 requests like these, in hundredths of a millisecond.
 fn of_200(make: impl Fn(u32) -> One, fixed: bool) -> Claim {
     written(make, fixed, 2)
 }
 
-/// The claim about 200 such requests with so many digits after the point.
+/// Makes the claim about 200 such requests with so many digits after the point.
 fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
     let ones: Vec<One> = (0..200).map(make).collect();
     let style = Style {

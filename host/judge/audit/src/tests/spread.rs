@@ -47,7 +47,7 @@ fn deviation(values: &[f64]) -> f64 {
     super::mean(&squares).sqrt()
 }
 
-/// The tool's claim about these requests.
+/// Makes the tool's claim about these requests.
 pub(super) fn stated(ones: &[One], fixed: bool, style: Style) -> Claim {
     let mut claim = Claim::of(style.tool, Source::default());
     let half = 0.5 * 10f64.powi(-style.decimals);

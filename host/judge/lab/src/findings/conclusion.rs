@@ -61,7 +61,7 @@ pub(crate) fn gain_words(gain: &Gain) -> String {
     }
 }
 
-/// The rounds that would show something, in words, given the lab file's key for the rounds of its
+/// States the rounds that would show something, given the lab file's key for the rounds of its
 /// stage.
 pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
     let Some(ToShow { rounds, seconds }) = to_show else {
@@ -91,7 +91,7 @@ pub(crate) fn held_words(held: &HeldRow) -> String {
     }
 }
 
-/// A stage that shows no gain, in words: the best gain that it found, and the least that it can
+/// Describes a stage that shows no gain: the best gain that it found, and the least that it can
 /// show.
 fn not_shown(lab: &Lab, stage: &StageReport) -> String {
     let percent = |row: &&Row| row.gain.map_or(f64::NEG_INFINITY, |gain| gain.percent);
@@ -201,7 +201,7 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
     text
 }
 
-/// The reason why fresh runs did not confirm a trial.
+/// Says why fresh runs did not confirm a trial.
 fn not_confirmed(decision: &Decision, stage: &StageReport, row: &Row) -> String {
     let Some((gain, p)) = row.gain.and_then(|gain| Some((gain, gain.probability?))) else {
         return String::new();

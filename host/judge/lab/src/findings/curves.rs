@@ -138,7 +138,8 @@ fn front(lines: &mut [LoadLine]) {
     }
 }
 
-/// The common beginning of names, such as `chat` of `chat-1` and `chat-16`; all of them if nothing.
+/// Finds the common beginning of names, such as `chat` of `chat-1` and `chat-16`; all of them if
+/// nothing.
 fn common(names: &[&str]) -> String {
     let first = names.first().copied().unwrap_or_default();
     let shared = first.char_indices().take_while(|(at, c)| {

@@ -64,7 +64,7 @@ impl<'a> Tables<'a> {
         decision.or(self.study.trials.first())
     }
 
-    /// The reason why any stage ruled a trial out.
+    /// Says why a trial was ruled out, by any stage.
     fn why(&self, trial: &TrialId) -> Option<String> {
         let mut rows = self
             .study

@@ -34,7 +34,7 @@ pub(super) fn to_show(study: &mut Study, scenarios: &[Scenario], timing: &Timing
     }
 }
 
-/// The time of a round of a stage, in seconds, with the trials that are not ruled out.
+/// Estimates the time of a round of a stage, in seconds, with the trials that are not ruled out.
 fn round(
     stage: &StageReport,
     trials: &[Trial],

@@ -56,8 +56,8 @@ fn of(row: &Row) -> Vec<Difference> {
     each.collect()
 }
 
-/// True or false if a scenario's gain is shown: its interval holds no zero, and the trial is shown
-/// to differ to that side.
+/// True or false where a scenario's gain is shown, for better or worse: its interval holds no zero,
+/// and the trial is shown to differ to that side.
 fn is_better(judgement: Judgement, gain: &Gain) -> Option<bool> {
     let [low, high] = gain.interval?;
     match judgement {

@@ -38,7 +38,7 @@ pub(super) fn figure(name: &str, of: &Spread) -> String {
     }
 }
 
-/// The name of the objective's figure.
+/// Names the objective's figure.
 pub(super) fn figure_of(report: &LabReport) -> String {
     let objective = report.objective.as_deref().unwrap_or_default();
     let figure = objective.split_once(' ').map(|(_, figure)| figure);

@@ -120,7 +120,7 @@ impl Walk<'_> {
         self.conclude(baseline, chosen, confirmed)
     }
 
-    /// One trial with the kept choice of each dimension; the least gain is given up where a
+    /// Builds one trial with the kept choice of each dimension; the least gain is given up where a
     /// combination is excluded.
     fn together(&self, from: &Trial, kept: &[(usize, Choice)]) -> Option<Trial> {
         let level = |choice: &Choice| {

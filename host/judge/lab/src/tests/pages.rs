@@ -27,7 +27,7 @@ pub fn golden(path: &str, now: &str) {
     );
 }
 
-/// The body of a page, without its style and its script.
+/// Returns the body of a page, without its style and its script.
 pub fn body(page: &Document) -> String {
     let html = page.html().unwrap_or_else(|error| panic!("{error:#}"));
     let (_, rest) = html.split_once("<main").unwrap();

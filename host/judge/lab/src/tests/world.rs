@@ -140,7 +140,7 @@ impl World {
         })
     }
 
-    /// The events of a start of an engine and of its runs.
+    /// Lists the events of a start of an engine and of its runs.
     pub fn events(&self, start: &Start) -> Vec<Event> {
         let (trial, round) = (start.trial.id.clone(), start.round);
         let engine = &self.lab.engines[start.trial.engine];
@@ -203,7 +203,7 @@ impl World {
         events
     }
 
-    /// The event that begins a lab's journal.
+    /// Makes the event that begins a lab's journal.
     pub fn began(&self) -> Event {
         Event::Began(Began {
             at: "2026-01-01T00:00:00Z".to_owned(),

@@ -6,9 +6,9 @@ use crate::summary::Summary;
 /// The beginning of names of scores.
 pub(super) const PREFIX: &str = "score.";
 
-/// The direction in which a score is better: the higher, as right answers are counted. Those that
-/// count faults are better the lower they are: `NAME-unparsed`, and the single checks of `sanity`.
-/// A ratio of lengths is neither.
+/// Finds the direction in which a score is better: the higher, as right answers are counted. Those
+/// that count faults are better the lower they are: `NAME-unparsed`, and the single checks of
+/// `sanity`. A ratio of lengths is neither.
 pub fn better(name: &str) -> Better {
     match first_of(name) {
         "output-length-ratio" => Better::Neither,
@@ -55,7 +55,7 @@ pub(super) fn with_failures(name: &str, summary: &Summary) -> Option<f64> {
 /// Scores that a message names at most.
 const NAMED: usize = 12;
 
-/// A message that a score was not measured, and which were.
+/// Says that a score was not measured, and which were.
 pub(crate) fn there_are(summary: &Summary) -> String {
     let names = summary.scores.keys().chain(summary.run_scores.keys());
     let names: Vec<String> = names
@@ -75,7 +75,7 @@ pub(crate) fn there_are(summary: &Summary) -> String {
     }
 }
 
-/// The error of a name that ends where the score's begins.
+/// Writes the error of a name that ends where the score's begins.
 pub(super) fn unnamed(text: &str) -> String {
     format!("`{text}`: name the score, as in `score.exact-match`")
 }

@@ -56,7 +56,7 @@ pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// The number of times that a dataset did one thing, and the commonest reason.
+/// Counts the times that a dataset did one thing, and names the commonest reason.
 fn altered(dataset: &Dataset, what: Treatment) -> Option<String> {
     let same = dataset.remarks.iter().filter(|remark| remark.what == what);
     // The first of several that are equally common.

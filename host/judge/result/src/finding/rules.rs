@@ -77,8 +77,8 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// The failures that a percentile over the answered requests hides: its value if failures counted
-/// as infinite.
+/// States the failures that a percentile over the answered requests hides: its value if failures
+/// counted as infinite.
 fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
     let statistic = Statistic::Percentile(percent);
     if summary.run.failures_as_infinite {

@@ -229,8 +229,8 @@ impl Reading<'_> {
         self.streamed && self.output_tokens.is_some_and(|count| count.tokens <= 1)
     }
 
-    /// The times at which the opening of the connection that this request waited for began, and at
-    /// which it was ready.
+    /// Finds the times at which the opening of the connection that this request waited for began,
+    /// and at which it was ready.
     fn waited_for(&self) -> Option<(Nanos, Nanos)> {
         let connection = self.exchange.connection.filter(|own| own.waited)?;
         let ready = connection.secured.unwrap_or(connection.connected);

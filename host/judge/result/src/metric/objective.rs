@@ -103,7 +103,7 @@ impl Objective {
         of(GRAMMAR.given(name, (), &at_most_ms.to_string()))
     }
 
-    /// The measure of the objective's metric.
+    /// Looks up the measure of the objective's metric.
     pub fn measure(&self) -> Option<Single> {
         single()
             .find(|(metric, _)| metric.name == self.metric)

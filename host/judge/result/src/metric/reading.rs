@@ -174,8 +174,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The times at which an answer was requested, at which its first output came, and at which its
-    /// last event came. One that comes whole is answered from the beginning.
+    /// Finds the times at which an answer was requested, at which its first output came, and at
+    /// which its last event came. One that comes whole is answered from the beginning.
     pub fn life(&self) -> Option<[Nanos; 3]> {
         let sent = self.exchange.sent?;
         let first = match self.streamed {

@@ -30,9 +30,9 @@ impl Unit {
         }
     }
 
-    /// The value that a request that failed or was not sent counts as, where such requests count:
-    /// infinitely slow, a speed of zero, or a share of one. Absent where no value is worse than
-    /// another.
+    /// Returns the value that a request that failed or was not sent counts as, where such requests
+    /// count: infinitely slow, a speed of zero, or a share of one. Absent where no value is worse
+    /// than another.
     pub fn worst(self) -> Option<f64> {
         match self {
             Unit::Milliseconds => Some(f64::INFINITY),
@@ -42,8 +42,8 @@ impl Unit {
         }
     }
 
-    /// The number of steps in a unit when samples are counted in whole numbers: milliseconds are
-    /// counted in nanoseconds.
+    /// Returns the number of steps in a unit when samples are counted in whole numbers:
+    /// milliseconds are counted in nanoseconds.
     pub fn scale(self) -> f64 {
         match self {
             Unit::Tokens | Unit::Requests => 1.0,

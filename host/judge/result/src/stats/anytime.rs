@@ -19,8 +19,8 @@ const PRIOR: f64 = 0.1;
 /// The fewest values that have an interval.
 pub const FEWEST: usize = 3;
 
-/// The distance from the mean of so many values to which the interval reaches, in standard errors;
-/// `None` of fewer than [`FEWEST`].
+/// Computes the distance from the mean of so many values to which the interval reaches, in standard
+/// errors; `None` of fewer than [`FEWEST`].
 pub fn quantile(values: usize) -> Option<f64> {
     if values < FEWEST {
         return None;
@@ -34,8 +34,8 @@ pub fn quantile(values: usize) -> Option<f64> {
     (ratio < growth).then(|| (freedom * (ratio - 1.0) / (1.0 - ratio / growth)).sqrt())
 }
 
-/// The interval of the mean that many more values would have, with 95 % confidence at any time of
-/// looking; `None` of fewer than [`FEWEST`] values.
+/// Computes the interval in which the mean of many more values lies, with 95 % confidence at any
+/// time of looking; `None` of fewer than [`FEWEST`] values.
 pub fn mean(values: &[f64]) -> Option<Interval> {
     let quantile = quantile(values.len())?;
     let count = values.len() as f64;
@@ -48,9 +48,9 @@ pub fn mean(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// The number of values that it takes until the interval reaches no further than `within` from
-/// their mean, if their standard deviation is `deviation`, in the same unit; `None` if more than
-/// `most`.
+/// Computes the number of values that it takes until the interval reaches no further than `within`
+/// from their mean, if their standard deviation is `deviation`, in the same unit; `None` if more
+/// than `most`.
 pub fn needed(deviation: f64, within: f64, most: usize) -> Option<usize> {
     (FEWEST..=most).find(|values| {
         let away = quantile(*values).map(|quantile| quantile * deviation / (*values as f64).sqrt());

@@ -201,7 +201,7 @@ impl Blocks {
         fill.iter().sum::<u64>() > rest.iter().sum::<u64>()
     }
 
-    /// The number of samples of each block that are above so many steps.
+    /// Counts the samples of each block that are above so many steps.
     fn above(&self, limit: u64) -> Vec<u64> {
         let mut above = vec![0_u64; self.sums.len()];
         match &self.held {

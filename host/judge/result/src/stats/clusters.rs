@@ -36,12 +36,12 @@ pub struct Mean {
     pub clusters: usize,
 }
 
-/// A mean difference, as far as it is known.
+/// The estimate of a mean difference: its interval and its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The 95 % interval; absent where all clusters have the same mean, because nothing shows then how they vary.
     pub interval: Option<Interval>,
-    /// The probability of a mean so far from zero is if the true one is zero; two-sided.
+    /// The probability of a mean so far from zero if the true one is zero; two-sided.
     pub probability: f64,
 }
 
@@ -75,11 +75,11 @@ impl Mean {
             .filter(|error| *error > ROUNDING * self.mean.abs())
     }
 
-    /// The number of independent answers that a share is worth whose values lie in these clusters:
-    /// their number divided by the design effect, never more than there are, and fewer where few
-    /// clusters show that effect (Korn and Graubard 1998, "Confidence intervals for proportions
-    /// with small expected number of positive counts estimated from survey data"). Where all values
-    /// are equal, nothing shows how they cluster, so each cluster counts as one.
+    /// Computes the number of independent answers that a share is worth whose values lie in these
+    /// clusters: their number divided by the design effect, never more than there are, and fewer
+    /// where few clusters show that effect (Korn and Graubard 1998, "Confidence intervals for
+    /// proportions with small expected number of positive counts estimated from survey data").
+    /// Where all values are equal, nothing shows how they cluster, so each cluster counts as one.
     pub fn independent(&self, values: u64) -> f64 {
         let values = values as f64;
         let clusters = self.clusters as f64;
@@ -120,7 +120,7 @@ pub fn interval(clusters: &[Cluster]) -> Option<Interval> {
     })
 }
 
-/// The interval and the probability of the mean of clustered differences, by Student's
+/// Computes the interval and the probability of the mean of clustered differences, by Student's
 /// distribution: without a true difference they lie about zero alike on both sides, whatever the
 /// scores' skewness. `None` of fewer than two clusters.
 pub fn difference(clusters: &[Cluster]) -> Option<Estimate> {

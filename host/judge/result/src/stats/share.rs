@@ -46,9 +46,9 @@ impl Flips {
         self.gained + self.lost < EXACT_BELOW
     }
 
-    /// The probability that flips are at least as uneven if either direction is equally likely:
-    /// McNemar's test, two-sided; the binomial distribution below 25 flips, else the normal one,
-    /// without a correction for continuity.
+    /// Computes the probability that flips are at least as uneven if either direction is equally
+    /// likely: McNemar's test, two-sided; the binomial distribution below 25 flips, else the normal
+    /// one, without a correction for continuity.
     pub fn probability(&self) -> f64 {
         let (gained, lost) = (self.gained as f64, self.lost as f64);
         let flipped = gained + lost;

@@ -123,8 +123,8 @@ impl Figures {
         self.at(self.count() - 1)
     }
 
-    /// The most by which a percentile may differ from that of the samples, as a share of it; `None`
-    /// if it is exact.
+    /// Returns the most by which a percentile may differ from that of the samples, as a share of
+    /// it; `None` if it is exact.
     pub fn error(&self) -> Option<f64> {
         match self {
             Figures::Samples(_) => None,

@@ -14,7 +14,7 @@ pub fn two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
 }
 
-/// The distance from zero beyond which, on either side, lie `outside` of the values.
+/// Finds the distance from zero beyond which, on either side, lie `outside` of the values.
 pub fn quantile(outside: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while two_sided(high, freedom) > outside && high < 1e12 {

@@ -1,4 +1,4 @@
-//! The figures of a run that have confidence intervals, and the conditions for it.
+//! The figures of a run that have confidence intervals, and the conditions for them.
 //! `stats::interval` computes them.
 
 use schemars::JsonSchema;

@@ -204,7 +204,7 @@ fn drift(course: &[f64]) -> Option<Drift> {
     })
 }
 
-/// The rest of a course without an even change.
+/// Returns the rest of a course without an even change.
 fn without_slope(course: &[f64], slope: f64) -> Vec<f64> {
     let places = course.iter().enumerate();
     places
@@ -212,8 +212,8 @@ fn without_slope(course: &[f64], slope: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The rest of a course without one step from a level to another, at the place where that leaves
-/// least, so that a step is not mistaken for slices that resemble their neighbours.
+/// Returns the rest of a course without one step from a level to another, at the place where that
+/// leaves least, so that a step is not mistaken for slices that resemble their neighbours.
 fn without_step(course: &[f64]) -> Vec<f64> {
     /// Slices that a level needs.
     const LEAST: usize = 3;

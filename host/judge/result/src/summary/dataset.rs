@@ -1,4 +1,4 @@
-//! The treatment of a dataset's input before it gave samples: parts that it left out, cut, repaired
+//! A dataset's treatment of its input before it gave samples: parts that it left out, cut, repaired
 //! or used again.
 
 use schemars::JsonSchema;
@@ -42,7 +42,6 @@ pub struct Remark {
 }
 
 impl Dataset {
-    /// The number of times that it did this.
     pub fn count(&self, what: Treatment) -> u64 {
         let same = self.remarks.iter().filter(|remark| remark.what == what);
         same.fold(0, |sum, remark| sum.saturating_add(remark.count))

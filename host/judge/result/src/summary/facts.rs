@@ -129,7 +129,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// The damage in words, with its numbers.
+    /// Describes the damage, with its numbers.
     pub fn words(&self) -> String {
         let Damage {
             written,
@@ -184,7 +184,7 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// A remark on it beside its name, in words.
+    /// Returns a remark to show beside its name.
     pub fn remark(&self) -> Option<&'static str> {
         match (self.approximate, self.found) {
             (true, _) => Some("approximate"),
@@ -232,7 +232,6 @@ pub struct RunFacts {
     /// Measured requests that were due when the run was stopped, and have no record of their own.
     #[serde(default)]
     pub unsent: u64,
-    /// The number of times that scorers failed.
     #[serde(default)]
     pub scorer_errors: u64,
     /// The load machines that made the run together, if several did.

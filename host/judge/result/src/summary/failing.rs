@@ -119,9 +119,9 @@ pub(super) mod amounts {
     }
 }
 
-/// The number of requests, or sessions, that have no sample of a metric because they failed or were
-/// not sent, and the number that may have one. Those that were cancelled on purpose are neither.
-/// `None` for a metric of sessions where there are none.
+/// Counts the requests, or sessions, that have no sample of a metric because they failed or were
+/// not sent, and those that may have one. Those that were cancelled on purpose are neither. `None`
+/// for a metric of sessions where there are none.
 pub(super) fn missing(
     metric: &Metric,
     requests: &Requests,

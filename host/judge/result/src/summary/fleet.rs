@@ -62,7 +62,7 @@ pub struct Moved {
 pub struct Lost {
     /// The time of its last message, in seconds since the measurement began.
     pub from_s: f64,
-    /// The part that broke.
+    /// The cause of the loss.
     pub why: String,
     /// Requests of its part that are not on record: whether they were sent is not known. Absent where the plan does not
     /// say how many they are.
@@ -71,7 +71,7 @@ pub struct Lost {
 }
 
 impl Agent {
-    /// The name in messages.
+    /// Names it in messages.
     pub fn name(&self) -> String {
         format!("agent {} on {}", self.rank, self.host)
     }

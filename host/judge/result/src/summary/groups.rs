@@ -122,7 +122,7 @@ impl<K, S> Default for Divided<K, S> {
 }
 
 impl<K: Ord, S: Merge> Divided<K, S> {
-    /// The data kept of the group of that key, which may be the merged one.
+    /// Returns the data kept of the group of that key, which may be the merged one.
     pub(super) fn of(&mut self, key: K) -> &mut S {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);
         let beyond = self

@@ -112,7 +112,7 @@ impl Messages {
     }
 }
 
-/// The part that messages of one kind have in common: all but the words with digits.
+/// Finds the part that messages of one kind have in common: all but the words with digits.
 fn kind_of(message: &str) -> String {
     let mut kind = String::with_capacity(message.len());
     for part in message.split_inclusive(|c: char| !c.is_alphanumeric()) {

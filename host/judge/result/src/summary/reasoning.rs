@@ -62,7 +62,7 @@ impl Reasoning {
         *self == Reasoning::default()
     }
 
-    /// The number of answers by what happens to their reasoning, in words, such as `shown 12,
+    /// Counts answers by what happens to their reasoning, in words, such as `shown 12,
     /// hidden 3`.
     pub fn words(&self) -> String {
         let kinds = [

@@ -115,12 +115,12 @@ impl Unjudged {
         *self == Unjudged::default()
     }
 
-    /// The number of answers that were not judged.
+    /// Counts the answers that were not judged.
     pub fn count(&self) -> u64 {
         self.failed + self.left_out + self.without_reference + self.passed_over
     }
 
-    /// The number by reason, in words; `None` if all were judged.
+    /// Counts them by reason, in words; `None` if all were judged.
     pub fn words(&self) -> Option<String> {
         let parts = [
             (self.failed, "on which the scorer failed"),
@@ -145,7 +145,7 @@ pub struct SilentScorer {
 }
 
 impl SilentScorer {
-    /// The answers that it did not judge, and why, in words.
+    /// Says which answers it did not judge, and why.
     pub fn words(&self) -> String {
         let why = self.unjudged.words();
         let why = why.unwrap_or_else(|| "there were no answers".to_owned());

@@ -86,7 +86,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The time during which none of its requests was in flight.
+    /// Returns the time during which none of its requests was in flight.
     pub fn idle(&self) -> Nanos {
         Nanos(self.time.0.saturating_sub(self.in_flight.0))
     }

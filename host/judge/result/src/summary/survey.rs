@@ -27,11 +27,11 @@ pub struct Survey {
     has_sessions: bool,
     due: Option<(Nanos, Nanos)>,
     last_end: Option<Nanos>,
-    /// The end of the first answer.
     first_answer: Option<Nanos>,
     /// The instant at which the last reply began.
     last_first: Option<Nanos>,
-    /// Times at which requests were sent; of each that took any time.
+    /// Times at which requests were sent and, in `ends`, at which they ended; of each that took any
+    /// time.
     starts: Vec<Nanos>,
     ends: Vec<Nanos>,
     /// Times at which the same requests were due, if the plan offers a rate.
@@ -63,9 +63,7 @@ pub(super) struct Surveyed {
     pub(super) layout: Option<Layout>,
     /// The loads of the run, where the number in flight varies.
     pub(super) loads: Option<Loads>,
-    /// The end of the first answer.
     pub(super) first_answer: Option<Nanos>,
-    /// The end of the last exchange.
     pub(super) last_end: Option<Nanos>,
     /// The instants at which the first and the last request were sent, of those that took any time.
     pub(super) first_sent: Option<Nanos>,
@@ -221,8 +219,8 @@ impl Flights<'_> {
         }
     }
 
-    /// The median number in flight: that number or fewer for half of the time in which requests
-    /// were sent.
+    /// Finds the median number in flight: that number or fewer for half of the time in which
+    /// requests were sent.
     pub(super) fn median(self) -> u64 {
         let Some(last) = self.starts.last().copied() else {
             return 0;
@@ -249,9 +247,9 @@ impl Flights<'_> {
         first_answer.map_or(0, |end| self.starts.partition_point(|start| *start < end))
     }
 
-    /// The loads of the run: requests after the fill, divided by the design effect of the number in
-    /// flight when each was sent, are so many independent ones. `None` if that number hardly
-    /// varies.
+    /// Computes the loads of the run: requests after the fill, divided by the design effect of the
+    /// number in flight when each was sent, are so many independent ones. `None` if that number
+    /// hardly varies.
     fn loads(self, layout: Layout) -> Option<Loads> {
         let mut ended = 0;
         let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());

@@ -232,7 +232,7 @@ impl SteadyEnergy {
 }
 
 impl Cost {
-    /// The cost of a measurement of this many seconds.
+    /// Computes the cost of a measurement of this many seconds.
     pub(super) fn of(price: &Price, duration_s: Option<f64>, tokens: Answered) -> Self {
         let total = duration_s.map(|seconds| price.per_hour * seconds / SECONDS_PER_HOUR);
         let each = |tokens: Option<u64>| {

@@ -266,8 +266,8 @@ impl Counted {
     }
 }
 
-/// The most tokens by which text that is tokenized again may differ from the tokens it was made of:
-/// 5 %, at least 4.
+/// Returns the most tokens by which text that is tokenized again may differ from the tokens it was
+/// made of: 5 %, at least 4.
 fn five_percent(tokens: u32) -> u32 {
     (tokens / 20).max(4)
 }

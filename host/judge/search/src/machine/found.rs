@@ -8,7 +8,7 @@ use crate::decision::{Decision, Doubt, Failure};
 use crate::level::Level;
 
 impl Search {
-    /// The answer so far.
+    /// Builds the answer so far.
     pub fn answer(&self) -> Answer {
         let mut levels = self.levels.clone();
         levels.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.confirms.cmp(&b.confirms)));

@@ -42,8 +42,8 @@ impl Interval {
         high / low <= 1.0 + config.width || config.load.is_whole() && high - low <= 1.0
     }
 
-    /// The number of further requests that would make it so, by the runs so far; absent if nothing
-    /// says. The width falls with the root of the requests.
+    /// Estimates the number of further requests that would make it so, by the runs so far; absent
+    /// if nothing says. The width falls with the root of the requests.
     pub(super) fn more(&self, config: &Config) -> Option<u64> {
         let width = (self.high? / self.low?).ln();
         let wanted = match config.load.is_whole() {
@@ -54,7 +54,7 @@ impl Interval {
         (self.requests > 0).then_some((more.max(0.0)).ceil() as u64)
     }
 
-    /// The number of requests that one independent one takes at the nearest load.
+    /// Returns the number of requests that one independent one takes at the nearest load.
     pub(super) fn effect_near(&self, at: f64) -> f64 {
         let all = self.points.iter().zip(effects(&self.points, self.allowed));
         let distance = |own: &Point| (own.at / at).ln().abs();

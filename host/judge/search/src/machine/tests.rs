@@ -16,7 +16,7 @@ fn config(load: Load, start: f64) -> Config {
     Config::new(load, tiers(["e2e.p99 < 1s"]).unwrap(), start)
 }
 
-/// The outcome of a run in which this share of the requests is bad, of each tier.
+/// Makes the outcome of a run in which this share of the requests is bad, of each tier.
 fn shares(probe: &Probe, shares: &[f64]) -> Outcome {
     let counted = |share: &f64| {
         vec![Counted {

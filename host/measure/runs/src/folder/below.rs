@@ -57,8 +57,8 @@ fn search(path: &Path, found: &mut Vec<RunFolder>) -> Result<(), FolderError> {
     below.iter().try_for_each(|path| search(path, found))
 }
 
-/// The beginning of a run, to the second: from its status or, if it was killed, from its folder's
-/// name.
+/// Finds the beginning of a run, to the second: from its status or, if it was killed, from its
+/// folder's name.
 fn began(run: &RunFolder) -> Result<Option<String>, FolderError> {
     if let Some(status) = run.status()?
         && let Ok(started) = status.started.parse::<jiff::Timestamp>()

@@ -8,9 +8,9 @@ use model::session::History;
 use result::summary::{Loop, Run, RunFacts, Used};
 use scenario::plan::Plan;
 
-/// The facts that a summary needs in addition to the exchanges, from the plan and the assessment of
-/// the answers. The caller adds the client's performance, the server's own metrics, and the
-/// dataset's treatment of its input.
+/// Collects the facts that a summary needs in addition to the exchanges, from the plan and the
+/// assessment of the answers. The caller adds the client's performance, the server's own metrics,
+/// and the dataset's treatment of its input.
 pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts {
     let rate = plan.load.arrival.rate().filter(|rate| rate.is_finite());
     RunFacts {

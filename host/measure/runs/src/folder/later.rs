@@ -32,8 +32,8 @@ impl RunFolder {
         self.write_json(AGREEMENT, agreed)
     }
 
-    /// The results of tokenizer and scorers over the answers after the run; empty if neither was
-    /// used.
+    /// Reads the results of tokenizer and scorers over the answers after the run; empty if neither
+    /// was used.
     ///
     /// # Errors
     /// If the file exists but cannot be read.
@@ -41,7 +41,7 @@ impl RunFolder {
         Ok(self.read_if_there(ASSESSMENT)?.unwrap_or_default())
     }
 
-    /// The later judgings, the oldest first.
+    /// Reads the later judgings, the oldest first.
     ///
     /// # Errors
     /// If the file exists but cannot be read.

@@ -19,7 +19,7 @@ pub enum Ended<'a> {
     Anywhere,
 }
 
-/// The damage of a run's records; none if they are what it wrote.
+/// Finds the damage of a run's records; none if they are what it wrote.
 ///
 /// # Errors
 /// If the file cannot be opened.

@@ -472,7 +472,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// The number of ticks that a panel's vertical axis has room for.
+/// Counts the ticks that a panel's vertical axis has room for.
 fn rows(panel: &Panel) -> usize {
     ((panel.height / 38.0) as usize).clamp(2, 6)
 }

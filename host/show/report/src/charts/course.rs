@@ -227,7 +227,7 @@ impl Drawing<'_> {
         })
     }
 
-    /// The span in which the run was steady, with its name once.
+    /// Marks the span in which the run was steady, with its name once.
     fn bands(&self, named: bool) -> Vec<Band> {
         let [run] = self.runs else {
             return Vec::new();

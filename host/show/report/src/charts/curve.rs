@@ -15,7 +15,7 @@ const CLOSE: f64 = 0.5;
 /// The largest is so many times the smallest where an axis starts out logarithmic.
 const WIDE: f64 = 20.0;
 
-/// A chart, before it is drawn.
+/// The contents of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     /// Its name, unique in its page.

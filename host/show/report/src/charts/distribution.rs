@@ -75,7 +75,7 @@ impl Drawn<'_> {
         each.fold(f64::INFINITY, f64::min)
     }
 
-    /// The contents of the chart, in words.
+    /// Describes the contents of the chart.
     fn seen(&self) -> String {
         sentences(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;

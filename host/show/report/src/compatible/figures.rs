@@ -42,7 +42,7 @@ pub struct Figures {
     pub e2e: Option<stats::Figures>,
     /// From when a request was due to when it was sent.
     pub queue: Option<stats::Figures>,
-    /// The waiting for that and the latency together.
+    /// The time in that queue and the latency together.
     pub e2e_queued: Option<stats::Figures>,
     /// Seconds in flight of the answered requests, summed.
     pub busy_s: f64,

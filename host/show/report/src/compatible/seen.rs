@@ -39,7 +39,6 @@ pub(super) struct Seen<'a> {
     pub(super) sent: Nanos,
     /// The time of the first chunk that counts; absent if replies are not streamed.
     pub(super) first: Option<Nanos>,
-    /// The end of the request.
     pub(super) end: Option<Nanos>,
     pub(super) input: Option<u32>,
     pub(super) output: Option<u32>,

@@ -118,7 +118,7 @@ fn exchanges(file: &Value) -> Vec<Exchange> {
         .collect()
 }
 
-/// The part of a file that is about the run as a whole.
+/// Reads the part of a file that is about the run as a whole.
 fn run_of(file: &Value) -> RunFacts {
     let mut facts = facts();
     facts.run.request_rate = file["request_rate"].as_f64();

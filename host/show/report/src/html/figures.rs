@@ -230,7 +230,7 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
     tiles
 }
 
-/// The time that sessions took, and the number of complete ones.
+/// Adds the time that sessions took, and the number of complete ones.
 fn sessions(tiles: &mut Vec<Tile>, summary: &Summary) {
     let (Some(sessions), Some(time)) = (summary.sessions, summary.metric(metric::SESSION_TIME))
     else {
@@ -300,7 +300,7 @@ pub(super) fn metrics(summary: &Summary) -> Metrics {
     }
 }
 
-/// The note that says which percentiles come from a histogram.
+/// Writes the note that says which percentiles come from a histogram.
 fn histograms(counted: &[&str]) -> Option<String> {
     (!counted.is_empty()).then(|| {
         format!(

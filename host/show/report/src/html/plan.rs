@@ -25,7 +25,7 @@ pub(super) struct Difference {
     cells: Vec<String>,
 }
 
-/// The offered load, in few words.
+/// Describes the offered load, in few words.
 pub(crate) fn load(plan: &Plan) -> String {
     let slots = plan
         .slots()
@@ -140,7 +140,7 @@ pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
     told
 }
 
-/// The performance of this client during the measurement.
+/// Describes the performance of this client during the measurement.
 pub(super) fn client(summary: &Summary) -> Vec<Pair> {
     let Some(client) = &summary.client else {
         return Vec::new();

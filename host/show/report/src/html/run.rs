@@ -270,7 +270,7 @@ fn facts(reported: &Reported) -> Vec<Pair> {
     facts
 }
 
-/// Notes on the end of the run, if it did not end as planned.
+/// Writes notes on the end of the run, if it did not end as planned.
 fn notes(reported: &Reported) -> Vec<String> {
     let Some(status) = &reported.status else {
         return vec![

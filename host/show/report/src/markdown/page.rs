@@ -419,7 +419,7 @@ fn engine(run: &Reported) -> String {
     name
 }
 
-/// The arrival of requests: `poisson, 30 req/s, at most 8 in flight`.
+/// Describes the arrival of requests: `poisson, 30 req/s, at most 8 in flight`.
 fn arrival(summary: &Summary) -> String {
     let run = &summary.run;
     let mut words = run.arrival.clone();

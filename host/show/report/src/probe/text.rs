@@ -69,7 +69,7 @@ fn parts(shape: &Shape) -> Vec<String> {
     }
     words
 }
-/// The counts that a usage has.
+/// Lists the counts that a usage has.
 fn usage(usage: Usage) -> String {
     let counts = [
         ("input", usage.input_tokens),

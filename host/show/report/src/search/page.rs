@@ -80,7 +80,7 @@ fn heading(tier: &Tier) -> String {
     }
 }
 
-/// The standing of a tier at a load, in a word.
+/// Describes the standing of a tier at a load, in a word.
 fn word(decided: &Decided) -> (&'static str, Tone) {
     match decided.decision {
         Decision::Pass | Decision::Below => ("passed", Tone::Good),

@@ -23,7 +23,7 @@ pub fn begins(probe: &Probe) -> String {
     )
 }
 
-/// The state after a run: of its load, and of each tier.
+/// Describes the state after a run: of its load, and of each tier.
 pub fn ended(search: &Search, number: u32) -> Vec<String> {
     let answer = search.answer();
     let of_load = (answer.levels.iter())

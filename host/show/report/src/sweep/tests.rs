@@ -45,7 +45,6 @@ pub(crate) fn swept() -> Sweep {
     }
 }
 
-/// The workload of such a sweep.
 fn workload() -> Workload {
     let fact = |name: &str, is: &str| crate::workload::Fact {
         name: name.to_owned(),

@@ -4,7 +4,8 @@ use super::Block;
 use model::exchange::Class;
 use result::summary::{Requests, Summary, Tokens};
 
-/// Numbers of requests by their end: failures by class, and within a class by status and by reason.
+/// Writes the numbers of requests by their end: failures by class, and within a class by status and
+/// by reason.
 pub(super) fn counts(block: &mut Block, requests: &Requests) {
     block.line("Successful requests:", Some(requests.successful));
     block.line("Failed requests:", Some(requests.failed));
@@ -26,7 +27,7 @@ pub(super) fn counts(block: &mut Block, requests: &Requests) {
     block.line("Cancelled requests (on purpose):", cancelled);
 }
 
-/// Numbers of requests by their end: failures by class alone.
+/// Writes the numbers of requests by their end: failures by class alone.
 pub(super) fn classes(block: &mut Block, requests: &Requests) {
     block.line("Successful requests:", Some(requests.successful));
     block.line("Failed requests:", Some(requests.failed));
@@ -65,7 +66,7 @@ pub(super) fn failed(block: &mut Block, summary: &Summary) {
     block.line(label, Some(share).filter(|_| requests.failed > 0));
 }
 
-/// The messages of each kind of failure.
+/// Writes the messages of each kind of failure.
 pub(super) fn failures(block: &mut Block, summary: &Summary) {
     block.section("Failures");
     let said = summary.requests.failures.iter();

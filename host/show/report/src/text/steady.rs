@@ -4,7 +4,7 @@ use super::Block;
 use result::metric;
 use result::summary::{SteadyState, Summary, Window};
 
-/// The reason why there is no steady state, or its window and figures.
+/// Writes the steady state: the reason why there is none, or its window and figures.
 pub(super) fn state(block: &mut Block, summary: &Summary) {
     block.section("Steady State");
     let window = match &summary.steady_state {

@@ -39,7 +39,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// The beginning and the end of a span, in seconds.
+    /// Returns the beginning and the end of a span, in seconds.
     pub fn span(&self, place: usize) -> (f64, f64) {
         let from = place as f64 * self.grain_s;
         (from, (from + self.grain_s).min(self.duration_s))
@@ -150,8 +150,8 @@ fn per(sum: f64, length: f64) -> f64 {
     if length > 0.0 { sum / length } else { 0.0 }
 }
 
-/// The time from which a request was no longer in flight: without an end, at the last sign of its
-/// reply.
+/// Finds the time from which a request was no longer in flight: without an end, at the last sign of
+/// its reply.
 fn ended(exchange: &Exchange) -> Option<Nanos> {
     let seen = exchange.events.at.last().copied().or(exchange.headers);
     exchange.ended.or(seen)

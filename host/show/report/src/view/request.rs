@@ -12,7 +12,6 @@ pub struct Request {
     pub index: u64,
     /// The sample's name.
     pub id: String,
-    /// Its due time.
     pub due_s: f64,
     /// The time for which the cap held it back; absent without a cap.
     pub queue_ms: Option<f64>,
@@ -20,7 +19,6 @@ pub struct Request {
     pub send_lag_ms: Option<f64>,
     /// Of that, how long it waited for a connection; absent if it did not wait.
     pub connection_ms: Option<f64>,
-    /// The time of sending.
     pub sent_s: Option<f64>,
     /// From there to its first token.
     pub ttft_ms: Option<f64>,
@@ -60,7 +58,7 @@ impl Request {
         }
     }
 
-    /// The end of its last phase, as far as is known.
+    /// Returns the end of its last phase, as far as is known.
     pub(crate) fn over_s(&self) -> f64 {
         let known = self.ended_s.or(self.sent_s);
         known.unwrap_or(self.due_s + self.queue_ms.unwrap_or(0.0) / 1000.0)

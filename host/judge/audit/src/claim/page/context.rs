@@ -186,7 +186,7 @@ fn engine(claim: &mut Claim, facts: &Facts<'_>) {
         .clone_from(&facts.versions[index]);
 }
 
-/// The text after `vLLM v`, if it is a version.
+/// Finds the text after `vLLM v`, if it is a version.
 fn version(text: &str, label: &str) -> Option<String> {
     let named = format!("{label} v");
     let mut rest = text;
