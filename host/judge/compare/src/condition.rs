@@ -28,7 +28,7 @@ pub struct Condition {
     pub figure: Figure,
     /// The difference that is too much; above zero if more is worse, below zero if less is worse.
     pub limit: Difference,
-    /// As it was written.
+    /// The text as it was written.
     text: String,
 }
 

@@ -21,7 +21,7 @@ use super::variation::Varies;
 use result::stats::interval::{Interval, LEVEL};
 use result::stats::{Ranked, Sorted, dependence, student};
 
-/// Resamples an interval comes from.
+/// The number of resamples for an interval.
 pub const RESAMPLES: usize = 2000;
 const SEED: u64 = 0x636f_6d70;
 /// Differences below this share of the figure are due to rounding.

@@ -35,7 +35,7 @@ fn side_of(case: &Case, trial: u64, side: u64, repeats: u64) -> Side {
     Side::Runs(runs.collect())
 }
 
-/// In how many comparisons the mean TPOT or E2E was called different.
+/// Counts the comparisons in which the mean TPOT or E2E was called different.
 fn called(cases: [&Case; 2], repeats: u64, trials: u64) -> u64 {
     let is_called = |trial: &u64| {
         let sides = [0, 1].map(|side| side_of(cases[side as usize], *trial, side, repeats));

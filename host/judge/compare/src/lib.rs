@@ -76,8 +76,8 @@ pub struct Compared {
     pub sides: Vec<SideFacts>,
     /// Confidence level of the intervals, in percent.
     pub level: f64,
-    /// The difference, as a share of the baseline, up to which two figures count as the same; absent if that was not
-    /// asked for.
+    /// The difference, as a share of the baseline, up to which two figures count as the same;
+    /// absent if none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_within: Option<f64>,
     /// Differences in settings that must agree, which were allowed.

@@ -53,7 +53,8 @@ pub struct Row {
     /// it. Its interval is wide, and repeats make it narrower.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub walks: bool,
-    /// Of a score that both runs have: the answers to the same samples, from which the figures of this row come.
+    /// For a score that both runs have: the answers to the same samples, from which the figures of
+    /// this row come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paired: Option<Paired>,
     /// The judgement; absent for figures where neither more nor less is better.
@@ -104,7 +105,7 @@ pub enum Judgement {
     Better,
     /// It is worse, beyond chance.
     Worse,
-    /// The two are the same, within the difference that was asked for.
+    /// The two are the same, within the given difference.
     Same,
     /// No difference is shown. That does not mean that there is none.
     NoDifference,

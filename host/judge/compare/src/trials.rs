@@ -34,7 +34,7 @@ fn held(sides: &[Side; 2], requests: u64) -> Compared {
     compare(sides, &asked).unwrap()
 }
 
-/// In how many trials any figure, and any of TTFT, was called worse or better.
+/// Counts the trials in which any figure, and any of TTFT, was called worse or better.
 fn calls(trials: u64, a: Engine, b: Engine, requests: u64, rate: f64) -> (u64, u64) {
     let (mut any, mut ttft) = (0, 0);
     for trial in 0..trials {

@@ -103,7 +103,7 @@ impl Lab {
 /// Settings of successive halving.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Halving {
-    /// Of so many trials one stays.
+    /// The number of trials of which one stays.
     pub eta: u32,
     /// The share of a scenario's requests in the first rung.
     pub first_share: f64,

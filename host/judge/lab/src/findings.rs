@@ -152,7 +152,7 @@ pub struct StudyReport {
 pub struct Conclusion {
     /// The kind of answer.
     pub kind: Kind,
-    /// It in a sentence or two.
+    /// The answer in a sentence or two.
     pub words: String,
     /// The recommended trial: the baseline, if no other is better; none if nothing can be recommended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

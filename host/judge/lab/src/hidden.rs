@@ -34,7 +34,7 @@ pub(crate) struct Hidden {
     pub text: String,
     /// True if there were any secrets.
     pub is_changed: bool,
-    /// Those that are long enough to be looked for elsewhere.
+    /// Secrets that are long enough to be looked for elsewhere.
     pub secrets: Vec<String>,
 }
 

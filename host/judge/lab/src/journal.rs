@@ -38,7 +38,7 @@ pub struct RunKey {
     pub scenario: String,
     /// A digest of all that the scenario consists of: its file, its data, its plugins.
     pub content: String,
-    /// The round: runs of one round were made one after another, and are held against each other.
+    /// The round: runs of one round were made one after another, and are compared with each other.
     pub round: u32,
     /// The share of the scenario's requests, in thousandths.
     pub share: u32,

@@ -73,7 +73,7 @@ pub struct StageReport {
     /// The true gain, in percent, that it shows in nine of ten cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
-    /// Its trials; the first is what the others are held against.
+    /// Its trials; the others are compared with the first.
     pub rows: Vec<Row>,
 }
 

@@ -45,7 +45,7 @@ pub struct Measured {
     pub verdict: Verdict,
     /// Figures by name, over the requests that were answered; scores as `score.NAME`. Absent is not measured.
     pub figures: BTreeMap<String, Number>,
-    /// Those that are different where requests that failed or were not sent count as the worst.
+    /// Figures that are different where requests that failed or were not sent count as the worst.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with_failures: BTreeMap<String, Number>,
     /// The run's findings, a sentence each.

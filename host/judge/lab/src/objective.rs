@@ -105,7 +105,7 @@ impl fmt::Display for Objective {
 pub struct Constraint {
     /// The limit.
     pub(crate) threshold: Threshold,
-    /// As it was written: `99.9%` is not shown as `0.9990000000000001`.
+    /// The text as it was written: `99.9%` is not shown as `0.9990000000000001`.
     text: String,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Held {
     pub is_within: bool,
     /// The figure over the runs; absent for a verdict, and where it is infinite or was not measured.
     pub figure: Option<Spread>,
-    /// It in words.
+    /// The standing in words.
     pub words: String,
     /// Rounds that would show it in nine of ten cases, if the mean is the truth; absent beyond
     /// [`MOST_ROUNDS`] and where it is shown.

@@ -14,7 +14,7 @@ use crate::measured::{Measured, Number};
 use crate::study::{Scenario, WHOLE};
 use result::finding::Verdict;
 
-/// The figures that are held against each other.
+/// The figures that are compared with each other.
 pub const FIGURES: [&str; 8] = [
     "throughput.requests-per-s",
     "throughput.output-tokens-per-s",
@@ -76,7 +76,7 @@ pub struct Earlier {
     pub runs: Vec<BTreeMap<String, Number>>,
 }
 
-/// The figures of a run that are held against others.
+/// Takes the figures of a run that are compared with others.
 pub fn figures(measured: &Measured) -> BTreeMap<String, Number> {
     let kept = FIGURES.iter().filter_map(|name| {
         let value = measured.named(name).filter(|value| value.is_finite())?;

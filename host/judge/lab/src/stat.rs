@@ -71,8 +71,8 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Gain {
-    /// By how many percent it is better; negative if it is worse. For a figure to minimize, 25 % better is 1/1.25 of
-    /// it.
+    /// The gain in percent; negative if it is worse. For a figure to minimize, 25 % better is
+    /// 1/1.25 of it.
     pub percent: f64,
     /// The ends of the 95 % interval, which holds for all trials of a table together; absent where nothing is left to
     /// estimate an error from, as with one repeat.
@@ -269,7 +269,7 @@ pub fn shown(probabilities: &[Option<f64>]) -> Vec<bool> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Drift {
-    /// By how many percent figures get better with each round; negative if they get worse.
+    /// The gain of figures with each round, in percent; negative if they get worse.
     pub percent_per_round: f64,
     /// The p-value: how likely a trend this large is if there is none.
     pub probability: f64,

@@ -56,11 +56,11 @@ pub struct Study {
 pub struct Decision {
     /// The kind of answer.
     pub kind: Kind,
-    /// The baseline that others are held against.
+    /// The baseline that others are compared with.
     pub baseline: Trial,
     /// The trial that is recommended, or was chosen and not confirmed.
     pub chosen: Option<Trial>,
-    /// It against the baseline, in the stage that decides.
+    /// The chosen trial against the baseline, in the stage that decides.
     pub row: Option<Row>,
     /// True if that stage has fresh runs of it, so that the gain is not that of the luckiest of
     /// many.

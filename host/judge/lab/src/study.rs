@@ -74,7 +74,7 @@ pub enum Ended {
 pub struct PlannedStage {
     /// Its heading.
     pub title: String,
-    /// The trials; the first is what the others are held against.
+    /// The trials; the others are compared with the first.
     pub trials: Vec<Trial>,
     pub rounds: u32,
     /// The share of each scenario's requests, in thousandths.

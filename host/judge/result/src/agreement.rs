@@ -75,7 +75,7 @@ pub struct Agreement {
     /// Its 95 % interval (Wilson), for other samples of the same kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
-    /// Of the answers that differ: where, and by how much. Absent if none does.
+    /// The places where answers differ, and by how much; absent if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<Apart>,
     /// The noise floor, and whether the run differs more than it; absent without repeats of the baseline.
@@ -189,14 +189,14 @@ pub type FirstToken<'t> = Box<dyn Fn(&str, &str) -> Option<u64> + 't>;
 #[derive(Default)]
 pub struct Answers<'t> {
     first_token: Option<FirstToken<'t>>,
-    /// Of the answers that differ and are held: at which token.
+    /// The first token that differs, of each held answer that differs.
     tokens: Vec<f64>,
     answers: HashMap<u64, Answer>,
     held: usize,
     repeats: usize,
     run_only: u64,
     partings: Vec<Parting>,
-    /// Of the answers that differ and are held: where they part, the share of the prefix.
+    /// The share of the common beginning, of each held answer that differs.
     parted: Vec<f64>,
     prefixes: Vec<(u64, f64)>,
     /// Characters of both sides' answers that are held.

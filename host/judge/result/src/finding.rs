@@ -140,7 +140,8 @@ findings! {
     WarmByAccident = "warm-by-accident", cache::warm_by_accident;
     /// The server's share of cached prompt tokens is not that of a cache without limits.
     CacheDiffers = "cache-differs", cache::differs;
-    /// The server did not report what it found in its prefix cache, although that was asked for.
+    /// The server did not report what it found in its prefix cache, although the scenario requested
+    /// it.
     CacheNotReported = "cache-not-reported", cache::not_reported;
     /// The server put requests back that it had begun.
     Preempted = "preempted", server::preempted;

@@ -21,8 +21,8 @@ const MOST: usize = 16 << 20;
 pub struct Pages {
     size: usize,
     most: usize,
-    /// Of each page, a hash of it and all before it. With 16 million pages, two hashes are equal by chance once in
-    /// 130,000 runs.
+    /// A hash of each page and all before it. With 16 million pages, two hashes are equal by chance
+    /// once in 130,000 runs.
     seen: HashSet<u64>,
     is_full: bool,
 }

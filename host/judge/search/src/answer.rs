@@ -96,7 +96,7 @@ pub struct Violation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// The interval is as narrow as was asked for.
+    /// The interval is as narrow as the configured width.
     Narrow,
     /// Loads within the interval could not be run, or may have no more requests.
     Undecided,

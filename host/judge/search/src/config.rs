@@ -50,7 +50,7 @@ pub struct Config {
     pub least: f64,
     /// The highest load to try.
     pub most: f64,
-    /// By what factor the load is raised or lowered until one holds and one does not.
+    /// The factor by which the load is raised or lowered until one holds and one does not.
     pub factor: f64,
     /// The most by which the lowest failed load may be above the highest passed one, as a share of
     /// it.

@@ -38,8 +38,9 @@ const SMOOTH: f64 = 0.02;
 const FREEDOM: f64 = 0.2;
 /// Degrees of freedom of the design effects, at least and at most.
 const BOUNDS: (f64, f64) = (5.0, 200.0);
-/// By what factor design effects are multiplied because a search ends when its interval is narrow, which it is more often
-/// where they fell short. Found by simulated searches (`host/benches/search`).
+/// The factor by which design effects are multiplied because a search ends when its interval is
+/// narrow, which it is more often where they fell short. Found by simulated searches
+/// (`host/benches/search`).
 const LOOKS: f64 = 1.5;
 /// Independent loads from which on the design effect of a run counts for its neighbours; a run that holds fewer counts as
 /// what its number of independent loads is worth.
@@ -64,7 +65,8 @@ pub struct Point {
     pub requests: f64,
     /// Those of them that missed the objective.
     pub bad: f64,
-    /// By what factor dependence multiplies the variance of the misses, as their batches show it.
+    /// The factor by which dependence multiplies the variance of the misses, as their batches show
+    /// it.
     pub effect: f64,
     /// The same of being above the runs' own 90th percentile.
     pub tail_effect: f64,

@@ -23,7 +23,7 @@ pub struct Stated {
     pub bad: u64,
     /// Those of the bad ones that were answered, and whose metric is not known. They can fail no tier.
     pub unknown: u64,
-    /// By what factor dependence multiplies the variance of the number of bad requests.
+    /// The factor by which dependence multiplies the variance of the number of bad requests.
     pub effect: f64,
     /// The lower bound of the share of bad requests.
     pub low: f64,
@@ -109,7 +109,7 @@ impl Decision {
 pub struct Decided {
     /// The decision that is shown.
     pub decision: Decision,
-    /// Of each objective of the tier.
+    /// The decision on each objective of the tier.
     pub limits: Vec<Stated>,
 }
 

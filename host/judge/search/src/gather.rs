@@ -98,7 +98,7 @@ pub struct Measured {
     /// when each was due: of all requests, each counts by the design effect of that number. As many
     /// as requests where it does not vary.
     pub loads: f64,
-    /// For each tier, what is shown of each of its objectives, in their order.
+    /// The counts for each objective of each tier, in their order.
     pub tiers: Vec<Vec<Counted>>,
     /// The growth of the number of unanswered requests, as the run's summary has it; a run at one
     /// rate must have it.

@@ -99,7 +99,7 @@ pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
     gather.finish(is_open.then(|| backlog(run)))
 }
 
-/// As the summary of a run has it.
+/// Computes the backlog as the summary of a run does.
 pub fn backlog(run: &[(f64, f64)]) -> Backlog {
     let (from, to) = (run[0].0, run[run.len() - 1].0);
     let quarter = (to - from) / 4.0;
@@ -208,7 +208,7 @@ pub struct Tally {
     pub too_high: u64,
     /// Its upper end is below the truth.
     pub too_low: u64,
-    /// It is as narrow as was asked for.
+    /// Its interval is as narrow as the configured width.
     pub narrow: u64,
     /// The estimate is within 3 % of the truth.
     pub estimate_close: u64,

@@ -51,7 +51,7 @@ pub struct Rule {
     /// Its subject, in one word for programs.
     pub name: &'static str,
     pub value: Value,
-    /// In words.
+    /// The rule in words.
     pub about: &'static str,
 }
 

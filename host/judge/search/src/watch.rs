@@ -63,7 +63,7 @@ pub struct Alarm {
     pub progress: Progress,
     /// Unanswered requests in the second quarter of the time so far, on average.
     pub second_quarter: f64,
-    /// In the fourth quarter.
+    /// The same in the fourth quarter.
     pub fourth_quarter: f64,
     /// The growth from one to the other that chance explains.
     pub chance: f64,

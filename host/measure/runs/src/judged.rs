@@ -20,7 +20,8 @@ pub struct Judged {
     pub at: String,
     /// The folder of the run.
     pub run: String,
-    /// The folder of the run that its answers were held against; absent where answers were graded one by one.
+    /// The folder of the run that its answers were compared with; absent where answers were graded
+    /// one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// The model that judged, and what it judged by.
@@ -164,9 +165,9 @@ pub struct Cost {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TokenPrice {
-    /// Of prompts.
+    /// The price of prompt tokens.
     pub input: f64,
-    /// Of answers.
+    /// The price of answer tokens.
     pub output: f64,
 }
 

@@ -47,7 +47,7 @@ pub struct Outlook {
     pub sessions: Sessions,
     /// Tokens of prompts.
     pub input: Input,
-    /// Tokens that are asked for.
+    /// Tokens that are requested.
     pub output: Output,
     /// Due times of the requests that depend on no other; absent if they depend on the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub struct Outlook {
     /// SHA-256 of a line for each request in order, with its digest as records have it: over method, path and body as
     /// the backend writes them.
     pub digest: String,
-    /// The first prompts, if they were asked for.
+    /// The first prompts, if they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<Shown>,
 }
@@ -80,7 +80,7 @@ model::words! {
         Whole = "whole",
         /// The dataset has no more, although the plan has requests left.
         Dataset = "dataset",
-        /// The limit on what is drawn was reached. A run would go on.
+        /// The limit on what is drawn was reached. A run would continue.
         Limit = "limit",
         /// The user stopped it.
         Interrupted = "interrupted",
@@ -165,7 +165,7 @@ pub struct Input {
     pub unknown: u64,
 }
 
-/// Tokens that are asked for.
+/// Tokens that are requested.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Output {
@@ -224,7 +224,7 @@ pub struct Cache {
 pub struct Remark {
     /// The treatment.
     pub what: String,
-    /// To what, and why.
+    /// The part of the input, and the reason.
     pub reason: String,
     /// The number of times.
     pub count: u64,
@@ -244,7 +244,7 @@ pub struct Shown {
     /// Tokens of the prompt, if they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens that are asked for.
+    /// Tokens that are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
     /// The prompt, message by message.

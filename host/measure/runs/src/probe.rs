@@ -20,7 +20,7 @@ pub struct Probe {
     pub server: Option<String>,
     /// The models that it lists.
     pub models: Vec<Model>,
-    /// The model that the generating routes were asked for; absent if none is known.
+    /// The model in the requests to the generating routes; absent if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Routes that generate nothing.

@@ -33,7 +33,7 @@ pub struct Chart {
     pub seen: String,
     /// The axis that all panels share.
     pub x: Axis,
-    /// From top to bottom; at least one.
+    /// The panels from top to bottom; at least one.
     pub panels: Vec<Panel>,
     /// The meanings of the marks; a reader may hide each.
     pub keys: Vec<Key>,
@@ -133,7 +133,7 @@ pub struct Band {
 /// The meaning of marks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// In words.
+    /// The meaning in words.
     pub label: String,
     /// Its colour, dashes and marker.
     pub tone: Tone,
@@ -194,11 +194,11 @@ pub enum Shape {
 /// A place in the axes' units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// From the left.
+    /// The position from the left.
     pub x: f64,
     /// The end of a mark that has a width; else `x`.
     pub to: f64,
-    /// From below; absent if nothing was measured, and then nothing is drawn.
+    /// The position from below; absent if nothing was measured, and then nothing is drawn.
     pub y: Option<f64>,
 }
 
@@ -247,9 +247,9 @@ pub struct Column {
 /// A value, and where it lies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// From the left.
+    /// The position from the left.
     pub x: f64,
-    /// From below.
+    /// The position from below.
     pub y: f64,
     /// The value in words, with its unit.
     pub text: String,

@@ -35,7 +35,7 @@ pub struct Workload {
 pub struct Fact {
     /// Its name: `Prompts`.
     pub name: String,
-    /// It in words.
+    /// The fact in words.
     pub is: String,
 }
 

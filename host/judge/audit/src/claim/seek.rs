@@ -40,8 +40,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// The first occurrence at a place or after it. No place may be before the last one that was
-    /// asked for.
+    /// Finds the first occurrence at a place or after it. No place may be before that of an earlier
+    /// call.
     pub fn from(&mut self, at: usize) -> Option<usize> {
         if let Next::Unknown = self.next {
             self.look(at);

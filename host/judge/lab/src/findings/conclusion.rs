@@ -115,7 +115,7 @@ fn not_shown(lab: &Lab, stage: &StageReport) -> String {
     text
 }
 
-/// A sentence that goes on behind a colon.
+/// Begins a sentence in lower case, to continue after a colon.
 fn lower(sentence: &str) -> String {
     match sentence.strip_prefix("More") {
         Some(rest) => format!("more{rest}"),

@@ -54,7 +54,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The baseline that others are held against; of a study that is not done, the first trial.
+    /// Finds the baseline that others are compared with; of a study that is not done, the first
+    /// trial.
     fn baseline(&self) -> Option<&'a Trial> {
         let decision = self
             .study

@@ -41,7 +41,7 @@ pub struct World {
     pub truth: Truth,
     /// The standard deviation from start to start, as a share.
     pub varies: f64,
-    /// By how much everything gets slower with each round, as a share.
+    /// The share by which everything gets slower with each round.
     pub drift: f64,
     pub seed: u64,
 }

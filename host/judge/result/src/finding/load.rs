@@ -38,9 +38,9 @@ const TIMES: f64 = 10.0;
 
 /// The time for which requests were sent, in seconds.
 pub(super) struct Sending {
-    /// For how long they were.
+    /// The time that they took.
     pub lasted: f64,
-    /// For how long they should be: ten times P99 of the E2E latency.
+    /// The time that they should take: ten times P99 of the E2E latency.
     pub enough: f64,
 }
 

@@ -22,7 +22,7 @@ pub const CONNECTION_WAIT: &str = "connection-wait";
 pub(crate) const READ_LAG: &str = "read-lag";
 /// The time that a request waited for the last of the requests that it depends on.
 pub const PARENT_WAIT: &str = "parent-wait";
-/// From when a session was due until its last answer.
+/// The time from when a session was due until its last answer.
 pub const SESSION_TIME: &str = "session-time";
 /// Time of a session in which a request was in flight.
 pub const SESSION_IN_FLIGHT: &str = "session-in-flight";

@@ -106,7 +106,8 @@ impl Layout {
 pub struct Blocks {
     layout: Layout,
     scale: f64,
-    /// Of each block, the sum in whole steps and the count: whole numbers, so that order does not matter.
+    /// The sum in whole steps and the count of each block: whole numbers, so that order does not
+    /// matter.
     sums: Vec<(u128, u64)>,
     held: Held,
 }

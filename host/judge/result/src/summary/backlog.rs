@@ -31,9 +31,9 @@ const FIRST: u64 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Backlog {
-    /// In the second quarter of the time in which requests were due.
+    /// The number in the second quarter of the time in which requests were due.
     pub second_quarter: f64,
-    /// In the fourth quarter.
+    /// The number in the fourth quarter.
     pub fourth_quarter: f64,
     /// The growth from one to the other that chance explains. With d requests due in the half of the time between the
     /// two, it is the larger of 3 c √d and 2 % of d, where c is the coefficient of variation of the gaps between due times,

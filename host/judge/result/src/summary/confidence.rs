@@ -34,7 +34,8 @@ pub struct Confidence {
     /// beginning of the run and has no interval; that of the steady window describes the rest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub p99_of_fill: bool,
-    /// Of repeats of the same requests, with the same lengths at the same times; for streamed answers.
+    /// The intervals for repeats of the same requests, with the same lengths at the same times; for
+    /// streamed answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_requests: Option<Same>,
 }

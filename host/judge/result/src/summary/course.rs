@@ -42,7 +42,7 @@ const LEAST_FINE: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Drift {
-    /// By how much it changed from the beginning to the end, as a share of its median: Theil and Sen's
+    /// The change from the beginning to the end, as a share of its median: Theil and Sen's
     /// slope over 32 slices of the window.
     pub change: f64,
     /// The certainty that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the
@@ -231,9 +231,9 @@ fn without_step(course: &[f64]) -> Vec<f64> {
         .unwrap_or_default()
 }
 
-/// By what factor the autocorrelation of a course without its trend multiplies the variance of Mann and Kendall's score:
-/// that of its ranks, over the lags at which it is beyond chance. At least 1: slices that alternate do not make
-/// a trend more certain.
+/// Computes the factor by which the autocorrelation of a course without its trend multiplies the
+/// variance of Mann and Kendall's score: that of its ranks, over the lags at which it is beyond
+/// chance. At least 1: slices that alternate do not make a trend more certain.
 fn resemblance(level: &[f64]) -> f64 {
     let n = level.len();
     let middle = (n - 1) as f64 / 2.0;

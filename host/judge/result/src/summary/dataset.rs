@@ -22,7 +22,7 @@ model::words! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Dataset {
-    /// By kind and reason.
+    /// The remarks, by kind and reason.
     pub remarks: Vec<Remark>,
 }
 
@@ -32,7 +32,7 @@ pub struct Dataset {
 pub struct Remark {
     /// The treatment.
     pub what: Treatment,
-    /// To what, and why.
+    /// The part of the input, and the reason.
     pub reason: String,
     /// The number of times.
     pub count: u64,

@@ -52,7 +52,7 @@ pub struct Agent {
 pub struct Moved {
     /// Up to when it agreed with what was known, in seconds since the measurement began.
     pub from_s: f64,
-    /// By how much it moved at least, in milliseconds.
+    /// The least by which it moved, in milliseconds.
     pub by_ms: f64,
 }
 

@@ -44,13 +44,13 @@ pub(super) struct Gather<'a> {
     messages: BTreeMap<Class, Messages>,
     tokens: TokenSums,
     load: Load,
-    /// Of a run whose replies are streamed.
+    /// Lives of the answers; only of a run whose replies are streamed.
     lives: Option<Lives>,
-    /// Of a run at one rate.
+    /// Requests that wait; only of a run at one rate.
     waiting: Option<Waiting>,
     judged: Option<Judged>,
     steady: Option<Result<Inside, SteadyState>>,
-    /// Of a run that has any.
+    /// Sessions; only of a run that has any.
     sessions: Option<sessions::Gather>,
     histories: Histories,
     groups: groups::Gather,

@@ -21,13 +21,13 @@ const METRICS: [&str; 3] = [metric::TTFT, metric::TPOT, metric::E2E];
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Groups {
-    /// By the turn's place in its conversation, from 0 as in the records.
+    /// Groups by the turn's place in its conversation, from 0 as in the records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_turn: Vec<Group>,
-    /// By the class of sample.
+    /// Groups by the class of sample.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_class: Vec<Group>,
-    /// By the requested adapter.
+    /// Groups by the requested adapter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_adapter: Vec<Group>,
 }
@@ -41,7 +41,7 @@ pub struct Group {
     pub name: Option<String>,
     /// Its requests.
     pub requests: u64,
-    /// Those that failed.
+    /// Requests that failed.
     pub failed: u64,
     /// Tokens of a prompt, on average over the answered ones whose count is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,10 +17,10 @@ const SECOND: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Arrivals {
-    /// Of the gaps between the times at which they were due.
+    /// The coefficient of variation of the gaps between the times at which they were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_gap_cv: Option<f64>,
-    /// Of the gaps between the times at which they were sent.
+    /// The coefficient of variation of the gaps between the times at which they were sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_gap_cv: Option<f64>,
 }

@@ -52,10 +52,10 @@ pub struct Score {
     /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut: u64,
-    /// By the class of sample; empty if there are fewer than two.
+    /// Scores by the class of sample; empty if there are fewer than two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_class: Vec<ScoredGroup>,
-    /// By the turn's place in its conversation, from 0; empty if there are fewer than two.
+    /// Scores by the turn's place in its conversation, from 0; empty if there are fewer than two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_turn: Vec<ScoredGroup>,
     /// A few of the worst answers; empty if none is worse than another, and for what is neither better nor worse.

@@ -79,7 +79,7 @@ impl Histories {
 pub struct Session {
     /// Its requests.
     pub requests: u64,
-    /// From when its first request was due until the last one ended.
+    /// The time from when its first request was due until the last one ended.
     pub time: Nanos,
     /// The time during which at least one of its requests was in flight.
     pub in_flight: Nanos,

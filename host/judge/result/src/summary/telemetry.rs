@@ -116,7 +116,7 @@ pub struct HostEnergy {
 pub struct Price {
     /// Per hour.
     pub per_hour: f64,
-    /// In this currency.
+    /// The currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
 }

@@ -15,7 +15,7 @@ pub enum Ended<'a> {
     Wrote(&'a Written),
     /// It came to its end, but a version of the runner that did not count wrote it.
     Uncounted,
-    /// It was killed, goes on, or could not write any more: its file may end anywhere.
+    /// It was killed, continues, or could not write any more: its file may end anywhere.
     Anywhere,
 }
 

@@ -19,11 +19,11 @@ pub enum Width {
 /// The look of a drawn chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// For how wide a place.
+    /// The width of its place.
     pub width: Width,
     /// True if the axis that may be logarithmic is.
     pub log: bool,
-    /// As a file of its own, in these colours, with its title and legend; absent as part of a page.
+    /// The colours of a file of its own, with its title and legend; absent as part of a page.
     pub alone: Option<Theme>,
 }
 

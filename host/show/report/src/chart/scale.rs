@@ -18,7 +18,7 @@ pub struct Scale {
 pub struct Tick {
     /// The value.
     pub at: f64,
-    /// In words.
+    /// The value in words.
     pub label: String,
 }
 

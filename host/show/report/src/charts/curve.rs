@@ -28,7 +28,7 @@ pub struct Plot {
     pub x: String,
     /// The heading of the rows of its table: `Load`.
     pub head: String,
-    /// From top to bottom.
+    /// The panels from top to bottom.
     pub panels: Vec<Plane>,
     /// Parts of the horizontal axis worth a name.
     pub bands: Vec<Band>,
@@ -83,7 +83,7 @@ pub struct Spot {
     pub x: f64,
     /// The position from bottom to top.
     pub y: f64,
-    /// In words.
+    /// The point in words.
     pub text: String,
 }
 

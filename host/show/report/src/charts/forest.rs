@@ -30,14 +30,14 @@ pub struct Forest {
     pub x: String,
     /// The meaning of zero: `the baseline`.
     pub zero: String,
-    /// From top to bottom.
+    /// The rows from top to bottom.
     pub rows: Vec<Difference>,
 }
 
 /// A difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Of what.
+    /// The name of what differs.
     pub name: String,
     /// The size, as a share: 0.1 is 10 % better.
     pub share: f64,
@@ -45,7 +45,7 @@ pub struct Difference {
     pub interval: Option<[f64; 2]>,
     /// True if it is shown to be more, false if less; absent if it may be chance.
     pub is_better: Option<bool>,
-    /// It in words, with its interval.
+    /// The difference in words, with its interval.
     pub text: String,
 }
 

@@ -15,7 +15,7 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Figures {
     /// Requests.
     pub total: u64,
-    /// Those answered.
+    /// Requests that were answered.
     pub completed: u64,
     /// Seconds from the start of the measurement to its end.
     pub duration_s: Option<f64>,
@@ -40,7 +40,7 @@ pub struct Figures {
     pub itl: Option<stats::Figures>,
     /// Latency of a request.
     pub e2e: Option<stats::Figures>,
-    /// From when a request was due to when it was sent.
+    /// The time from when a request was due to when it was sent.
     pub queue: Option<stats::Figures>,
     /// The time in that queue and the latency together.
     pub e2e_queued: Option<stats::Figures>,
@@ -51,9 +51,10 @@ pub struct Figures {
 /// The number of requests that met the run's objectives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Good {
-    /// To all of them.
+    /// Requests that met all objectives.
     pub all: u64,
-    /// To each: the tool's name for it, the limit in milliseconds, how many.
+    /// For each objective: the tool's name for it, the limit in milliseconds, the number that met
+    /// it.
     pub each: Vec<(&'static str, f64, u64)>,
 }
 

@@ -316,7 +316,7 @@ fn verdict(reported: &Reported) -> Verdict {
     }
 }
 
-/// With a capital at its beginning.
+/// Writes words with a capital at their beginning.
 fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     match letters.next() {

@@ -17,14 +17,14 @@ pub struct Request {
     pub queue_ms: Option<f64>,
     /// The time from when it could have been sent until it was; absent if it was not sent.
     pub send_lag_ms: Option<f64>,
-    /// Of that, how long it waited for a connection; absent if it did not wait.
+    /// The part of that time that it waited for a connection; absent if it did not wait.
     pub connection_ms: Option<f64>,
     pub sent_s: Option<f64>,
-    /// From there to its first token.
+    /// The time from sent to its first token.
     pub ttft_ms: Option<f64>,
     /// The end of its reply, well or badly.
     pub ended_s: Option<f64>,
-    /// From sent to the last event.
+    /// The time from sent to the last event.
     pub e2e_ms: Option<f64>,
     /// Tokens of its prompt.
     pub input_tokens: Option<u32>,

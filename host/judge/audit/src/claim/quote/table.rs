@@ -67,8 +67,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The cell that a place is in, if it is in one. No place may be before the last one that was
-    /// asked for.
+    /// Finds the cell that a place is in, if it is in one. No place may be before that of an
+    /// earlier call.
     pub fn cell(&mut self, at: usize) -> Option<Cell> {
         let mut bar = self.bars.from(self.start)?;
         while bar < at {

@@ -8,7 +8,7 @@ use result::summary::Summary;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// Those of several devices that a page shows one by one.
+/// The most devices that a page shows one by one.
 const SHOWN: usize = 64;
 
 pub(super) fn devices(summary: &Summary) -> Option<Part> {
