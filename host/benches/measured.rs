@@ -1,5 +1,5 @@
-//! Benches that measure how often something is right: their arguments, their tables in Markdown and the page of the
-//! guide that holds these.
+//! Benches that measure how often something is right: their arguments, their tables in Markdown and
+//! the page of the guide that holds these.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,8 @@ pub struct Bench {
     pub parts: &'static [Part],
 }
 
-/// A part: its name, how many runs of each case it draws unless asked for otherwise, and what it finds in so many.
+/// A part: its name, how many runs of each case it draws unless asked for otherwise, and what it
+/// finds in so many.
 pub type Part = (&'static str, u64, fn(u64) -> Vec<Section>);
 
 /// A table with what its columns mean.
@@ -100,8 +101,8 @@ impl Section {
     }
 }
 
-/// Draws the parts that the arguments name, or all, and prints their tables. With `--bless`, they replace those of the
-/// same titles on the page, or make it anew if all were drawn.
+/// Draws the parts that the arguments name, or all, and prints their tables. With `--bless`, they
+/// replace those of the same titles on the page, or make it anew if all were drawn.
 pub fn run(bench: &Bench) -> ExitCode {
     match exec(bench) {
         Ok(()) => ExitCode::SUCCESS,
@@ -160,8 +161,8 @@ fn exec(bench: &Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// The tables of a page, of which those that were drawn replace those of the same titles. One with a new title comes after
-/// the one that was drawn before it.
+/// The tables of a page, of which those that were drawn replace those of the same titles. One with
+/// a new title comes after the one that was drawn before it.
 fn replaced(page: &str, drawn: Vec<String>) -> Vec<String> {
     let tables = page.split("\n## ").skip(1);
     let mut tables: Vec<String> = tables.map(|table| format!("## {table}")).collect();

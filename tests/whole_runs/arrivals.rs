@@ -31,8 +31,8 @@ fn assert_sent_when_due(ran: &Ran) {
 }
 
 /// vLLM's schedule for `--burstiness 0.5 --request-rate 10 --seed 0` of eight requests; the numbers
-/// are NumPy's, see `host/measure/model/src/arrival/tests.rs`. The measurement begins a gap before the
-/// first is due.
+/// are NumPy's, see `host/measure/model/src/arrival/tests.rs`. The measurement begins a gap before
+/// the first is due.
 #[tokio::test(start_paused = true)]
 async fn bursts() {
     let over = "load.burstiness = 0.5\nload.normalise = true\nload.seed = 0\nload.requests = 8";

@@ -15,7 +15,8 @@ fn over_http_2() -> Trial {
     base().with("connection.http = '2'")
 }
 
-/// The time when the opening of an exchange's connection began: in these trials, which connection it was.
+/// The time when the opening of an exchange's connection began: in these trials, which connection
+/// it was.
 fn connection(exchange: &Exchange) -> Nanos {
     exchange.connection.unwrap().begun
 }

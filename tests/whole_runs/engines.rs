@@ -1,5 +1,5 @@
-//! The backends of engines whose routes the scripts in `host/around/mock/engines` play, streamed and not,
-//! and with replies that break.
+//! The backends of engines whose routes the scripts in `host/around/mock/engines` play, streamed
+//! and not, and with replies that break.
 
 use model::exchange::Class;
 use result::metric::Source;

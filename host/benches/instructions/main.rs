@@ -1,11 +1,11 @@
 //! Instructions that a unit of work takes: `host/benches/instructions.sh`, or
 //! `cargo bench --bench instructions [WORKLOAD...] [--bless]`. It needs valgrind.
 //!
-//! Time on a shared machine tells a change of a tenth at best; instructions are the same on every run,
-//! so a change of a twentieth shows. Each workload runs under callgrind in a process of its own, with
-//! some units and with twice as many; the difference is what the units took, without the start.
-//! Counts are compared with `instructions.toml`, which holds those of each build by its name:
-//! another profile or architecture has other counts.
+//! Time on a shared machine tells a change of a tenth at best; instructions are the same on every
+//! run, so a change of a twentieth shows. Each workload runs under callgrind in a process of its
+//! own, with some units and with twice as many; the difference is what the units took, without the
+//! start. Counts are compared with `instructions.toml`, which holds those of each build by its
+//! name: another profile or architecture has other counts.
 
 #![allow(
     clippy::disallowed_macros,
@@ -137,8 +137,8 @@ fn compare(wanted: &[String], bless: bool) -> Result<()> {
     Ok(())
 }
 
-/// The name of this build: what `INSTRUCTIONS_BUILD` says, else the folder cargo put it in (`release`,
-/// `debug`); and the architecture.
+/// The name of this build: what `INSTRUCTIONS_BUILD` says, else the folder cargo put it in
+/// (`release`, `debug`); and the architecture.
 fn build() -> Result<String> {
     let folder = || {
         let program = std::env::current_exe()?;

@@ -45,7 +45,8 @@ pub struct Workload {
 
 /// Events of one reply.
 const EVENTS: u64 = 128;
-/// Exchanges of a run that is summarised: enough for what a summary costs however long the run was to be little.
+/// Exchanges of a run that is summarised: enough for what a summary costs however long the run was
+/// to be little.
 const SUMMARISED: u64 = 1000;
 /// Frames that a reader hands to a decode thread together.
 const BATCH: u64 = 32;

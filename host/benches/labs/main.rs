@@ -28,7 +28,8 @@ const PAGE: &str = concat!(
 /// Labs of each case, unless asked for otherwise.
 const LABS: u64 = 500;
 
-/// So many times as many labs are made of cases in which nothing differs, because what is counted is rare.
+/// So many times as many labs are made of cases in which nothing differs, because what is counted
+/// is rare.
 const RARE: u64 = 4;
 
 /// The bench.

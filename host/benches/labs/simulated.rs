@@ -1,7 +1,8 @@
-//! Labs of engines whose truth is known: figures are drawn, no engine is started and no time passes.
+//! Labs of engines whose truth is known: figures are drawn, no engine is started and no time
+//! passes.
 //!
-//! A start's throughput is the truth of its trial, times what its round does to all trials, times chance. A P99 of TTFT
-//! is drawn beside it for constraints.
+//! A start's throughput is the truth of its trial, times what its round does to all trials, times
+//! chance. A P99 of TTFT is drawn beside it for constraints.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,8 @@ pub struct Case {
     pub unsteady: f64,
     /// The standard deviation of what a round does to all trials, as a share.
     pub rounds: f64,
-    /// The mean P99 of TTFT of every trial in ms, and its standard deviation as a share; the limit is 1000 ms.
+    /// The mean P99 of TTFT of every trial in ms, and its standard deviation as a share; the limit
+    /// is 1000 ms.
     pub p99: Option<(f64, f64)>,
 }
 
@@ -81,7 +83,8 @@ impl Case {
         let mut effects: BTreeMap<u32, f64> = BTreeMap::new();
         let mut results = Results::default();
         while let Next::Run(starts) = next(lab, &scenarios, &results) {
-            // All that was asked for at once: no trial fails, so nothing that comes between changes it.
+            // All that was asked for at once: no trial fails, so nothing that comes between changes
+            // it.
             for start in &starts {
                 let effect = *effects
                     .entry(start.round)
@@ -162,7 +165,8 @@ impl Ended {
         matches!(kind, Some(Kind::Better | Kind::BestOfRest))
     }
 
-    /// The gain that it states, in percent, and the ends of its interval, if it recommends a trial with the fast mode.
+    /// The gain that it states, in percent, and the ends of its interval, if it recommends a trial
+    /// with the fast mode.
     pub fn fast(&self) -> Option<(f64, [f64; 2])> {
         let decision = self.study.decision.as_ref()?;
         let chosen = decision.chosen.as_ref().filter(|_| self.recommends())?;
@@ -173,7 +177,8 @@ impl Ended {
     }
 }
 
-/// Numbers that are drawn: the generator of Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators".
+/// Numbers that are drawn: the generator of Steele, Lea and Flood 2014, "Fast splittable
+/// pseudorandom number generators".
 struct Random(u64);
 
 impl Random {

@@ -2,8 +2,9 @@
 //! reader of the same streams. Nothing is decoded or recorded. The reader is on the first core and
 //! the engine on the second.
 //!
-//! `cargo bench -p load --bench reading`. Variables: `ROUNDS` (5, of which medians are printed), `STREAMS` (1,024),
-//! `EVENTS` of each stream (512), and `PAUSE_MS`, the engine's pause between two events of a stream (none).
+//! `cargo bench -p load --bench reading`. Variables: `ROUNDS` (5, of which medians are printed),
+//! `STREAMS` (1,024), `EVENTS` of each stream (512), and `PAUSE_MS`, the engine's pause between two
+//! events of a stream (none).
 
 #![allow(
     clippy::disallowed_macros,

@@ -1,5 +1,5 @@
-//! The readers: a bare one, which does the least that a client of event streams can do, and the reading half of `load`
-//! with nothing behind it.
+//! The readers: a bare one, which does the least that a client of event streams can do, and the
+//! reading half of `load` with nothing behind it.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -29,7 +29,8 @@ use super::engine::{END, REQUEST};
 /// A time that never comes.
 const LONG: Nanos = Nanos(3_600_000_000_000);
 
-/// Connects, sends, reads, stamps each read and counts the ends of events, until every reply has ended.
+/// Connects, sends, reads, stamps each read and counts the ends of events, until every reply has
+/// ended.
 pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
     let clock = Clock::start();
     let mut poll = Poll::new()?;
@@ -74,7 +75,8 @@ pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
     Ok(seen)
 }
 
-/// Has a worker of `load` read them, whose sockets are registered with its poller or with the runtime.
+/// Has a worker of `load` read them, whose sockets are registered with its poller or with the
+/// runtime.
 pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64> {
     let counted = Counted::default();
     let target = Target::parse(&format!("http://{address}")).map_err(io::Error::other)?;

@@ -1,9 +1,9 @@
 //! Quality of the search: `cargo bench -p search [-- PART...]`, where a part is `watch`, `queue` or
 //! `engine`.
 //!
-//! `watch` counts how often the detector stops runs of healthy and of overloaded queues; `queue` how close searches
-//! come to a truth that is known in closed form; `engine` the same of the engine of `simulator`, whose truth comes from
-//! long runs.
+//! `watch` counts how often the detector stops runs of healthy and of overloaded queues; `queue`
+//! how close searches come to a truth that is known in closed form; `engine` the same of the engine
+//! of `simulator`, whose truth comes from long runs.
 
 #![allow(
     clippy::disallowed_macros,

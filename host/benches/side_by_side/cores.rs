@@ -12,7 +12,8 @@ use crate::truth::difference;
 /// Cores for the client, where the machine has them.
 const COUNTS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// The client on the first 1, 2, 4, 8 and 16 cores, the engine on the others. Where the client has all, they share them.
+/// The client on the first 1, 2, 4, 8 and 16 cores, the engine on the others. Where the client has
+/// all, they share them.
 pub fn cores(rounds: usize) -> Result<()> {
     let available = std::thread::available_parallelism()?.get();
     for count in COUNTS.into_iter().filter(|count| *count <= available) {
@@ -33,7 +34,8 @@ pub fn cores(rounds: usize) -> Result<()> {
                 let folder = tempfile::tempdir()?;
                 let mock = Mock::with_truth(&engine, folder.path(), load.mock)?;
                 let tokens = load.tokens;
-                // Over two seconds where there is time: of a thousand at once, TTFT is mostly the engine's reading of them.
+                // Over two seconds where there is time: of a thousand at once, TTFT is mostly the
+                // engine's reading of them.
                 let rate = match is_paced {
                     true => format!("{} --arrival constant", streams / 2),
                     false => "inf".to_owned(),

@@ -143,7 +143,8 @@ pub fn cpu(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Every request must have been answered in full, with this many tokens together: what failed costs nothing.
+/// Every request must have been answered in full, with this many tokens together: what failed costs
+/// nothing.
 pub fn check(result: &str, tokens: usize) -> Result<Value> {
     let result: Value = serde_json::from_str(result).context("the result is JSON")?;
     let total = &result["tokens"]["output"]["total"];

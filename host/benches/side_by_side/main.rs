@@ -2,7 +2,8 @@
 //! `cargo bench --bench side_by_side [FIGURE...]`. README.md says what each is and what was seen.
 //!
 //! The client under test and the bare reader are pinned to the first core, the mock engine to the
-//! second; only `cores` gives them more. Ratios hold on a noisy machine; seconds are this machine's.
+//! second; only `cores` gives them more. Ratios hold on a noisy machine; seconds are this
+//! machine's.
 
 #![allow(
     clippy::disallowed_macros,

@@ -1,4 +1,5 @@
-//! Coverage of a run's intervals for other requests and for the same requests again, those of its throughput included.
+//! Coverage of a run's intervals for other requests and for the same requests again, those of its
+//! throughput included.
 
 use crate::cases::{
     CHATS, CONTEXT, EVEN, FREE, LONG, MANY, SHARED, SLOW_JITTER, THINKING, USUAL, case,
@@ -16,7 +17,8 @@ const REPEATS: u64 = 10;
 /// A figure of a run, and its interval if it has one.
 type Seen = (f64, Option<Bounds>);
 
-/// A figure: its name, and itself in a summary, with its interval over other requests and over these again.
+/// A figure: its name, and itself in a summary, with its interval over other requests and over
+/// these again.
 type Figure = (
     &'static str,
     fn(&Summary) -> Option<(f64, Option<Bounds>, Option<Bounds>)>,

@@ -19,7 +19,8 @@ pub const USUAL: Engine = Engine {
     parameters: "",
 };
 
-/// An engine that has room for every request that comes, and whose steps take longer the more context it holds.
+/// An engine that has room for every request that comes, and whose steps take longer the more
+/// context it holds.
 pub const FREE: Engine = Engine {
     name: ", free slots",
     parameters: "slots=1024,step=8ms,request=10us,prompt-token=10us,context=5ns,chunk=8192",

@@ -23,7 +23,8 @@ const COUNTED: [Id; 7] = [
     Id::ShortRun,
 ];
 
-/// Of these, the ones that can be false: a rule decides them by chance. The others state what a run is like.
+/// Of these, the ones that can be false: a rule decides them by chance. The others state what a run
+/// is like.
 const FALLIBLE: usize = 4;
 
 /// The target of a case.
@@ -304,8 +305,8 @@ fn late(runs: u64) -> Section {
     }
 }
 
-/// Lets requests leave only at full ticks of so many milliseconds. What the engine would have made of that is left out:
-/// the finding looks at the sending alone.
+/// Lets requests leave only at full ticks of so many milliseconds. What the engine would have made
+/// of that is left out: the finding looks at the sending alone.
 fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
     let tick = milliseconds * 1_000_000;
     for own in exchanges {
@@ -321,8 +322,8 @@ fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
     }
 }
 
-/// Makes an engine that is always busy slow down evenly: what took a second at the beginning takes that much longer at
-/// the end.
+/// Makes an engine that is always busy slow down evenly: what took a second at the beginning takes
+/// that much longer at the end.
 fn slow(exchanges: &mut [Exchange], share: f64) {
     delay(exchanges, |seconds, length| {
         share * seconds * seconds / (2.0 * length)

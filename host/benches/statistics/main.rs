@@ -1,11 +1,13 @@
 //! Error rates of the statistics: `cargo bench -p report --bench statistics -- [PART...] [--runs N]
 //! [--bless]`.
 //!
-//! Draws many runs of simulated engines (`simulator`), summarises and compares each as a real one, and counts how
-//! often intervals hold the truth, how often findings are false and how often comparisons are right. The parts are
-//! `intervals`, `again`, `findings` and `comparisons`. With `--bless`, their tables are written to the guide.
+//! Draws many runs of simulated engines (`simulator`), summarises and compares each as a real one,
+//! and counts how often intervals hold the truth, how often findings are false and how often
+//! comparisons are right. The parts are `intervals`, `again`, `findings` and `comparisons`. With
+//! `--bless`, their tables are written to the guide.
 //!
-//! `cases` names engines and workloads, `load` draws the runs, the modules of the parts count, and `measured` writes.
+//! `cases` names engines and workloads, `load` draws the runs, the modules of the parts count, and
+//! `measured` writes.
 
 #![allow(
     clippy::disallowed_macros,

@@ -6,8 +6,8 @@ use result::stats::{Ranked, Sorted};
 /// The aim of intervals.
 #[derive(Clone, Copy)]
 pub enum Target {
-    /// Hold the truth in 90 to 99 % of the runs, be given in 95 % at least, and be no more than 1.5 times as wide as
-    /// needed in the median.
+    /// Hold the truth in 90 to 99 % of the runs, be given in 95 % at least, and be no more than 1.5
+    /// times as wide as needed in the median.
     All,
     /// Hold the truth in at least this share where they are given.
     Least(f64),
@@ -41,8 +41,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds a run, by the distance of the truth from its figure, and those of the ends of its interval if it has one. All
-    /// are shares of the truth.
+    /// Adds a run, by the distance of the truth from its figure, and those of the ends of its
+    /// interval if it has one. All are shares of the truth.
     pub fn add(&mut self, off: f64, ends: Option<[f64; 2]>) {
         self.runs += 1;
         self.squares += off * off;
@@ -112,8 +112,9 @@ impl Tally {
     }
 }
 
-/// The least that a standard deviation of so many normal values is, as a share of the true one, in nineteen of twenty
-/// cases: from Wilson and Hilferty's approximation of the chi-squared distribution.
+/// The least that a standard deviation of so many normal values is, as a share of the true one, in
+/// nineteen of twenty cases: from Wilson and Hilferty's approximation of the chi-squared
+/// distribution.
 fn least_deviation(values: f64) -> f64 {
     const QUANTILE: f64 = 1.645;
     let part = 2.0 / (9.0 * (values - 1.0).max(1.0));

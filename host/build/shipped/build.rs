@@ -1,7 +1,8 @@
-//! Embeds what ships inside the runner: the scenarios of the repository, the components that
-//! `cargo xtask plugins` has built, and what `runner plugin new` writes. Builds nothing itself, so checking
-//! and linting stay quick; without built components the runner has none inside, and says so when one is asked
-//! for. Components are compressed, as well as can be where the program is for release.
+//! Embeds what ships inside the runner: the scenarios of the repository, the components that `cargo
+//! xtask plugins` has built, and what `runner plugin new` writes. Builds nothing itself, so
+//! checking and linting stay quick; without built components the runner has none inside, and says
+//! so when one is asked for. Components are compressed, as well as can be where the program is for
+//! release.
 
 #![allow(
     clippy::disallowed_macros,
@@ -57,7 +58,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The files below `folder`, those with that extension or all, sorted, each with its name below `prefix`.
+/// The files below `folder`, those with that extension or all, sorted, each with its name below
+/// `prefix`.
 fn files(
     folder: &Path,
     prefix: &str,

@@ -1,8 +1,8 @@
 //! A plugin author's tools that need no sandbox: creating a project from a template, and building
 //! its component.
 //!
-//! [`template`] and [`keys`] are pure; [`project`] reads a project folder; [`build`] calls the compilers. `plugin`
-//! loads and tests the result, `cli` prints it.
+//! [`template`] and [`keys`] are pure; [`project`] reads a project folder; [`build`] calls the
+//! compilers. `plugin` loads and tests the result, `cli` prints it.
 
 mod c;
 mod declarations;

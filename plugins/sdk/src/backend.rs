@@ -37,8 +37,8 @@ impl Default for Usage {
     }
 }
 
-/// The API of an engine: how to write requests and read replies. It never sees the time; the host has
-/// timestamped every frame before it is decoded.
+/// The API of an engine: how to write requests and read replies. It never sees the time; the host
+/// has timestamped every frame before it is decoded.
 pub trait Backend: Sized + 'static {
     /// The user's configuration.
     type Config: DeserializeOwned + JsonSchema;
@@ -56,8 +56,8 @@ pub trait Backend: Sized + 'static {
     /// The engine's default URL, such as `http://127.0.0.1:8000`.
     fn default_url(&self) -> String;
 
-    /// The request for something other than inference, if the engine supports it. The default supports
-    /// nothing.
+    /// The request for something other than inference, if the engine supports it. The default
+    /// supports nothing.
     fn control(&self, what: Control) -> Option<Request> {
         let _ = what;
         None
@@ -67,13 +67,14 @@ pub trait Backend: Sized + 'static {
     /// key. The host adds the key; a plugin never sees it. The default is a bearer token from the
     /// variable that most clients read, `OPENAI_API_KEY`.
     ///
-    /// The host reads a variable named here if its name ends in `_API_KEY`, because a plugin does not choose among the
-    /// user's secrets; others are named by the user, with `--api-key-env`.
+    /// The host reads a variable named here if its name ends in `_API_KEY`, because a plugin does
+    /// not choose among the user's secrets; others are named by the user, with `--api-key-env`.
     fn credentials(&self) -> Credentials {
         Credentials::bearer("OPENAI_API_KEY")
     }
 
-    /// The models in a successful answer to [`Control::ListModels`]. The default reads the OpenAI API's list.
+    /// The models in a successful answer to [`Control::ListModels`]. The default reads the OpenAI
+    /// API's list.
     ///
     /// # Errors
     /// [`Error::Protocol`] if the answer cannot be parsed.
@@ -81,8 +82,8 @@ pub trait Backend: Sized + 'static {
         openai::read_models(body)
     }
 
-    /// The figures in a successful answer to [`Control::Metrics`], without those that the engine does not
-    /// report. The default returns none.
+    /// The figures in a successful answer to [`Control::Metrics`], without those that the engine
+    /// does not report. The default returns none.
     ///
     /// # Errors
     /// [`Error::Protocol`] if the answer cannot be parsed.
@@ -97,9 +98,9 @@ pub trait Backend: Sized + 'static {
     /// [`Error::InvalidConfig`] if this engine does not support such a request.
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error>;
 
-    /// Writes the request for a sample that continues a conversation, if the last reply of that conversation had
-    /// something to [carry](Meaning::Carry), such as the server's own id of the conversation. The default ignores that
-    /// and sends the whole history.
+    /// Writes the request for a sample that continues a conversation, if the last reply of that
+    /// conversation had something to [carry](Meaning::Carry), such as the server's own id of the
+    /// conversation. The default ignores that and sends the whole history.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -119,7 +120,8 @@ pub trait Backend: Sized + 'static {
         openai::framing(streaming)
     }
 
-    /// The state before the first frame of a reply with a success status. The default looks at nothing.
+    /// The state before the first frame of a reply with a success status. The default looks at
+    /// nothing.
     ///
     /// # Errors
     /// [`Error::Protocol`] if such a reply cannot be read.
@@ -147,8 +149,8 @@ pub trait Backend: Sized + 'static {
         0
     }
 
-    /// The error in a reply with an error status. The default uses [`explain::refusal`], which knows the formats that
-    /// engines and proxies use.
+    /// The error in a reply with an error status. The default uses [`explain::refusal`], which
+    /// knows the formats that engines and proxies use.
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
         explain::refusal(status, body)
     }
@@ -229,7 +231,8 @@ impl Credentials {
         }
     }
 
-    /// The key alone in the header of this name, such as `x-api-key`; people keep it in this variable.
+    /// The key alone in the header of this name, such as `x-api-key`; people keep it in this
+    /// variable.
     pub fn header(name: &str, variable: &str) -> Self {
         Credentials {
             scheme: Authentication::Header(name.to_owned()),
@@ -237,7 +240,8 @@ impl Credentials {
         }
     }
 
-    /// AWS Signature Version 4 for this service, such as `bedrock`, with a key from where the tools of AWS keep it.
+    /// AWS Signature Version 4 for this service, such as `bedrock`, with a key from where the tools
+    /// of AWS keep it.
     pub fn sigv4(service: &str) -> Self {
         Credentials {
             scheme: Authentication::Sigv4(service.to_owned()),

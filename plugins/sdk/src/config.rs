@@ -32,10 +32,12 @@ pub fn schema<C: JsonSchema>() -> String {
     schemars::schema_for!(C).as_value().to_string()
 }
 
-/// Checks the key `prefix`, the path that stands before an API's routes, and takes the `/` at its end away.
+/// Checks the key `prefix`, the path that stands before an API's routes, and takes the `/` at its
+/// end away.
 ///
 /// # Errors
-/// The message for a path that does not begin with `/`; several mistakes go into one [`Error::InvalidConfig`].
+/// The message for a path that does not begin with `/`; several mistakes go into one
+/// [`Error::InvalidConfig`].
 pub fn check_prefix(prefix: &mut String) -> Result<(), String> {
     if !prefix.is_empty() && !prefix.starts_with('/') {
         return Err(format!(

@@ -9,8 +9,8 @@ use crate::bindings::dataset as wit;
 use crate::inputs::{HostFiles, HostTokenizer};
 use crate::{Amount, Error, Files, Remark, Sample, Tokenizer, config, export};
 
-/// Bytes of samples after which a call had better return, so that what it returns stays within the host's limit of 64 MiB
-/// whatever the last sample has.
+/// Bytes of samples after which a call had better return, so that what it returns stays within the
+/// host's limit of 64 MiB whatever the last sample has.
 pub const ENOUGH: usize = 12 << 20;
 
 /// Inputs that the host provides to a dataset.
@@ -26,25 +26,26 @@ pub trait Dataset: Sized + 'static {
     /// The user's configuration.
     type Config: DeserializeOwned + JsonSchema;
 
-    /// Opens the sequence. The same arguments, files and tokenizer must give the same sequence on every machine.
-    /// `amount` says how many samples the run will measure.
+    /// Opens the sequence. The same arguments, files and tokenizer must give the same sequence on
+    /// every machine. `amount` says how many samples the run will measure.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] and [`Error::InvalidInput`] for what the user can fix.
     fn open(config: Self::Config, seed: u64, amount: Amount, inputs: Inputs)
     -> Result<Self, Error>;
 
-    /// At most `limit` further samples to measure. An empty list ends the sequence. Large ones are better returned few at
-    /// a time: see [`ENOUGH`].
+    /// At most `limit` further samples to measure. An empty list ends the sequence. Large ones are
+    /// better returned few at a time: see [`ENOUGH`].
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a file turns out to be wrong.
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error>;
 
     /// At most `limit` samples for requests that are not measured. Called before the first
-    /// [`next`](Self::next), if at all. `next` must never return any of these prompts. The default takes
-    /// the first ones that depend on no other. Nothing else is given of a session that begins with a spare sample: the
-    /// SDK leaves out what depends on others and comes before the first root of [`next`](Self::next).
+    /// [`next`](Self::next), if at all. `next` must never return any of these prompts. The default
+    /// takes the first ones that depend on no other. Nothing else is given of a session that begins
+    /// with a spare sample: the SDK leaves out what depends on others and comes before the first
+    /// root of [`next`](Self::next).
     ///
     /// # Errors
     /// As [`next`](Self::next).

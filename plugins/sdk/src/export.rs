@@ -32,7 +32,8 @@ pub fn info<C: JsonSchema>(krate: &str, version: &str, summary: &str) -> Info {
     }
 }
 
-/// Exports a type that implements [`Backend`](crate::Backend). Name, version and summary are the crate's.
+/// Exports a type that implements [`Backend`](crate::Backend). Name, version and summary are the
+/// crate's.
 #[macro_export]
 macro_rules! export_backend {
     ($plugin:ty) => {
@@ -44,7 +45,8 @@ macro_rules! export_backend {
     };
 }
 
-/// Exports a type that implements [`Dataset`](crate::Dataset). Name, version and summary are the crate's.
+/// Exports a type that implements [`Dataset`](crate::Dataset). Name, version and summary are the
+/// crate's.
 #[macro_export]
 macro_rules! export_dataset {
     ($plugin:ty) => {
@@ -56,7 +58,8 @@ macro_rules! export_dataset {
     };
 }
 
-/// Exports a type that implements [`Scorer`](crate::Scorer). Name, version and summary are the crate's.
+/// Exports a type that implements [`Scorer`](crate::Scorer). Name, version and summary are the
+/// crate's.
 #[macro_export]
 macro_rules! export_scorer {
     ($plugin:ty) => {

@@ -132,7 +132,8 @@ impl Lines {
     /// The next line, unparsed; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read, and with the number of a line that is longer than [`LONGEST`].
+    /// [`Error::InvalidInput`] if the file cannot be read, and with the number of a line that is
+    /// longer than [`LONGEST`].
     pub fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let mut searched = 0;
         loop {
@@ -163,7 +164,8 @@ impl Lines {
     /// The next line as a value; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the number of a line that is not such a value, and as [`Lines::line`].
+    /// [`Error::InvalidInput`] with the number of a line that is not such a value, and as
+    /// [`Lines::line`].
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
         let Some((number, line)) = self.line()? else {
             return Ok(None);
@@ -203,8 +205,8 @@ impl Items {
     /// The next item as a value; `None` after the array's end.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the file is not an array, with the number of an item that is not such a value, and
-    /// if the file cannot be read.
+    /// [`Error::InvalidInput`] if the file is not an array, with the number of an item that is not
+    /// such a value, and if the file cannot be read.
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<Option<(u64, T)>, Error> {
         if self.stage == Stage::Open {
             self.expect(b"[", "the file is not an array: expected `[`")?;

@@ -1,7 +1,8 @@
 //! Remarks of a dataset on samples that it left out or changed, and the reasons: counted while
 //! samples are made, for the user to read with the results.
 //!
-//! [`Dataset::remarks`](crate::Dataset::remarks) returns the list. A corpus that shrinks in silence, or a prompt that is cut, changes what a benchmark measures.
+//! [`Dataset::remarks`](crate::Dataset::remarks) returns the list. A corpus that shrinks in
+//! silence, or a prompt that is cut, changes what a benchmark measures.
 
 use crate::{Remark, Treatment};
 

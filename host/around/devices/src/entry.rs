@@ -46,7 +46,8 @@ pub struct Head {
 pub struct Sample {
     /// The instant, since the origin of the run's clock, in nanoseconds.
     pub at_ns: Nanos,
-    /// The devices in the order of the facts. Absent is one that said nothing; there may be fewer than in the facts.
+    /// The devices in the order of the facts. Absent is one that said nothing; there may be fewer
+    /// than in the facts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<Option<Reading>>,
     /// Energy that the host has drawn since the recording began, in joules.
@@ -103,8 +104,8 @@ impl Recording {
         }
     }
 
-    /// Adds a sample, and thins the others out where there are too many. One that is not later than the last is of a file
-    /// that somebody changed, and is left out.
+    /// Adds a sample, and thins the others out where there are too many. One that is not later than
+    /// the last is of a file that somebody changed, and is left out.
     fn add(&mut self, sample: Sample) {
         if self
             .samples

@@ -14,8 +14,8 @@ use crate::entry::Recording;
 use crate::reading::{Device, Reading, Reason};
 use line::{Area, Line};
 
-/// A figure is given only if samples cover this share of the interval. What little they do not cover is taken to be as
-/// the rest.
+/// A figure is given only if samples cover this share of the interval. What little they do not
+/// cover is taken to be as the rest.
 const COVERED: f64 = 0.9;
 
 /// Figures of devices and their host over an interval.
@@ -39,10 +39,12 @@ pub struct Telemetry {
     /// The mean power of all devices together, in watts: their energy over the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
-    /// The largest power of all devices together, in watts, of samples in which each of them stated it.
+    /// The largest power of all devices together, in watts, of samples in which each of them stated
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_power_w: Option<f64>,
-    /// The most memory in use on all devices together, in bytes, of samples in which each of them stated it.
+    /// The most memory in use on all devices together, in bytes, of samples in which each of them
+    /// stated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
     /// The mean of the devices' mean utilisation. Absent if that of any is.
@@ -65,7 +67,8 @@ pub struct Figures {
     pub device: Device,
     /// Samples in the interval.
     pub samples: u64,
-    /// The share of the interval that samples cover: what lies between two of them that are not far apart.
+    /// The share of the interval that samples cover: what lies between two of them that are not far
+    /// apart.
     pub covered: f64,
     /// The energy, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,8 +106,8 @@ pub struct Figures {
     /// The mean share of the time in which anything ran on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_utilization: Option<f64>,
-    /// For each reason, the share of the time in which its clock was kept down for it. Absent if it does not say; empty if
-    /// it never was.
+    /// For each reason, the share of the time in which its clock was kept down for it. Absent if it
+    /// does not say; empty if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<BTreeMap<Reason, f64>>,
     /// Reasons why figures are absent, or not as expected.
@@ -157,7 +160,8 @@ pub struct Throttled {
 }
 
 impl Telemetry {
-    /// Each device and reason for which it was throttled in more than this share of the time, the largest share first.
+    /// Each device and reason for which it was throttled in more than this share of the time, the
+    /// largest share first.
     pub fn throttled(&self, above: f64) -> Vec<Throttled> {
         let mut found = Vec::new();
         for (at, figures) in self.devices.iter().enumerate() {
@@ -229,8 +233,8 @@ impl Recording {
         }
     }
 
-    /// The mean power of all devices together in each of these intervals, in watts, from readings of the power. Absent if
-    /// it is unknown in one of them.
+    /// The mean power of all devices together in each of these intervals, in watts, from readings
+    /// of the power. Absent if it is unknown in one of them.
     pub fn power_over(&self, intervals: impl Iterator<Item = (Nanos, Nanos)>) -> Option<Vec<f64>> {
         let count = self.facts.as_ref()?.devices.len();
         let points = self.samples.iter().filter_map(|sample| {

@@ -157,8 +157,9 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Reads a list as `CUDA_VISIBLE_DEVICES` has them: `0,2` or `GPU-5b4e07f6,GPU-ef6e`. CUDA itself numbers devices by
-    /// their speed unless `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`; here the number is always that of the bus.
+    /// Reads a list as `CUDA_VISIBLE_DEVICES` has them: `0,2` or `GPU-5b4e07f6,GPU-ef6e`. CUDA
+    /// itself numbers devices by their speed unless `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`; here the
+    /// number is always that of the bus.
     pub fn parse(list: &str) -> Self {
         let words = list.split(',').map(str::trim);
         Choice::Some(
@@ -184,8 +185,9 @@ impl Choice {
     }
 }
 
-/// The devices that have more memory in use than before an engine was started, by more than what drivers vary (256 MiB), in
-/// words. Nothing if none has; absent if no device says how much it uses.
+/// The devices that have more memory in use than before an engine was started, by more than what
+/// drivers vary (256 MiB), in words. Nothing if none has; absent if no device says how much it
+/// uses.
 pub fn held(
     facts: &Facts,
     before: &[Option<Reading>],

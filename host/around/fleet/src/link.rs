@@ -1,9 +1,9 @@
 //! Real sockets: the coordinator that listens, agents that connect, and everything that keeps them
 //! in touch.
 //!
-//! [`Coordinator`] and [`Agent`] drive the state machines of [`crate::rendezvous`]. This module owns connections, their
-//! bounds and their timing; it decides nothing about the run. Connections break and come back
-//! without the caller's doing, until [`Timing::grace`] is over.
+//! [`Coordinator`] and [`Agent`] drive the state machines of [`crate::rendezvous`]. This module
+//! owns connections, their bounds and their timing; it decides nothing about the run. Connections
+//! break and come back without the caller's doing, until [`Timing::grace`] is over.
 //!
 //! ```text
 //! coordinator                                agent

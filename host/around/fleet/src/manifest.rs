@@ -1,9 +1,9 @@
 //! Manifests for Kubernetes and batch scripts for Slurm, which start a fleet.
 //!
 //! This module owns their form and the rules for what is put into them. The caller describes the
-//! fleet with [`Pods`] or
-//! [`Batch`]; every value is checked before it is written, all mistakes at once. Secrets are named and never written.
-//! [`crate::place`] reads the environment that the processes then get.
+//! fleet with [`Pods`] or [`Batch`]; every value is checked before it is written, all mistakes at
+//! once. Secrets are named and never written. [`crate::place`] reads the environment that the
+//! processes then get.
 
 mod kubernetes;
 mod slurm;

@@ -2,9 +2,9 @@
 //!
 //! The file on the agent's disk is the queue. Its recorder writes it as for a run of one machine
 //! and knows nothing of the coordinator, so a slow coordinator slows nothing that measures.
-//! [`Outgoing`] reads what was written and not yet sent,
-//! [`Incoming`] appends what comes and knows how far it is, and only bytes at exactly that place are taken. So a link
-//! that breaks anywhere costs nothing but time: the agent goes on where the coordinator is.
+//! [`Outgoing`] reads what was written and not yet sent, [`Incoming`] appends what comes and knows
+//! how far it is, and only bytes at exactly that place are taken. So a link that breaks anywhere
+//! costs nothing but time: the agent goes on where the coordinator is.
 //!
 //! Both do blocking input and output; `link` calls them on threads that may block.
 

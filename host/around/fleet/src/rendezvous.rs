@@ -1,10 +1,10 @@
 //! The coordinator's decisions, from the first greeting to the last ending: who belongs to the run,
 //! when all are ready, and who was lost.
 //!
-//! [`Rendezvous`] is a state machine without sockets and without a clock: inputs with their instants go in, actions come
-//! out. [`agent`] is the other side's. A connection may break and come back at any time: a process
-//! is known by its rank and its instance number, every message may be repeated, and what an agent
-//! missed is said again when it greets.
+//! [`Rendezvous`] is a state machine without sockets and without a clock: inputs with their
+//! instants go in, actions come out. [`agent`] is the other side's. A connection may break and come
+//! back at any time: a process is known by its rank and its instance number, every message may be
+//! repeated, and what an agent missed is said again when it greets.
 //!
 //! Before the start a single reason is enough for no run at all, because a run with other load than
 //! the plan's is another run. All reasons are collected first: those who come late may have reasons

@@ -1,7 +1,7 @@
 //! The token of a run: the secret that makes its coordinator, and what is derived from it.
 //!
-//! There are two kinds. The run's token gives the keys of both roles, so whoever has it can be
-//! rank 0. The agents' token follows from it and cannot be turned back: it has the agents' key and the
+//! There are two kinds. The run's token gives the keys of both roles, so whoever has it can be rank
+//! 0. The agents' token follows from it and cannot be turned back: it has the agents' key and the
 //! public half of the coordinator's, so whoever has it can join that coordinator and not play it.
 //! This module owns reading both and deriving from them. No token is ever sent; how a key proves
 //! its role to the other side is for `identity`.

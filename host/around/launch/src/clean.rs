@@ -97,12 +97,13 @@ impl std::fmt::Display for Leftover {
     }
 }
 
-/// Ends the engines of this folder's markers whose runners have ended, and says what became of each. An engine whose
-/// runner lives is left alone. All are ended at once, so many take no longer than one.
+/// Ends the engines of this folder's markers whose runners have ended, and says what became of
+/// each. An engine whose runner lives is left alone. All are ended at once, so many take no longer
+/// than one.
 ///
 /// # Errors
-/// If the folder cannot be read, or if another user could have put markers there: then nothing is ended. One that does
-/// not exist holds no markers.
+/// If the folder cannot be read, or if another user could have put markers there: then nothing is
+/// ended. One that does not exist holds no markers.
 pub async fn clean_up(markers: &Path) -> io::Result<Vec<Leftover>> {
     let mut ended = JoinSet::new();
     for path in Marker::all(markers)? {

@@ -11,8 +11,8 @@ use crate::leader::Leader;
 use crate::process::{Id, Process, Table, raw};
 use crate::stop::{Needed, Seen};
 
-/// The time that processes may take to vanish that were killed: longer takes what waits for a device or
-/// a disk.
+/// The time that processes may take to vanish that were killed: longer takes what waits for a
+/// device or a disk.
 pub(crate) const KILLED_WITHIN: Duration = Duration::from_secs(15);
 
 /// The first pause between two looks, and the longest.

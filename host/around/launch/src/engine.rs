@@ -28,8 +28,8 @@ use crate::stop::{Memory, Needed, Seen, Stopped};
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// The time that what an engine has written may take to arrive once it has ended. It arrives at once,
-/// unless a process that lives on has the pipe.
+/// The time that what an engine has written may take to arrive once it has ended. It arrives at
+/// once, unless a process that lives on has the pipe.
 const ARRIVES_WITHIN: Nanos = Nanos(1_000_000_000);
 
 /// The time that what was killed may take to vanish while its owner leaves.

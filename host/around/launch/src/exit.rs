@@ -85,7 +85,8 @@ impl Exit {
         self == Exit::Code(0)
     }
 
-    /// The signal that ended it, or a process below a shell or a container that passes exit codes on.
+    /// The signal that ended it, or a process below a shell or a container that passes exit codes
+    /// on.
     pub fn signal(self) -> Option<i32> {
         match self {
             Exit::Signal(signal) => Some(signal),

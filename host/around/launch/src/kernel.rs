@@ -48,8 +48,8 @@ impl Counts {
     }
 }
 
-/// The place where the kernel counts for the control groups that `/proc/self/cgroup` lists: one line of
-/// `0::PATH` for version 2, one that names the controller `memory` for version 1.
+/// The place where the kernel counts for the control groups that `/proc/self/cgroup` lists: one
+/// line of `0::PATH` for version 2, one that names the controller `memory` for version 1.
 fn files_of(groups: &str) -> Vec<String> {
     let file = |line: &str| {
         let mut parts = line.splitn(3, ':');

@@ -150,8 +150,8 @@ struct Socket {
     inode: u64,
 }
 
-/// A line of `/proc/net/tcp`: number, local address, remote one, state, queues, timer, retransmissions, user, timeouts,
-/// inode.
+/// A line of `/proc/net/tcp`: number, local address, remote one, state, queues, timer,
+/// retransmissions, user, timeouts, inode.
 fn socket(line: &str) -> Option<Socket> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (_, port) = fields.get(1)?.rsplit_once(':')?;

@@ -11,8 +11,8 @@ use crate::command::is_withheld;
 use crate::port::Holder;
 use crate::spec::{Spec, Value};
 
-/// Beginnings of the names of variables that change what an engine does. Those of ours that an engine inherits are on
-/// record.
+/// Beginnings of the names of variables that change what an engine does. Those of ours that an
+/// engine inherits are on record.
 const TELLING: [&str; 27] = [
     "ASCEND_",
     "CUBLAS",
@@ -89,7 +89,8 @@ pub struct Record {
 pub enum Listener {
     /// A process of the engine.
     Engine,
-    /// Others: what hands connections on to a container, or a stranger who came between the start and the answer.
+    /// Others: what hands connections on to a container, or a stranger who came between the start
+    /// and the answer.
     Others(Vec<Holder>),
     /// The system does not say.
     Unknown,

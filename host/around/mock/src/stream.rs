@@ -47,7 +47,8 @@ impl Slot {
         }
     }
 
-    /// The time when the work begins: at `received`, when a slot becomes free, or with a step of the batch.
+    /// The time when the work begins: at `received`, when a slot becomes free, or with a step of
+    /// the batch.
     pub(crate) fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
         let permit = match self {
             Slot::Free | Slot::Held(_) => return Poll::Ready(received),

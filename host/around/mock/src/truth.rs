@@ -32,8 +32,8 @@ pub struct Truth {
     pub output_tokens: Option<u32>,
     /// The time when the request was complete.
     pub received: Nanos,
-    /// The time when the engine began to process it: later than `received` if it waited for a slot, or for a
-    /// step to end.
+    /// The time when the engine began to process it: later than `received` if it waited for a slot,
+    /// or for a step to end.
     pub started: Option<Nanos>,
     /// The batch's record; absent unless the script has a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,8 +52,8 @@ pub struct Truth {
 pub struct Batched {
     /// The number of times that it was put back into the queue because the KV cache was full.
     pub preemptions: u32,
-    /// The time when the step ended that generated each token, in order: what the model says, which clients
-    /// see a little later.
+    /// The time when the step ended that generated each token, in order: what the model says, which
+    /// clients see a little later.
     pub generated: Vec<Nanos>,
 }
 

@@ -1,12 +1,14 @@
-//! A cache between processes of what takes long to make: compiled plugins, which take a tenth of a second or more, and
-//! the tables of tokenizers, which take as long. Reading them takes a few milliseconds.
+//! A cache between processes of what takes long to make: compiled plugins, which take a tenth of a
+//! second or more, and the tables of tokenizers, which take as long. Reading them takes a few
+//! milliseconds.
 //!
-//! Nothing in the folder is trusted, because compiled plugins run outside any sandbox: the folder must belong to the
-//! user, and each file records its kind, what it was made from and by what, and the digest of its contents. A problem
-//! with a file is never an error: it is made anew, and the user is warned. A missing file, or one that cannot be
-//! written, is not even reported.
+//! Nothing in the folder is trusted, because compiled plugins run outside any sandbox: the folder
+//! must belong to the user, and each file records its kind, what it was made from and by what, and
+//! the digest of its contents. A problem with a file is never an error: it is made anew, and the
+//! user is warned. A missing file, or one that cannot be written, is not even reported.
 //!
-//! This crate owns the folder and the headers of its files. It leaves what the contents mean to those who put them there.
+//! This crate owns the folder and the headers of its files. It leaves what the contents mean to
+//! those who put them there.
 
 #![cfg_attr(
     test,
@@ -33,7 +35,8 @@ const HEADER: usize = 16 + 3 * 32;
 /// Extensions of files, and of those that are not yet complete.
 const ENDING: &str = ".artifact";
 const UNFINISHED: &str = ".unfinished";
-/// The size limit of all files together, in bytes; beyond it, the least recently used ones are removed.
+/// The size limit of all files together, in bytes; beyond it, the least recently used ones are
+/// removed.
 const FOLDER_BYTES: u64 = 1 << 30;
 /// The size limit of one file.
 const FILE_BYTES: u64 = 512 << 20;
@@ -44,8 +47,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Caches what is put on shelves in a folder, and creates it if needed. Call this before the first shelf is opened;
-/// later calls have no effect.
+/// Caches what is put on shelves in a folder, and creates it if needed. Call this before the first
+/// shelf is opened; later calls have no effect.
 pub fn keep_in(folder: PathBuf) {
     let _ = FOLDER.set(folder);
 }
@@ -218,7 +221,8 @@ impl Shelf {
         header
     }
 
-    /// Removes files that are long unused, that exceed the size limit, or that another process did not finish.
+    /// Removes files that are long unused, that exceed the size limit, or that another process did
+    /// not finish.
     fn tidy(&self) -> io::Result<()> {
         let now = clock::date();
         let mut kept = Vec::new();

@@ -15,7 +15,8 @@ pub enum Load {
     Open(f64),
     /// By chance, so many a second.
     Rate(f64),
-    /// In bursts, at a rate that is a share of the engine's capacity: the gaps have a gamma distribution.
+    /// In bursts, at a rate that is a share of the engine's capacity: the gaps have a gamma
+    /// distribution.
     Gamma {
         /// The share.
         share: f64,
@@ -102,7 +103,8 @@ impl Case {
         Case::of(&words(load, requests), engine, crate::CHAT, load, requests)
     }
 
-    /// A run: its seed decides prompts, answers and arrivals, and the other one what the engine does.
+    /// A run: its seed decides prompts, answers and arrivals, and the other one what the engine
+    /// does.
     pub fn served(&self, workload: u64, engine: u64) -> Vec<Served> {
         self.drawn(Draw {
             workload,

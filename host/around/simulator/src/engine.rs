@@ -1,4 +1,5 @@
-//! The engine: a queue, a batch and its steps. It knows no clock: whoever drives it waits for as long as a step says.
+//! The engine: a queue, a batch and its steps. It knows no clock: whoever drives it waits for as
+//! long as a step says.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,8 +14,9 @@ pub struct Work {
     pub prompt_tokens: u32,
     /// Tokens of its answer; at least one is generated.
     pub output_tokens: u32,
-    /// Tokens at the beginning of its prompt that the engine has in its prefix cache. They take room in the KV cache,
-    /// for each request anew, but are not read; the last token of a prompt is always read.
+    /// Tokens at the beginning of its prompt that the engine has in its prefix cache. They take
+    /// room in the KV cache, for each request anew, but are not read; the last token of a prompt is
+    /// always read.
     pub cached_tokens: u32,
 }
 
@@ -81,7 +83,8 @@ impl Engine {
         self.slowed = times;
     }
 
-    /// Adds a request to the queue. Its number is the caller's, and no other request may ever have it.
+    /// Adds a request to the queue. Its number is the caller's, and no other request may ever have
+    /// it.
     pub fn submit(&mut self, id: u64, work: Work) {
         let prompt = work.prompt_tokens.max(1);
         let cached = work.cached_tokens.min(prompt - 1);
@@ -95,20 +98,22 @@ impl Engine {
         });
     }
 
-    /// Drops a request whose client has gone. In the queue that takes constant time on average, so that a whole queue
-    /// can leave at once.
+    /// Drops a request whose client has gone. In the queue that takes constant time on average, so
+    /// that a whole queue can leave at once.
     pub fn cancel(&mut self, id: u64) {
         if !self.wanted.remove(&id) {
             self.batch.retain(|job| job.id != id);
             return;
         }
-        // Each sweep halves the queue at least, so it is paid for by those who left since the one before.
+        // Each sweep halves the queue at least, so it is paid for by those who left since the one
+        // before.
         if self.waiting.len() > 2 * self.wanted.len() + 64 {
             self.waiting.retain(|job| self.wanted.contains(&job.id));
         }
     }
 
-    /// Begins a step, and gives how long it takes; `None` if there is nothing to do. [`Engine::finish`] ends it.
+    /// Begins a step, and gives how long it takes; `None` if there is nothing to do.
+    /// [`Engine::finish`] ends it.
     pub fn begin(&mut self) -> Option<Nanos> {
         self.put_back.clear();
         self.preempt();
@@ -131,7 +136,8 @@ impl Engine {
         Some(self.time(decoding, read))
     }
 
-    /// Ends the step, and shows each request for which it generated a token, and whether that was the last.
+    /// Ends the step, and shows each request for which it generated a token, and whether that was
+    /// the last.
     pub fn finish(&mut self, mut show: impl FnMut(u64, bool)) {
         self.batch.retain_mut(|job| {
             if !job.generates {
@@ -171,8 +177,8 @@ impl Engine {
         self.preemptions
     }
 
-    /// Share of the KV cache in use, at most 1, even while a request that is larger than the cache is answered alone;
-    /// 0 where the cache has no limit.
+    /// Share of the KV cache in use, at most 1, even while a request that is larger than the cache
+    /// is answered alone; 0 where the cache has no limit.
     pub fn kv_usage(&self) -> f64 {
         match self.parameters.kv {
             0 => 0.0,
@@ -184,8 +190,9 @@ impl Engine {
         self.batch.iter().map(|job| job.held).sum()
     }
 
-    /// Puts the newest requests back into the queue until there is room for what the step adds to the others: the prompt
-    /// tokens that it reads, and a token for each. The oldest stays, however long it is.
+    /// Puts the newest requests back into the queue until there is room for what the step adds to
+    /// the others: the prompt tokens that it reads, and a token for each. The oldest stays, however
+    /// long it is.
     fn preempt(&mut self) {
         let limit = self.parameters.kv;
         if limit == 0 {
@@ -295,7 +302,8 @@ mod tests {
             engine.submit(id, work);
         }
         let wanted = [
-            // A chunk of the first prompt; the rest of it and half of the second one; the rest of that.
+            // A chunk of the first prompt; the rest of it and half of the second one; the rest of
+            // that.
             (20, vec![]),
             (20, vec![0]),
             (21, vec![0, 1]),
@@ -319,7 +327,8 @@ mod tests {
             output_tokens: 2,
             cached_tokens,
         };
-        // 10 ms, 0.1 ms for each token read, and 0.1 ms for each held; the second step has 101 and one to generate.
+        // 10 ms, 0.1 ms for each token read, and 0.1 ms for each held; the second step has 101 and
+        // one to generate.
         engine.submit(0, work(0));
         assert_eq!(steps(&mut engine), [(30, vec![0]), (21, vec![0])]);
         engine.submit(1, work(70));

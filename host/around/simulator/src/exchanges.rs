@@ -8,8 +8,9 @@ use crate::Served;
 /// Tokens of an answer beyond which several come in an event.
 const EACH: usize = 300;
 
-/// The exchanges of these requests, with token counts from the server. Each event has a token, and those of a long answer
-/// several after the first token, so that long answers have few enough events for many runs to be drawn.
+/// The exchanges of these requests, with token counts from the server. Each event has a token, and
+/// those of a long answer several after the first token, so that long answers have few enough
+/// events for many runs to be drawn.
 pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
     (0..)
         .zip(served)

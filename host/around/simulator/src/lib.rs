@@ -1,10 +1,12 @@
 //! A continuous-batching engine in virtual time, from a seed.
 //!
-//! It shows how often an interval covers, a finding is false and a comparison is right, because many runs can be
-//! drawn whose truth is known. The mock engine plays the same model over real sockets.
+//! It shows how often an interval covers, a finding is false and a comparison is right, because
+//! many runs can be drawn whose truth is known. The mock engine plays the same model over real
+//! sockets.
 //!
-//! This crate owns the engine's model, the loads it is put under, and the exchanges that a client would record of
-//! them. It leaves every figure of these exchanges to `result`, and sockets and clocks to `mock`.
+//! This crate owns the engine's model, the loads it is put under, and the exchanges that a client
+//! would record of them. It leaves every figure of these exchanges to `result`, and sockets and
+//! clocks to `mock`.
 
 #![forbid(unsafe_code)]
 

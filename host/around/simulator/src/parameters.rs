@@ -1,4 +1,5 @@
-//! The parameters of the engine's model, and how they are written: `slots=32,step=10ms,jitter=0.05`.
+//! The parameters of the engine's model, and how they are written:
+//! `slots=32,step=10ms,jitter=0.05`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,9 +10,10 @@ use model::nearest;
 
 /// The parameters of an engine that answers many requests in one batch.
 ///
-/// A step generates one token for every request of the batch whose prompt has been read, and reads a chunk of the
-/// prompts of the others. It takes `step + request * decoding + prompt-token * read + context * held`, where `held` is
-/// the tokens that the batch has in the KV cache, times the run's pace and a jitter whose logarithm is a first-order autoregressive process.
+/// A step generates one token for every request of the batch whose prompt has been read, and reads
+/// a chunk of the prompts of the others. It takes `step + request * decoding + prompt-token * read
+/// + context * held`, where `held` is the tokens that the batch has in the KV cache, times the
+/// run's pace and a jitter whose logarithm is a first-order autoregressive process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Requests that can be in the batch at the same time.
@@ -26,14 +28,16 @@ pub struct Parameters {
     pub context: f64,
     /// Prompt tokens that a step reads at most.
     pub chunk: u32,
-    /// Tokens that the KV cache holds, prompts and answers together; 0 for no limit. A step that needs more puts
-    /// the newest request of the batch back into the queue, and its tokens are read again later.
+    /// Tokens that the KV cache holds, prompts and answers together; 0 for no limit. A step that
+    /// needs more puts the newest request of the batch back into the queue, and its tokens are read
+    /// again later.
     pub kv: u64,
     /// Standard deviation of the logarithm of a step's jitter.
     pub jitter: f64,
     /// Correlation of a step's jitter with that of the step before it.
     pub correlation: f64,
-    /// Standard deviation of the logarithm of the run's pace, a factor that all steps of one run share. Its median is 1.
+    /// Standard deviation of the logarithm of the run's pace, a factor that all steps of one run
+    /// share. Its median is 1.
     pub run: f64,
 }
 
@@ -87,7 +91,8 @@ pub const NAMES: [(&str, &str); 10] = [
 impl FromStr for Parameters {
     type Err = String;
 
-    /// Reads `NAME=VALUE` pairs with commas between them; parameters that are not named keep their defaults.
+    /// Reads `NAME=VALUE` pairs with commas between them; parameters that are not named keep their
+    /// defaults.
     ///
     /// # Errors
     /// Every mistake, one a line, with what was expected.

@@ -1,4 +1,5 @@
-//! Random numbers of the distributions that the model needs. The generator itself is `model::random`.
+//! Random numbers of the distributions that the model needs. The generator itself is
+//! `model::random`.
 
 use model::random::SplitMix64;
 
@@ -28,8 +29,8 @@ impl Random {
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// Gamma with a mean of 1 and a shape of at least 0.01, so with a coefficient of variation of 1 / √shape. Marsaglia and
-    /// Tsang 2000, "A simple method for generating gamma variables".
+    /// Gamma with a mean of 1 and a shape of at least 0.01, so with a coefficient of variation of 1
+    /// / √shape. Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
     pub fn gamma(&mut self, shape: f64) -> f64 {
         let shape = shape.max(0.01);
         // Below a shape of 1, one of a shape that is larger by 1 is scaled.

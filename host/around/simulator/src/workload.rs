@@ -42,8 +42,8 @@ pub struct Workload {
     pub answers: Lengths,
     /// Some prompts are of another kind: their share, and how long they are.
     pub other: Option<(f64, Lengths)>,
-    /// Prompts begin with one of so many templates, each equally likely, of such lengths. Only the first request with a
-    /// template reads it; the others find it in the engine's prefix cache.
+    /// Prompts begin with one of so many templates, each equally likely, of such lengths. Only the
+    /// first request with a template reads it; the others find it in the engine's prefix cache.
     pub templates: Option<(u32, Lengths)>,
 }
 
@@ -114,8 +114,8 @@ pub const CHAT: [Lengths; 2] = [
 /// Prompts and answers of one length.
 pub const FIXED: [Lengths; 2] = [Lengths::fixed(500.0), Lengths::fixed(100.0)];
 
-/// Prompts of 220 tokens and answers of 190 on average, as in the ShareGPT dataset. Their logarithms have standard
-/// deviations of 1.2 and 1.0.
+/// Prompts of 220 tokens and answers of 190 on average, as in the ShareGPT dataset. Their
+/// logarithms have standard deviations of 1.2 and 1.0.
 pub const SHAREGPT: Workload = Workload::of(
     Lengths {
         mean: 220.0,

@@ -1,4 +1,5 @@
-//! Turns a compiler's output into a component: core modules are wrapped, components are kept unchanged.
+//! Turns a compiler's output into a component: core modules are wrapped, components are kept
+//! unchanged.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! `componentize MODULE COMPONENT`: makes a component of a core module, and prints what it imports, one name a line.
+//! `componentize MODULE COMPONENT`: makes a component of a core module, and prints what it imports,
+//! one name a line.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,

@@ -83,7 +83,8 @@ pub fn embedded(root: &Path, out: &Path) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-/// A manifest that says itself what it takes from the workspace, without what only the workspace tests.
+/// A manifest that says itself what it takes from the workspace, without what only the workspace
+/// tests.
 fn expanded(mut manifest: Table, workspace: &Table) -> Result<Table, Box<dyn Error>> {
     let shared = |section: &str, key: &str| -> Result<Value, Box<dyn Error>> {
         let table = workspace.get("workspace").and_then(|all| all.get(section));
@@ -127,8 +128,9 @@ fn expanded(mut manifest: Table, workspace: &Table) -> Result<Table, Box<dyn Err
     Ok(manifest)
 }
 
-/// The range of compatible versions that starts at the version of an exact requirement: `1.0.229` for `=1.0.229`.
-/// Cargo takes a version without an operator as `^`. Any other requirement stays as it is.
+/// The range of compatible versions that starts at the version of an exact requirement: `1.0.229`
+/// for `=1.0.229`. Cargo takes a version without an operator as `^`. Any other requirement stays as
+/// it is.
 fn range(requirement: &str) -> &str {
     requirement.strip_prefix('=').map_or(requirement, str::trim)
 }
@@ -156,8 +158,9 @@ fn dependencies(manifest: &Table) -> Vec<String> {
     names.collect()
 }
 
-/// The lock file's entries for these packages and all that they need, so that an author's build has the versions
-/// that this runner's own plugins were built with. Cargo adds the entries of packages that lie in folders.
+/// The lock file's entries for these packages and all that they need, so that an author's build has
+/// the versions that this runner's own plugins were built with. Cargo adds the entries of packages
+/// that lie in folders.
 fn pruned(lock: &str, wanted: BTreeSet<String>) -> Result<String, Box<dyn Error>> {
     let mut lock: Table = lock.parse()?;
     let all = match lock.remove("package") {

@@ -135,8 +135,8 @@ pub struct Build<'a> {
     pub profile: &'a str,
     /// Cargo's target directory.
     pub target_dir: &'a Path,
-    /// Replacements for absolute paths in panic messages, so that components do not reveal where the sources are, and
-    /// the same sources give the same component.
+    /// Replacements for absolute paths in panic messages, so that components do not reveal where
+    /// the sources are, and the same sources give the same component.
     pub names: &'a [(&'a Path, &'a str)],
 }
 
@@ -197,8 +197,8 @@ impl Toolchain {
         }
     }
 
-    /// A `cargo build`, in an environment without the settings of the build it runs inside: flags and profiles meant
-    /// for the host would otherwise affect the components.
+    /// A `cargo build`, in an environment without the settings of the build it runs inside: flags
+    /// and profiles meant for the host would otherwise affect the components.
     pub fn cargo_build(self, build: &Build<'_>) -> Command {
         let mut command = match self {
             Toolchain::Active => Command::new("cargo"),

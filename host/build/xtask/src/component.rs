@@ -1,5 +1,5 @@
-//! From guest crates to components, all in one run of cargo, and the check that shipped plugins import
-//! only the plugin interfaces.
+//! From guest crates to components, all in one run of cargo, and the check that shipped plugins
+//! import only the plugin interfaces.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -52,8 +52,9 @@ pub fn build(root: &Path, which: Which) -> Result<()> {
     remove_orphans(&components, &all)
 }
 
-/// The program `componentize`. It is a process of its own because its dependencies are the runner's, and take minutes
-/// to compile: built with the whole workspace's features, they are compiled once.
+/// The program `componentize`. It is a process of its own because its dependencies are the
+/// runner's, and take minutes to compile: built with the whole workspace's features, they are
+/// compiled once.
 struct Encoder {
     program: PathBuf,
     component: PathBuf,

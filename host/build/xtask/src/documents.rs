@@ -1,5 +1,6 @@
-//! The commands in the documents: each block of the README and of the guide's pages that is fenced as `sh tested` is
-//! run, a document's blocks one after the other in an empty folder, with the runner just built in the path.
+//! The commands in the documents: each block of the README and of the guide's pages that is fenced
+//! as `sh tested` is run, a document's blocks one after the other in an empty folder, with the
+//! runner just built in the path.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
-//! `cargo xtask examples`: builds the examples in `plugins/examples`, and the plugins beside those that ship which are
-//! not in Rust, as an author would, and runs their cases.
+//! `cargo xtask examples`: builds the examples in `plugins/examples`, and the plugins beside those
+//! that ship which are not in Rust, as an author would, and runs their cases.
 //!
-//! Responsible for the tools of other languages: they go into `target/example-tools`, from the package registries
-//! that pip and npm are set up for. If a tool is not available, its example is left out and the reason is printed.
+//! Responsible for the tools of other languages: they go into `target/example-tools`, from the
+//! package registries that pip and npm are set up for. If a tool is not available, its example is
+//! left out and the reason is printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,7 +119,8 @@ fn wasip2() -> std::result::Result<(), String> {
     output(Command::new("rustup").args(["target", "add", WASIP2]))
 }
 
-/// The examples, by name, and then the scorers in other languages than Rust, which are too large to be embedded.
+/// The examples, by name, and then the scorers in other languages than Rust, which are too large to
+/// be embedded.
 fn folders(root: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for (all, wanted) in [

@@ -1,8 +1,10 @@
-//! The components of a version of the contract, kept as they were built once: if a later compiler or SDK rebuilt them
-//! from the same sources, they would not prove that existing plugins keep working.
+//! The components of a version of the contract, kept as they were built once: if a later compiler
+//! or SDK rebuilt them from the same sources, they would not prove that existing plugins keep
+//! working.
 //!
-//! A version is frozen before `wit/` changes to the next one: its definition is copied to `wit/frozen`, and this keeps
-//! a plugin of each kind that ships, as it was then. The first version to be frozen is the first to be released.
+//! A version is frozen before `wit/` changes to the next one: its definition is copied to
+//! `wit/frozen`, and this keeps a plugin of each kind that ships, as it was then. The first version
+//! to be frozen is the first to be released.
 
 use std::fs;
 use std::path::Path;

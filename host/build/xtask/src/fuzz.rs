@@ -1,9 +1,10 @@
-//! Fuzzing: builds the binaries of `tests/fuzz` with libFuzzer's instrumentation, gives each target an equal share of
-//! the time, and sums up what was executed.
+//! Fuzzing: builds the binaries of `tests/fuzz` with libFuzzer's instrumentation, gives each target
+//! an equal share of the time, and sums up what was executed.
 //!
-//! The compiler's flags are those of `cargo fuzz`, which runs the same targets but is not needed. Without a sanitizer
-//! they are flags of a stable compiler: nothing here has `unsafe` code, and the targets run several times as fast.
-//! AddressSanitizer watches what dependencies do, in builds of its own.
+//! The compiler's flags are those of `cargo fuzz`, which runs the same targets but is not needed.
+//! Without a sanitizer they are flags of a stable compiler: nothing here has `unsafe` code, and the
+//! targets run several times as fast. AddressSanitizer watches what dependencies do, in builds of
+//! its own.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -24,7 +25,8 @@ cargo xtask fuzz [--minutes N] [--address] [TARGET...]
 What is found anew is added to target/fuzz/corpus. An input that breaks a target is kept in target/fuzz/findings.
 ";
 
-/// The platform whose libFuzzer is used. It is named to cargo, so that build scripts are built without the flags.
+/// The platform whose libFuzzer is used. It is named to cargo, so that build scripts are built
+/// without the flags.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// libFuzzer's instrumentation: which code ran, and what was compared with what.
@@ -36,8 +38,9 @@ const INSTRUMENTATION: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// Limits for every execution: memory in MiB, seconds, and bytes of input where a target has no limit of its own.
-/// No input of this size takes a second; the limit on time leaves room for a busy machine.
+/// Limits for every execution: memory in MiB, seconds, and bytes of input where a target has no
+/// limit of its own. No input of this size takes a second; the limit on time leaves room for a busy
+/// machine.
 const RSS_MIB: u64 = 2048;
 const SECONDS: u64 = 30;
 const INPUT_BYTES: i64 = 4096;
@@ -128,7 +131,8 @@ fn read_arguments(arguments: &[OsString]) -> Result<Option<Asked>> {
     Ok(Some(asked))
 }
 
-/// The targets of the manifest: a binary each, with the limits under `[package.metadata.input-bytes]`.
+/// The targets of the manifest: a binary each, with the limits under
+/// `[package.metadata.input-bytes]`.
 fn targets(manifest: &str) -> Result<Vec<Target>> {
     let manifest: Table = manifest.parse()?;
     let metadata = manifest["package"].get("metadata");

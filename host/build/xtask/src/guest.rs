@@ -1,5 +1,5 @@
-//! Discovers guest crates: folders below one of the plugin folders whose crate builds a `cdylib`. `component` builds
-//! them.
+//! Discovers guest crates: folders below one of the plugin folders whose crate builds a `cdylib`.
+//! `component` builds them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

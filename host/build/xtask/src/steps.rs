@@ -1,4 +1,5 @@
-//! Commands that run several other commands: `demo`, and `test`, which runs all checks that a change must pass.
+//! Commands that run several other commands: `demo`, and `test`, which runs all checks that a
+//! change must pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -14,8 +15,8 @@ use crate::{documents, examples};
 
 /// Builds a program of the workspace; the exit code.
 ///
-/// Cargo unifies the features of dependencies over the packages that a command selects. With every package
-/// selected, each call compiles the same dependencies once.
+/// Cargo unifies the features of dependencies over the packages that a command selects. With every
+/// package selected, each call compiles the same dependencies once.
 pub fn build_binary(root: &Path, name: &str) -> Result<i32> {
     cargo(root, &["build", "--workspace", "--bin", name])
 }
@@ -147,9 +148,10 @@ fn test_examples(root: &Path) -> Result<i32> {
 
 /// Runs clippy and denies its warnings.
 ///
-/// `cargo clippy` checks all dependencies by itself, and a checked dependency is another artifact than a built one:
-/// that would compile the sandbox a second time. So clippy stands in for the compiler of our own packages, in a
-/// build of the same dependencies as the tests'; what that leaves is thrown away, and therefore not optimized.
+/// `cargo clippy` checks all dependencies by itself, and a checked dependency is another artifact
+/// than a built one: that would compile the sandbox a second time. So clippy stands in for the
+/// compiler of our own packages, in a build of the same dependencies as the tests'; what that
+/// leaves is thrown away, and therefore not optimized.
 fn clippy(root: &Path) -> Result<i32> {
     run(cargo_command(root)
         .args(["build", "--workspace", "--all-targets"])
@@ -187,10 +189,12 @@ fn deny(root: &Path) -> Result<Done> {
     deny(&["check", "--disable-fetch", "advisories"]).map(Done::Exit)
 }
 
-/// Checks that a build of the runner with its tests and one of the whole workspace turn on the same features of the
-/// dependencies they share. Where they differ, each switch between the two compiles dependencies again.
+/// Checks that a build of the runner with its tests and one of the whole workspace turn on the same
+/// features of the dependencies they share. Where they differ, each switch between the two compiles
+/// dependencies again.
 fn features(root: &Path) -> Result<i32> {
-    // A package that programs and procedural macros use is compiled for each, with features of its own.
+    // A package that programs and procedural macros use is compiled for each, with features of its
+    // own.
     let of = |selection: &str| -> Result<BTreeMap<String, BTreeSet<String>>> {
         let output = cargo_command(root)
             .args([
@@ -227,8 +231,8 @@ fn features(root: &Path) -> Result<i32> {
     Ok(code)
 }
 
-/// Prints the versions of the tools that the other steps use, so that a log records them, and fails at
-/// once if a tool is missing.
+/// Prints the versions of the tools that the other steps use, so that a log records them, and fails
+/// at once if a tool is missing.
 fn tools(_: &Path) -> Result<i32> {
     let missing =
         "is missing: `rustup component add clippy rustfmt`, or the distribution's packages";

@@ -53,8 +53,8 @@ pub struct Claim {
     pub scenario: Option<String>,
     /// The settings of the tool.
     pub asked: Asked,
-    /// The stated figures, under our names and in our units. `ttft`, `tpot`, `itl` and `e2e` are the
-    /// tool's own; `definitions` has their meaning.
+    /// The stated figures, under our names and in our units. `ttft`, `tpot`, `itl` and `e2e` are
+    /// the tool's own; `definitions` has their meaning.
     pub figures: BTreeMap<String, Stated>,
     /// The shortest and the longest of all its answers, if it states them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,7 +161,8 @@ pub struct Asked {
     /// The most tokens of an answer, if lengths were to differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_output_tokens: Option<u64>,
-    /// The shape of the gamma distribution of the times between two requests: 1 is Poisson, less is burstier.
+    /// The shape of the gamma distribution of the times between two requests: 1 is Poisson, less is
+    /// burstier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burstiness: Option<f64>,
     /// The dataset.
@@ -218,7 +219,8 @@ pub struct Sample {
     pub ttft_ms: Option<f64>,
     /// Its end-to-end latency, in milliseconds.
     pub e2e_ms: Option<f64>,
-    /// Its time per output token as the tool states it, in milliseconds; most leave it to be worked out.
+    /// Its time per output token as the tool states it, in milliseconds; most leave it to be worked
+    /// out.
     pub tpot_ms: Option<f64>,
     /// The gaps between its pieces, in milliseconds.
     pub gaps_ms: Vec<f64>,
@@ -244,8 +246,8 @@ impl Claim {
         }
     }
 
-    /// A figure under the tool's own name: `ttft` is what the tool calls TTFT, whichever metric that
-    /// is.
+    /// A figure under the tool's own name: `ttft` is what the tool calls TTFT, whichever metric
+    /// that is.
     pub fn stated(&self, figure: &str) -> Option<Stated> {
         self.figures.get(figure).copied()
     }
@@ -269,7 +271,8 @@ impl Claim {
         }
     }
 
-    /// The statistics that are stated of a latency, by the tool's name for it: `ttft`, `tpot`, `itl`, `e2e`.
+    /// The statistics that are stated of a latency, by the tool's name for it: `ttft`, `tpot`,
+    /// `itl`, `e2e`.
     pub fn statistics(&self, theirs: &str) -> Vec<(Statistic, Stated)> {
         let stated = self.figures.iter().filter_map(|(name, stated)| {
             let (metric, statistic) = name.split_once('.')?;
@@ -278,8 +281,8 @@ impl Claim {
         stated.collect()
     }
 
-    /// The values of a latency per request in milliseconds, if the source has them, under the tool's
-    /// name; for `itl`, all gaps of all requests. Requests that failed have none.
+    /// The values of a latency per request in milliseconds, if the source has them, under the
+    /// tool's name; for `itl`, all gaps of all requests. Requests that failed have none.
     pub fn values(&self, theirs: &str) -> Vec<f64> {
         let answered = self.samples.iter().filter(|sample| sample.error.is_none());
         match theirs {
@@ -301,8 +304,8 @@ impl Claim {
 }
 
 impl Sample {
-    /// Time per output token in milliseconds: as stated, else computed after the first token, if there are at
-    /// least two.
+    /// Time per output token in milliseconds: as stated, else computed after the first token, if
+    /// there are at least two.
     pub fn tpot(&self) -> Option<f64> {
         if self.tpot_ms.is_some() {
             return self.tpot_ms;
@@ -317,7 +320,8 @@ pub(crate) fn stated(digits: &str) -> Option<Stated> {
     number::read(digits).ok().flatten()
 }
 
-/// A statistic's name as figures have it (`median`, `p99.9`), from how tools write it (`Mean`, `P99`, `p50`).
+/// A statistic's name as figures have it (`median`, `p99.9`), from how tools write it (`Mean`,
+/// `P99`, `p50`).
 fn statistic(theirs: &str) -> Option<String> {
     let name = theirs.to_lowercase();
     let name = match name.as_str() {

@@ -1,5 +1,5 @@
-//! The known facts about the lengths of the answers, from what was asked, from what the source states,
-//! and from totals.
+//! The known facts about the lengths of the answers, from what was asked, from what the source
+//! states, and from totals.
 //!
 //! Every rule on the time per token has a sharp form where all answers have one length, and a blunt
 //! one where they may differ. This module says which of the two holds, and how surely; it leaves

@@ -34,7 +34,8 @@ pub struct Agreed {
     pub scores: BTreeMap<String, Flipped>,
 }
 
-/// Runs under comparison. What they answered is added in this order: the baseline, its repeats, the run.
+/// Runs under comparison. What they answered is added in this order: the baseline, its repeats, the
+/// run.
 #[derive(Default)]
 pub struct Agreeing<'t> {
     answers: Answers<'t>,

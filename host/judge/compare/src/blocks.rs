@@ -2,8 +2,9 @@
 //! bootstrap over blocks draws from. Reads exchanges one by one and keeps none.
 //!
 //! Requests of one run are not independent samples: those in flight together share a batch and a
-//! queue. Blocks are long enough that little of this dependence crosses their ends. Gaps and tokens are
-//! assigned by their arrival time: a pause affects all requests in flight, and counts as one event, not one per request.
+//! queue. Blocks are long enough that little of this dependence crosses their ends. Gaps and tokens
+//! are assigned by their arrival time: a pause affects all requests in flight, and counts as one
+//! event, not one per request.
 
 use std::sync::Arc;
 
@@ -15,11 +16,11 @@ use result::figure::{Figure, Statistic, WHOLE};
 use result::metric::{self, Measure, Metric, Objective, Of, Reading, Single, objective};
 use result::summary::{Loop, Run, RunFacts, Summary};
 
-/// Largest number of blocks. Batch means work best with few long ones: beyond twenty, more blocks add little
-/// about the variance, and shorter ones capture less of the dependence (Schmeiser 1982).
+/// Largest number of blocks. Batch means work best with few long ones: beyond twenty, more blocks
+/// add little about the variance, and shorter ones capture less of the dependence (Schmeiser 1982).
 pub const MOST: u64 = 20;
-/// Smallest number of blocks that allows estimating their variance, and the smallest number of requests per
-/// block if there are enough.
+/// Smallest number of blocks that allows estimating their variance, and the smallest number of
+/// requests per block if there are enough.
 pub(crate) const FEWEST: u64 = 10;
 /// Samples that must lie on either side of a percentile for its interval to mean anything.
 pub(crate) const TAIL: f64 = 5.0;
@@ -28,8 +29,8 @@ const SPREAD: usize = 5;
 /// Up to this many requests, every sample is kept exactly.
 const EXACT: u64 = 20_000;
 
-/// The number of blocks for runs of which the shortest has this many requests; `None` if there are too
-/// few.
+/// The number of blocks for runs of which the shortest has this many requests; `None` if there are
+/// too few.
 pub fn blocks(requests: u64) -> Option<usize> {
     (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
 }
@@ -147,8 +148,8 @@ struct Gathered {
 }
 
 impl<'a> Cutting<'a> {
-    /// A run to be cut into this many blocks, for those figures. `slices` is the number of parts that the
-    /// plan was split into.
+    /// A run to be cut into this many blocks, for those figures. `slices` is the number of parts
+    /// that the plan was split into.
     pub fn new(
         (facts, summary): (&'a RunFacts, &Summary),
         slices: u32,
@@ -180,8 +181,8 @@ impl<'a> Cutting<'a> {
         }
     }
 
-    /// Requests that stand in these places of the baseline stand in the same places here, if both runs are as long: else
-    /// the shorter one would fill some blocks only.
+    /// Requests that stand in these places of the baseline stand in the same places here, if both
+    /// runs are as long: else the shorter one would fill some blocks only.
     pub fn place_as(&mut self, baseline: &'a Places) {
         let apart = baseline.requests().abs_diff(self.requests);
         if apart.saturating_mul(self.blocks as u64) <= self.requests {
@@ -395,8 +396,9 @@ impl Blocked {
     }
 }
 
-/// The uncertainty of the run's time, as a share of it. The run ends with an answer, whose time is subject to chance:
-/// as much as latencies vary or, if answers queue and come one after the other, by the time between two.
+/// The uncertainty of the run's time, as a share of it. The run ends with an answer, whose time is
+/// subject to chance: as much as latencies vary or, if answers queue and come one after the other,
+/// by the time between two.
 fn edge(summary: &Summary) -> f64 {
     let latency = summary.metric(metric::E2E_FROM_DUE);
     let seconds = summary.throughput.duration_s;
@@ -413,7 +415,8 @@ fn load(run: &Run, requests: f64) -> Option<f64> {
     by_rate.then(|| 1.0 / requests.sqrt())
 }
 
-/// The metrics that figures are of, each once; but for those of sessions, which lie in several blocks.
+/// The metrics that figures are of, each once; but for those of sessions, which lie in several
+/// blocks.
 fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     let of_requests = metric::CATALOGUE
         .iter()

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use result::stats::{between, place};
 
-/// Bits of a value that are kept if there are many samples: the middle of a cell represents its values,
-/// within 1/8192.
+/// Bits of a value that are kept if there are many samples: the middle of a cell represents its
+/// values, within 1/8192.
 const BITS: u32 = 12;
 
 /// Counts on the way.
@@ -82,8 +82,8 @@ impl Cells {
             .sum()
     }
 
-    /// The percentile of the mixture in which each block occurs as often as `weights` states; `None`
-    /// if that has no samples.
+    /// The percentile of the mixture in which each block occurs as often as `weights` states;
+    /// `None` if that has no samples.
     pub(super) fn percentile(&self, percent: f64, weights: &[u32]) -> Option<f64> {
         let last = self.values.len().checked_sub(1)?;
         let count = self.upto(last, weights);

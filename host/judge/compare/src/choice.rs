@@ -36,8 +36,8 @@ pub enum Choice {
     All,
 }
 
-/// The figures of a choice, in the order of the catalogue. If a claim means another metric by one of
-/// the headline's names, ours of the same definition is taken.
+/// The figures of a choice, in the order of the catalogue. If a claim means another metric by one
+/// of the headline's names, ours of the same definition is taken.
 pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Vec<Figure> {
     match choice {
         Choice::These(figures) => figures.clone(),
@@ -77,7 +77,8 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
     }
 }
 
-/// Our metric that the claims mean by a latency's name; the one of the same name if no claim defines it.
+/// Our metric that the claims mean by a latency's name; the one of the same name if no claim
+/// defines it.
 fn meant<'c>(latency: &'static str, claims: &[&'c Claim]) -> &'c str {
     claims
         .iter()

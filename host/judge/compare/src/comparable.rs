@@ -1,8 +1,8 @@
 //! Settings that make two sides incomparable, and settings that differ between them on purpose.
 //!
-//! A comparison is meaningful only if everything else is the same. The requests, the load, the way of
-//! measuring and the validity of the measurement must agree; engine, address, dialect and hardware
-//! are what people compare, and are listed.
+//! A comparison is meaningful only if everything else is the same. The requests, the load, the way
+//! of measuring and the validity of the measurement must agree; engine, address, dialect and
+//! hardware are what people compare, and are listed.
 
 mod claims;
 mod runs;

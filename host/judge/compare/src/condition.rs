@@ -1,14 +1,15 @@
 //! Conditions that make a comparison fail: `ttft.p99 +5%`, `e2e.mean +20ms`,
 //! `throughput.output-tokens-per-s -3%`.
 //!
-//! A condition holds if the side is worse by at least that much, beyond chance: the interval excludes zero. So chance
-//! alone fails no build, however tight the limit, and a small difference fails none, however certain it is. Conditions
-//! of all sides are judged together, and apart from the table: its other figures do not make them harder to meet. If a
-//! figure has no interval, such as one published without samples, the difference alone decides, and the outcome says so;
-//! but not where its slow samples may be one event.
-//! If so many of a side's requests failed that a percentile is the worst there is with them (infinite, or zero for a
-//! speed), and in fewer of the baseline's runs, the condition holds: the answered requests alone do not show what the
-//! others would have taken.
+//! A condition holds if the side is worse by at least that much, beyond chance: the interval
+//! excludes zero. So chance alone fails no build, however tight the limit, and a small difference
+//! fails none, however certain it is. Conditions of all sides are judged together, and apart from
+//! the table: its other figures do not make them harder to meet. If a figure has no interval, such
+//! as one published without samples, the difference alone decides, and the outcome says so; but not
+//! where its slow samples may be one event. If so many of a side's requests failed that a
+//! percentile is the worst there is with them (infinite, or zero for a speed), and in fewer of the
+//! baseline's runs, the condition holds: the answered requests alone do not show what the others
+//! would have taken.
 
 use std::fmt;
 use std::str::FromStr;
@@ -107,7 +108,8 @@ pub(super) fn outcomes(
             figures.push(condition.figure.clone());
         }
     }
-    // A difference that is small enough to count as the same is judged by the condition's own limit.
+    // A difference that is small enough to count as the same is judged by the condition's own
+    // limit.
     let means = Means {
         same_within: None,
         ..means

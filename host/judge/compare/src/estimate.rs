@@ -1,18 +1,19 @@
 //! The difference of two sides in a figure, and its certainty.
 //!
-//! **One run per side.** Both runs are cut into the same number of blocks, and a resample draws blocks
-//! by their place in the run: the same places of both. What the two have in common at a place (the
-//! prompts, the arrivals, how full the queue is by then) is no difference between them, and so the
-//! interval does not include it either. If nothing is in common, this is the two-sample bootstrap. The
-//! bootstrapped quantity is the ratio of the two figures. The interval is as asymmetric as the percentile
-//! bootstrap's, widened for the small number of blocks with Student's quantile (Hesterberg 2015, "What
-//! teachers should know about the bootstrap"), and for the dependence between blocks (`dependence`). Rates are
-//! over the run's time, which ends when the last answer happens to end; blocks do not show that, so
-//! it is added (`Taken::edge`). So is how much whole runs vary from one to the next (`variation`).
+//! **One run per side.** Both runs are cut into the same number of blocks, and a resample draws
+//! blocks by their place in the run: the same places of both. What the two have in common at a
+//! place (the prompts, the arrivals, how full the queue is by then) is no difference between them,
+//! and so the interval does not include it either. If nothing is in common, this is the two-sample
+//! bootstrap. The bootstrapped quantity is the ratio of the two figures. The interval is as
+//! asymmetric as the percentile bootstrap's, widened for the small number of blocks with Student's
+//! quantile (Hesterberg 2015, "What teachers should know about the bootstrap"), and for the
+//! dependence between blocks (`dependence`). Rates are over the run's time, which ends when the
+//! last answer happens to end; blocks do not show that, so it is added (`Taken::edge`). So is how
+//! much whole runs vary from one to the next (`variation`).
 //!
 //! **Several runs per side.** What counts is how much runs of the same scenario vary. Intervals are
-//! Student's, over one value per run. A permutation test would not assume a distribution, but three runs
-//! against three allow only twenty permutations: it could never show anything at 5 %.
+//! Student's, over one value per run. A permutation test would not assume a distribution, but three
+//! runs against three allow only twenty permutations: it could never show anything at 5 %.
 
 use rand_mt::Mt64;
 
@@ -36,8 +37,8 @@ pub struct Estimate {
     pub sure: Sure,
     /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
-    /// The standard deviation from run to run that is in the error beside what a run's blocks show, as a share of the
-    /// figure.
+    /// The standard deviation from run to run that is in the error beside what a run's blocks show,
+    /// as a share of the figure.
     pub run_variation: Option<f64>,
     /// True if the metric walks through the run, so that the run is one sample of it.
     pub walks: bool,
@@ -68,8 +69,8 @@ impl Draws {
         }
     }
 
-    /// For one run per side, with each figure decomposed by block; `means` are those of the figure's
-    /// metric, which show whether it walks. `None` if too many resamples lack the figure.
+    /// For one run per side, with each figure decomposed by block; `means` are those of the
+    /// figure's metric, which show whether it walks. `None` if too many resamples lack the figure.
     pub fn estimate(
         &self,
         [a, b]: [&Taken; 2],
@@ -207,7 +208,8 @@ impl Varies {
                 freedom: within.joint_freedom(between),
             };
         }
-        // What repeats show contains what the blocks show, and is known no better than by so many repeats.
+        // What repeats show contains what the blocks show, and is known no better than by so many
+        // repeats.
         Sure {
             error: within.error.max(between.error),
             freedom: within.freedom.min(between.freedom),
@@ -244,8 +246,8 @@ impl Sure {
     }
 }
 
-/// For sides of which at least one has several runs, with one value per run; `None` if neither has. A side
-/// of one run is assumed to vary as the other does.
+/// For sides of which at least one has several runs, with one value per run; `None` if neither has.
+/// A side of one run is assumed to vary as the other does.
 pub(crate) fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let (many, more) = (a.len() as f64, b.len() as f64);
     let difference = mean(b) - mean(a);

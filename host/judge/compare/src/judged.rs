@@ -42,7 +42,8 @@ fn requests_stand_in_the_blocks_of_the_baseline_in_whatever_order_they_were_sent
     assert!((first(&turned, None) - same).abs() > 1.0);
 }
 
-/// Requests that are sent twice, and runs of another length, keep the places of their own run: no block is empty.
+/// Requests that are sent twice, and runs of another length, keep the places of their own run: no
+/// block is empty.
 #[test]
 fn requests_without_a_partner_keep_their_own_places() {
     let run = exchanges(USUAL, REQUESTS, 10.0);

@@ -8,7 +8,8 @@ use simulator::{Case, Load, Parameters};
 
 const REQUESTS: usize = 300;
 
-/// An engine whose pace varies by 1 % from run to run, and takes so many times as long as the usual one.
+/// An engine whose pace varies by 1 % from run to run, and takes so many times as long as the usual
+/// one.
 fn case(times: f64) -> Case {
     under(Load::Closed(32), times)
 }
@@ -57,8 +58,8 @@ fn one_run_against_one_is_not_told_apart_by_its_pace() {
     assert!(wrong <= 4, "{wrong} of 40");
 }
 
-/// A slower engine has longer queues too, so at 0.8 of capacity 2 % in pace is more of each figure. Where it was taken for
-/// 2 % of each, about 7 of 40 were called different.
+/// A slower engine has longer queues too, so at 0.8 of capacity 2 % in pace is more of each figure.
+/// Where it was taken for 2 % of each, about 7 of 40 were called different.
 #[test]
 fn figures_that_follow_the_load_are_not_told_apart_by_the_pace() {
     let mut same = under(Load::Open(0.8), 1.0);

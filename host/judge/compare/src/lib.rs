@@ -1,8 +1,9 @@
 //! Comparison: how much sides differ in each figure, with which confidence, and whether they are
 //! comparable at all. A side is a run, several repeats of one, or another tool's result.
 //!
-//! Pure: takes records one by one and returns a result. The command line finds the folders and files,
-//! `report` lays out the result, `figure` defines the figures, and `finding` decides when to doubt a run.
+//! Pure: takes records one by one and returns a result. The command line finds the folders and
+//! files, `report` lays out the result, `figure` defines the figures, and `finding` decides when to
+//! doubt a run.
 //!
 //! **How a difference is found.** Requests in flight together share a batch and a queue, so blocks
 //! of consecutive requests are resampled, the same places of both runs; throughput and gaps are
@@ -137,7 +138,8 @@ pub struct Pair {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "by", deny_unknown_fields)]
 pub enum Method {
-    /// Resampling blocks of consecutive requests, at the same places of both runs; and the variation from run to run.
+    /// Resampling blocks of consecutive requests, at the same places of both runs; and the
+    /// variation from run to run.
     Blocks {
         /// Number of blocks per run.
         blocks: usize,
@@ -228,7 +230,8 @@ pub fn compare(sides: &[Side], asked: &Asked) -> Result<Compared, Vec<Obstacle>>
         }
     });
     let mut pairs: Vec<Pair> = pairs.collect();
-    // All figures of all sides are one family: five sides that equal the baseline are not five chances to err.
+    // All figures of all sides are one family: five sides that equal the baseline are not five
+    // chances to err.
     judge(
         pairs
             .iter_mut()

@@ -11,8 +11,8 @@ use result::summary::Column;
 pub struct Prompts {
     /// The digest of each request as it went over the wire.
     requests: Column<u64>,
-    /// A digest of what the dataset states about each: name, lengths, conversation, adapter. It does not
-    /// depend on the backend's dialect.
+    /// A digest of what the dataset states about each: name, lengths, conversation, adapter. It
+    /// does not depend on the backend's dialect.
     samples: Column<u64>,
 }
 
@@ -77,7 +77,8 @@ impl Places {
         }
     }
 
-    /// The place of a request and the number of places; `None` if the run has no such request, or several.
+    /// The place of a request and the number of places; `None` if the run has no such request, or
+    /// several.
     pub(super) fn of_request(&self, digest: &str) -> Option<(u64, u64)> {
         let digest = u64::from_str_radix(digest, 16).ok()?;
         Some(((*self.places.get(&digest)?)?, self.requests))

@@ -1,5 +1,5 @@
-//! Repeats: runs of the same plan that are held against each other, and how far apart their figures are. How one run's
-//! figures are spread is its summary's.
+//! Repeats: runs of the same plan that are held against each other, and how far apart their figures
+//! are. How one run's figures are spread is its summary's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,8 +45,8 @@ pub struct Repeated {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// The coefficient of variation: the standard deviation (divided by n - 1) over the mean, in percent.
-    /// Absent for one run, and if the mean is zero.
+    /// The coefficient of variation: the standard deviation (divided by n - 1) over the mean, in
+    /// percent. Absent for one run, and if the mean is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation_percent: Option<f64>,
     /// The interval of the mean of many repeats with 95 % confidence, by Student's distribution;

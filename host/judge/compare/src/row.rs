@@ -34,7 +34,8 @@ pub struct Row {
     /// The 95 % confidence interval of the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Ends>,
-    /// The smallest true difference that nine of ten such comparisons would find, if this figure were judged alone.
+    /// The smallest true difference that nine of ten such comparisons would find, if this figure
+    /// were judged alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// True if the difference is surely smaller than the one up to which figures count as the same:
@@ -44,9 +45,9 @@ pub struct Row {
     /// The p-value: how likely a difference this large is if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// The standard deviation from run to run that is added to what one run of each side shows, as a share of the figure:
-    /// assumed and multiplied by how the figure follows the load, or taken from repeats. Absent where sides have several
-    /// runs.
+    /// The standard deviation from run to run that is added to what one run of each side shows, as
+    /// a share of the figure: assumed and multiplied by how the figure follows the load, or taken
+    /// from repeats. Absent where sides have several runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_variation: Option<f64>,
     /// True if the metric grew or wandered during the runs, so that each run is a single sample of
@@ -133,7 +134,8 @@ pub enum NoInterval {
     Unpaired,
     /// Fewer than two of the repeats that show how much runs vary have the figure.
     Variation,
-    /// Nothing varied, as where all of a few requests were answered: chance is not seen, and not excluded either.
+    /// Nothing varied, as where all of a few requests were answered: chance is not seen, and not
+    /// excluded either.
     NothingVaried,
 }
 

@@ -1,9 +1,11 @@
-//! Scores of two runs on the same samples: which answers became better or worse, and whether that is more than chance.
+//! Scores of two runs on the same samples: which answers became better or worse, and whether that
+//! is more than chance.
 //!
-//! Samples are joined by what the dataset says of them (id, turn, class, reference), and only those count that both runs
-//! judged. Then the difficulty of the samples is the same on both sides, and far smaller differences show than between two
-//! means. Shares are tested by McNemar's test over the answers that flipped; other scores, and turns of conversations, by
-//! Student's test of the differences, summed by conversation. `result::stats` has the arithmetic.
+//! Samples are joined by what the dataset says of them (id, turn, class, reference), and only those
+//! count that both runs judged. Then the difficulty of the samples is the same on both sides, and
+//! far smaller differences show than between two means. Shares are tested by McNemar's test over
+//! the answers that flipped; other scores, and turns of conversations, by Student's test of the
+//! differences, summed by conversation. `result::stats` has the arithmetic.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -146,7 +148,8 @@ impl Answers {
     }
 }
 
-/// A score of two sides, if each is one run. `Ok(None)` if they are not, or if it is no score of answers.
+/// A score of two sides, if each is one run. `Ok(None)` if they are not, or if it is no score of
+/// answers.
 ///
 /// # Errors
 /// If no sample was judged in both runs.

@@ -45,8 +45,9 @@ pub struct Stated {
 }
 
 impl Measured {
-    /// Goes over a run's exchanges, for those figures. Requests that `baseline` sent too stand in the blocks in which they
-    /// stand there, so that blocks of both runs hold the same work, in whatever order it was sent.
+    /// Goes over a run's exchanges, for those figures. Requests that `baseline` sent too stand in
+    /// the blocks in which they stand there, so that blocks of both runs hold the same work, in
+    /// whatever order it was sent.
     ///
     /// # Errors
     /// The first that cannot be read.
@@ -145,8 +146,8 @@ impl Side {
         }
     }
 
-    /// The share of its runs whose percentile the requests that failed or were not sent make the worst there is: infinite,
-    /// or zero for a speed. Zero for other figures.
+    /// The share of its runs whose percentile the requests that failed or were not sent make the
+    /// worst there is: infinite, or zero for a speed. Zero for other figures.
     pub(super) fn spoiled(&self, figure: &Figure) -> f64 {
         if !matches!(figure, Figure::Of(_, Statistic::Percentile(_))) {
             return 0.0;

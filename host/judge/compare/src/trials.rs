@@ -63,8 +63,8 @@ fn equal_engines_are_not_told_apart() {
     assert!(any <= 5 && ttft <= 5, "any figure {any}, TTFT {ttft}");
 }
 
-/// Of one that hardly varies: as many answers fall in each part of both runs, and what is left of a rate's
-/// difference is when the last answer came.
+/// Of one that hardly varies: as many answers fall in each part of both runs, and what is left of a
+/// rate's difference is when the last answer came.
 #[test]
 fn equal_engines_that_hardly_vary_are_not_told_apart() {
     let quiet = Engine {
@@ -81,7 +81,8 @@ fn equal_engines_that_hardly_vary_are_not_told_apart() {
     }
 }
 
-/// Of one that paused once while all requests were in flight: the gap of each of them is one and the same.
+/// Of one that paused once while all requests were in flight: the gap of each of them is one and
+/// the same.
 #[test]
 fn a_pause_that_all_share_is_one() {
     let wide = Engine {
@@ -114,8 +115,8 @@ fn equal_engines_that_are_overloaded_are_not_told_apart() {
     }
 }
 
-/// An engine whose time to first token is 3 % longer, each varying by a twentieth. What is missed is
-/// taken for a walk.
+/// An engine whose time to first token is 3 % longer, each varying by a twentieth. What is missed
+/// is taken for a walk.
 #[test]
 fn three_percent_of_ttft_are_seen() {
     let quiet = Engine {
@@ -130,8 +131,8 @@ fn three_percent_of_ttft_are_seen() {
     assert!(ttft >= 43, "{ttft} of 50");
 }
 
-/// The interval of a difference holds the true one in 95 of 100 trials. What it truly is, is known of
-/// engines without a queue: the factor.
+/// The interval of a difference holds the true one in 95 of 100 trials. What it truly is, is known
+/// of engines without a queue: the factor.
 #[test]
 fn intervals_hold_the_true_difference() {
     let wide = Engine {

@@ -1,8 +1,9 @@
-//! Repeats that stop themselves: runs are made until the mean of a figure over them is known to within a bound.
+//! Repeats that stop themselves: runs are made until the mean of a figure over them is known to
+//! within a bound.
 //!
-//! Owns the notation (`ttft.p99 ±5%`), the estimate of how many runs that takes, and the words. The interval, which holds
-//! whenever one looks, is `result::stats::anytime`'s; the command line makes the runs, and `repeats` says how far they are
-//! apart.
+//! Owns the notation (`ttft.p99 ±5%`), the estimate of how many runs that takes, and the words. The
+//! interval, which holds whenever one looks, is `result::stats::anytime`'s; the command line makes
+//! the runs, and `repeats` says how far they are apart.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -24,8 +25,8 @@ pub const MOST: u32 = 20;
 /// Runs of a scenario at least: fewer have no interval.
 pub const FEWEST: u32 = anytime::FEWEST as u32;
 
-/// Variation from run to run for which it is said beforehand how many runs it takes: that of a steady engine, and that of
-/// a tail.
+/// Variation from run to run for which it is said beforehand how many runs it takes: that of a
+/// steady engine, and that of a tail.
 const ASSUMED: [f64; 2] = [0.02, 0.05];
 
 /// More runs than this are not counted out.

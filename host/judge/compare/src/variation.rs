@@ -1,8 +1,9 @@
 //! The variation of runs of the same scenario against the same engine.
 //!
-//! A run's own blocks cannot show that: a restarted engine, another clock speed or another placement of memory make a
-//! whole run faster or slower. With one run per side, this variation therefore enters the error from outside: from
-//! repeats if there are any, else as an assumption that the result states.
+//! A run's own blocks cannot show that: a restarted engine, another clock speed or another
+//! placement of memory make a whole run faster or slower. With one run per side, this variation
+//! therefore enters the error from outside: from repeats if there are any, else as an assumption
+//! that the result states.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,8 @@ pub const USUAL: f64 = 0.02;
 pub enum Variation {
     /// It is assumed.
     Assumed {
-        /// The standard deviation of the engine's pace, as a share of it. A figure that follows the load varies by more.
+        /// The standard deviation of the engine's pace, as a share of it. A figure that follows the
+        /// load varies by more.
         share: f64,
     },
     /// It was measured on repeats.
@@ -61,8 +63,8 @@ pub struct Varies {
 }
 
 impl Varies {
-    /// The same, of a figure that varies that many times as much as what is assumed. What repeats show is of the figure
-    /// itself.
+    /// The same, of a figure that varies that many times as much as what is assumed. What repeats
+    /// show is of the figure itself.
     pub(super) fn times(self, sensitivity: f64) -> Self {
         match self.is_whole {
             true => self,

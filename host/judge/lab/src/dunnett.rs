@@ -1,13 +1,15 @@
-//! Dunnett's distribution: the largest of several differences from one reference, each divided by its standard error,
-//! where no difference is there.
+//! Dunnett's distribution: the largest of several differences from one reference, each divided by
+//! its standard error, where no difference is there.
 //!
-//! The differences have the reference and the estimate of the error in common, so they are correlated. Given both, they
-//! are independent (Dunnett 1955, "A multiple comparison procedure for comparing several treatments with a control").
-//! The distribution is integrated numerically over both; `tests/dunnett.py` compares it with SciPy.
+//! The differences have the reference and the estimate of the error in common, so they are
+//! correlated. Given both, they are independent (Dunnett 1955, "A multiple comparison procedure for
+//! comparing several treatments with a control"). The distribution is integrated numerically over
+//! both; `tests/dunnett.py` compares it with SciPy.
 
 use result::stats::student;
 
-/// A correlation above this one is taken for it. That makes the test a little stricter, and keeps the integrand smooth.
+/// A correlation above this one is taken for it. That makes the test a little stricter, and keeps
+/// the integrand smooth.
 const MOST_CORRELATED: f64 = 0.9;
 
 /// From so many degrees of freedom on, the error counts as known.
@@ -28,8 +30,8 @@ pub struct Dunnett {
 }
 
 impl Dunnett {
-    /// The distribution for so many differences, with the correlation of any two of them and the degrees of freedom of
-    /// the error; all differences at least as correlated as that are covered.
+    /// The distribution for so many differences, with the correlation of any two of them and the
+    /// degrees of freedom of the error; all differences at least as correlated as that are covered.
     pub fn new(many: usize, correlation: f64, freedom: f64) -> Self {
         let mut of = Dunnett {
             many,
@@ -103,8 +105,9 @@ impl Dunnett {
     }
 }
 
-/// The probability that any of so many equally correlated normal numbers lies beyond a distance from zero: by the
-/// trapezoidal rule over what they have in common, which converges exponentially for such integrands.
+/// The probability that any of so many equally correlated normal numbers lies beyond a distance
+/// from zero: by the trapezoidal rule over what they have in common, which converges exponentially
+/// for such integrands.
 fn any_beyond(distance: f64, many: f64, correlation: f64) -> f64 {
     const STEP: f64 = 0.25;
     let (common, own) = (correlation.sqrt(), (1.0 - correlation).sqrt());
@@ -117,8 +120,8 @@ fn any_beyond(distance: f64, many: f64, correlation: f64) -> f64 {
     each.sum()
 }
 
-/// Estimates of a standard error, as shares of the true one, with their probabilities: the root of a chi-squared number
-/// over its degrees of freedom, by the trapezoidal rule over its logarithm.
+/// Estimates of a standard error, as shares of the true one, with their probabilities: the root of
+/// a chi-squared number over its degrees of freedom, by the trapezoidal rule over its logarithm.
 fn errors(freedom: f64) -> Vec<(f64, f64)> {
     if freedom >= MANY {
         return vec![(1.0, 1.0)];
@@ -142,8 +145,8 @@ fn density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// The probability that a normal number is larger, by the series of Marsaglia 2004, "Evaluating the normal
-/// distribution".
+/// The probability that a normal number is larger, by the series of Marsaglia 2004, "Evaluating the
+/// normal distribution".
 fn above(z: f64) -> f64 {
     if z.abs() > 8.0 {
         return if z > 0.0 { 0.0 } else { 1.0 };
@@ -182,7 +185,8 @@ mod tests {
         assert!(many >= 20, "{many} rows");
     }
 
-    /// Two-sided 5 % points of the table of Dunnett 1964, "New tables for multiple comparisons with a control".
+    /// Two-sided 5 % points of the table of Dunnett 1964, "New tables for multiple comparisons with
+    /// a control".
     #[test]
     fn quantiles_are_those_of_the_printed_table() {
         for (freedom, wanted) in [

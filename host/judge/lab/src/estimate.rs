@@ -135,7 +135,8 @@ fn left(starts: &[Start], timing: &Timing) -> Left {
     }
 }
 
-/// Every start that is left, if each option that differs from the baseline makes the objective better by that share.
+/// Every start that is left, if each option that differs from the baseline makes the objective
+/// better by that share.
 pub fn forecast(lab: &Lab, scenarios: &[Scenario], results: &Results, better: f64) -> Vec<Start> {
     let mut lab = lab.clone();
     // What the budget cuts off is for the one who reads the forecast to see.

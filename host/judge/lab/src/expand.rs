@@ -1,8 +1,10 @@
-//! From a lab to its trials: an engine, a model and values of the engine's options, as a command line.
+//! From a lab to its trials: an engine, a model and values of the engine's options, as a command
+//! line.
 //!
-//! **A trial's name is what it runs.** Its id is a digest of the command line, the variables, the backend and the keys
-//! laid over scenarios; neither names of engines and models nor ports are in it. So a lab file can be changed, and only
-//! what changed runs again; two combinations that run the same are one trial. Secrets have no part in it.
+//! **A trial's name is what it runs.** Its id is a digest of the command line, the variables, the
+//! backend and the keys laid over scenarios; neither names of engines and models nor ports are in
+//! it. So a lab file can be changed, and only what changed runs again; two combinations that run
+//! the same are one trial. Secrets have no part in it.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +50,8 @@ pub struct Trial {
     pub choice: Vec<usize>,
     /// The options that are there, with their values.
     pub settings: Vec<(String, Value)>,
-    /// The command line, in which only {port} and {host} are left; none for an engine that runs already.
+    /// The command line, in which only {port} and {host} are left; none for an engine that runs
+    /// already.
     pub launch: Option<Vec<String>>,
     /// Environment variables, with references to ours.
     pub env: Vec<(String, String)>,
@@ -142,7 +145,8 @@ impl Lab {
             "model": with.served_name(),
             "set": set,
         });
-        // A trial is the same one whatever its secrets are, and a page that is drawn without them knows it.
+        // A trial is the same one whatever its secrets are, and a page that is drawn without them
+        // knows it.
         let id = match &self.hidden {
             Some(hidden) => hidden.made(place, model, choice.clone(), Vec::new()).id,
             None => TrialId(digest([identity.to_string().as_str()])[..12].to_owned()),
@@ -166,7 +170,8 @@ impl Lab {
         self.trial(engine, model, &rows(&self.engines[engine]))
     }
 
-    /// Every combination of values of every engine with a model, the baselines of each engine first.
+    /// Every combination of values of every engine with a model, the baselines of each engine
+    /// first.
     pub fn matrix(&self, model: usize) -> Vec<Trial> {
         let mut trials = Vec::new();
         for (place, engine) in self.engines_with(model) {
@@ -314,7 +319,8 @@ fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize
         .collect()
 }
 
-/// A choice in which options that do not apply have their baseline, so that equal trials have equal choices.
+/// A choice in which options that do not apply have their baseline, so that equal trials have equal
+/// choices.
 fn normal(engine: &Engine, choice: &[usize]) -> Vec<usize> {
     let active = active(engine, choice);
     let is_active = |dimension: &Dimension| {

@@ -1,8 +1,8 @@
 //! Conditions on options: `max-num-seqs >= 128 && quantization != 'none'`.
 //!
-//! A comparison has a name on its left and a constant on its right: a number, a text in quotes, `true` or `false`.
-//! Comparisons are joined by `&&`, `||`, `!` and parentheses. An option that is absent makes every comparison with it
-//! false, `!=` too.
+//! A comparison has a name on its left and a constant on its right: a number, a text in quotes,
+//! `true` or `false`. Comparisons are joined by `&&`, `||`, `!` and parentheses. An option that is
+//! absent makes every comparison with it false, `!=` too.
 
 use std::cmp::Ordering;
 

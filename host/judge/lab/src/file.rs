@@ -1,7 +1,8 @@
-//! The lab file as it is read: engines and their options, models, scenarios, the objective and the budget.
+//! The lab file as it is read: engines and their options, models, scenarios, the objective and the
+//! budget.
 //!
-//! What is here is checked in itself. [`read`](crate::read) makes it of a text, [`expand`](crate::expand) makes trials
-//! of it.
+//! What is here is checked in itself. [`read`](crate::read) makes it of a text,
+//! [`expand`](crate::expand) makes trials of it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -82,7 +83,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The file's text without its secrets and comments: a lab file too, whose trials have the same ids.
+    /// The file's text without its secrets and comments: a lab file too, whose trials have the same
+    /// ids.
     pub fn kept(&self) -> &str {
         &self.kept
     }
@@ -92,8 +94,8 @@ impl Lab {
         self.hidden.as_deref().unwrap_or(self)
     }
 
-    /// Keys that are laid over the scenario of that file's name, such as `sharegpt`, after those for all. They are a
-    /// part of what the scenario consists of, so they belong into its digest.
+    /// Keys that are laid over the scenario of that file's name, such as `sharegpt`, after those
+    /// for all. They are a part of what the scenario consists of, so they belong into its digest.
     pub fn set_for(&self, scenario: &str) -> Option<Value> {
         let entry = self.set_for.get(scenario)?;
         Some(entry.value.value.to_json())
@@ -112,7 +114,8 @@ pub struct Halving {
 /// Figures that a page compares the lab's with.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// A lab's folder, a folder of runs, or `published:NAME`, whose figures stand beside this lab's.
+    /// A lab's folder, a folder of runs, or `published:NAME`, whose figures stand beside this
+    /// lab's.
     pub previous: Option<Located<String>>,
     /// Figures that are shown to differ by less than this share are the same.
     pub same_within: Option<f64>,

@@ -1,8 +1,8 @@
 //! The findings of a lab, for its page: the conclusion, every experiment, what failed and why, and
 //! how to do it again.
 //!
-//! It follows from the lab file, the scenarios and the journal alone, so it can be made again at any time. It is
-//! written as `lab-report.json`.
+//! It follows from the lab file, the scenarios and the journal alone, so it can be made again at
+//! any time. It is written as `lab-report.json`.
 
 mod conclusion;
 mod curves;
@@ -130,7 +130,8 @@ pub struct StudyReport {
     pub stages: Vec<StageReport>,
     /// A table for each option: its values alone, from the baseline.
     pub options: Vec<OptionTable>,
-    /// Every trial against the baseline, each by the last stage with all requests that has both; judged together.
+    /// Every trial against the baseline, each by the last stage with all requests that has both;
+    /// judged together.
     pub against_baseline: Vec<Row>,
     /// Throughput and latency over the load, of scenarios that differ in their load alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -154,7 +155,8 @@ pub struct Conclusion {
     pub kind: Kind,
     /// The answer in a sentence or two.
     pub words: String,
-    /// The recommended trial: the baseline, if no other is better; none if nothing can be recommended.
+    /// The recommended trial: the baseline, if no other is better; none if nothing can be
+    /// recommended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialId>,
     /// Its command, as a shell reads it, with its variables.
@@ -183,7 +185,8 @@ pub struct TrialReport {
     pub engine: String,
     /// Its options.
     pub settings: BTreeMap<String, serde_json::Value>,
-    /// Its command, as a shell reads it, with its variables; for an engine that ran already, its address.
+    /// Its command, as a shell reads it, with its variables; for an engine that ran already, its
+    /// address.
     pub command: String,
     /// The facts about its engine and the machine, as far as known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

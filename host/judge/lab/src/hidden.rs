@@ -1,8 +1,10 @@
-//! The lab file without its secrets: what a lab's folder keeps, what trials are identified by, and what pages show.
+//! The lab file without its secrets: what a lab's folder keeps, what trials are identified by, and
+//! what pages show.
 //!
-//! A secret is what is named as secrets are, such as the value of `HF_TOKEN`, `--api-key` or a header, and what looks like
-//! one. Different values of one name stay different, as `[redacted]` and `[redacted 2]`, so a lab that varies one has as many
-//! trials as before. Comments are left out: they hold what was commented out.
+//! A secret is what is named as secrets are, such as the value of `HF_TOKEN`, `--api-key` or a
+//! header, and what looks like one. Different values of one name stay different, as `[redacted]`
+//! and `[redacted 2]`, so a lab that varies one has as many trials as before. Comments are left
+//! out: they hold what was commented out.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +17,8 @@ use toml::de::{DeTable, DeValue};
 
 /// Tables whose values are secrets whatever their names are.
 const SECRET_TABLES: [&str; 1] = ["headers"];
-/// Keys of a lab that hold words for people, names and conditions, in which only secrets that are known by then are hidden.
+/// Keys of a lab that hold words for people, names and conditions, in which only secrets that are
+/// known by then are hidden.
 const WORDS: [&str; 8] = [
     "name",
     "about",
@@ -43,7 +46,8 @@ pub(crate) fn hide(text: &str) -> Option<Hidden> {
     let table = DeTable::parse(text).ok()?;
     let mut hiding = Hiding::default();
     hiding.table(table.get_ref(), false);
-    // Then what is known to be a secret wherever else it stands, as in a condition. One may hold another.
+    // Then what is known to be a secret wherever else it stands, as in a condition. One may hold
+    // another.
     hiding
         .secrets
         .retain(|(secret, _)| secret.len() >= SHORTEST);

@@ -1,13 +1,15 @@
 //! The journal of a lab: one line of JSON for each thing that happened, appended as it happens.
 //!
-//! Everything a lab has done is in it: which engines were started, how they failed, which runs were made and what they
-//! measured. Strategies decide from [`Results`] alone, and results do not depend on the order of lines that are of
-//! different runs; so a lab that was stopped anywhere goes on as if it had not been.
+//! Everything a lab has done is in it: which engines were started, how they failed, which runs were
+//! made and what they measured. Strategies decide from [`Results`] alone, and results do not depend
+//! on the order of lines that are of different runs; so a lab that was stopped anywhere goes on as
+//! if it had not been.
 //!
-//! **What counts.** The first finished attempt of a run that was measured and is not invalid counts. An attempt that
-//! began and never finished does not; nor does one that failed because of the machine (a port that is taken, a full
-//! disk) or that was interrupted: it is made again. An attempt that is invalid, or whose engine died, is made again as
-//! often as the lab file's `retries` says. An engine that does not start fails its trial alone.
+//! **What counts.** The first finished attempt of a run that was measured and is not invalid
+//! counts. An attempt that began and never finished does not; nor does one that failed because of
+//! the machine (a port that is taken, a full disk) or that was interrupted: it is made again. An
+//! attempt that is invalid, or whose engine died, is made again as often as the lab file's
+//! `retries` says. An engine that does not start fails its trial alone.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +96,8 @@ pub struct Starting {
     pub round: u32,
     /// The trial's name in tables.
     pub label: String,
-    /// Its command with its variables, as [`Trial::recorded`](crate::Trial::recorded) gives it: without secrets.
+    /// Its command with its variables, as [`Trial::recorded`](crate::Trial::recorded) gives it:
+    /// without secrets.
     pub command: String,
 }
 
@@ -284,7 +287,8 @@ impl Event {
     }
 }
 
-/// A journal's text. What is no text can only be its last line, cut within a character: the line is torn.
+/// A journal's text. What is no text can only be its last line, cut within a character: the line is
+/// torn.
 ///
 /// # Errors
 /// Another line that is no text, by its number.
@@ -305,8 +309,8 @@ pub fn text_of(bytes: &[u8]) -> Result<String, String> {
 }
 
 impl Journal {
-    /// Reads a journal. A last line that is not whole was being written when the program or the machine stopped: it is
-    /// left out with a note, and what it was about is done again.
+    /// Reads a journal. A last line that is not whole was being written when the program or the
+    /// machine stopped: it is left out with a note, and what it was about is done again.
     ///
     /// # Errors
     /// A line that is no event, by its number; or a journal of another version.
@@ -329,8 +333,8 @@ impl Journal {
                         began.version
                     ));
                 }
-                // A line without its end may be whole by chance; it is taken, and the next one is appended after an
-                // end.
+                // A line without its end may be whole by chance; it is taken, and the next one is
+                // appended after an end.
                 Ok(event) => journal.events.push(event),
                 Err(_) if is_last => journal.notes.push(format!(
                     "line {} was cut off while it was written, and is left out",
@@ -353,7 +357,8 @@ impl Journal {
     }
 }
 
-/// The part of a journal's text that is whole: without a torn last line. Cut the file to this length before appending.
+/// The part of a journal's text that is whole: without a torn last line. Cut the file to this
+/// length before appending.
 pub fn whole(text: &str) -> &str {
     let begin = text.rfind('\n').map_or(0, |end| end + 1);
     let last = &text[begin..];
@@ -494,8 +499,9 @@ pub(crate) fn ended(end: &End) -> String {
     text
 }
 
-/// The line of a log that says most about why a program ended: the last that names an error, or the last of all. What
-/// comes after an error is often advice, a summary or a second error that follows from the first.
+/// The line of a log that says most about why a program ended: the last that names an error, or the
+/// last of all. What comes after an error is often advice, a summary or a second error that follows
+/// from the first.
 fn telling(log: &[String]) -> Option<&str> {
     const ERRORS: [&str; 8] = [
         "error:",

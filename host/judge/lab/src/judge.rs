@@ -1,11 +1,13 @@
 //! The judgement of a stage: its trials that are better than its first one, beyond chance.
 //!
-//! A trial is better, or worse, where Dunnett's test shows it among all comparisons of the stage, and so its interval does
-//! not hold zero. Otherwise they tie, however far apart their means are. A trial that is ruled out is never better, nor
-//! is one whose mean lies beyond a constraint's limit, shown or not.
+//! A trial is better, or worse, where Dunnett's test shows it among all comparisons of the stage,
+//! and so its interval does not hold zero. Otherwise they tie, however far apart their means are. A
+//! trial that is ruled out is never better, nor is one whose mean lies beyond a constraint's limit,
+//! shown or not.
 //!
-//! The error is that of [`Fit`]s: what trials and rounds leave unexplained, of this stage and of those before it that had
-//! the same requests ([`Errors`]). Trials that are ruled out have no part in it, because what fails often varies much.
+//! The error is that of [`Fit`]s: what trials and rounds leave unexplained, of this stage and of
+//! those before it that had the same requests ([`Errors`]). Trials that are ruled out have no part
+//! in it, because what fails often varies much.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -90,8 +92,8 @@ pub struct Row {
     /// Its gain over all scenarios: the geometric mean of the ratios of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
-    /// The geometric mean of the objective's figure over scenarios and rounds; of complete rounds alone, and as if the
-    /// trial had been in each round of its stage.
+    /// The geometric mean of the objective's figure over scenarios and rounds; of complete rounds
+    /// alone, and as if the trial had been in each round of its stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
     /// The objective's figure by scenario.
@@ -120,8 +122,8 @@ pub struct HeldRow {
     pub standing: Standing,
     /// True if the mean over rounds meets it.
     pub is_within: bool,
-    /// The figure over all rounds so far, where requests that failed or were not sent count as the worst; absent for a
-    /// verdict, and where it is infinite or was not measured.
+    /// The figure over all rounds so far, where requests that failed or were not sent count as the
+    /// worst; absent for a verdict, and where it is infinite or was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<Spread>,
     /// All that in words.
@@ -343,11 +345,12 @@ impl Errors {
     }
 }
 
-/// A difference between two trials of a stage, by their places: the stage's fits, the reference, the trial.
+/// A difference between two trials of a stage, by their places: the stage's fits, the reference,
+/// the trial.
 pub(crate) type Pair<'f> = (&'f Fits, usize, usize);
 
-/// Judges rows by their differences, all together; those without one stay as they are. Correlated by so much are any two
-/// differences at least.
+/// Judges rows by their differences, all together; those without one stay as they are. Correlated
+/// by so much are any two differences at least.
 pub(crate) fn judge(
     rows: &mut [Row],
     pairs: &[Option<Pair<'_>>],
@@ -493,8 +496,8 @@ impl StageReport {
         self.rows.iter().find(|row| row.trial == *trial)
     }
 
-    /// The best of these trials, if one is better than the first beyond chance. If the first is ruled out itself, the
-    /// best that is not, whether it is better or not.
+    /// The best of these trials, if one is better than the first beyond chance. If the first is
+    /// ruled out itself, the best that is not, whether it is better or not.
     pub fn best_of(&self, among: impl Fn(&TrialId) -> bool, is_maximized: bool) -> Option<&Row> {
         let reference = self.rows.first()?;
         let is_free = !reference.is_eligible();
@@ -514,7 +517,8 @@ impl StageReport {
             .max_by(|a, b| level(a).total_cmp(&level(b)))
     }
 
-    /// The trial that is most probably better than the first one, though that is not shown; fresh runs may show it.
+    /// The trial that is most probably better than the first one, though that is not shown; fresh
+    /// runs may show it.
     pub fn most_promising(&self) -> Option<&Row> {
         let likely = |row: &&Row| {
             let is_shown = matches!(row.judgement, Judgement::NoDifference | Judgement::Better);

@@ -1,4 +1,5 @@
-//! Every key of a lab file, once: where it stands, what it takes, what holds without it, and what it means.
+//! Every key of a lab file, once: where it stands, what it takes, what holds without it, and what
+//! it means.
 //!
 //! [`read`](crate::read) reads them; a test holds the two together.
 

@@ -1,11 +1,12 @@
 //! The lab: engines, their options and models, tried on scenarios, and the choice of the best.
 //!
-//! This crate owns the lab file ([`Lab::parse`]), what it expands to ([`Trial`]), the strategies ([`next`]), the
-//! objective and the tests by which a winner is chosen, the journal's format ([`Event`], [`Results`]), the estimate of
-//! time ([`progress`]), what a lab found ([`findings`]), also beside a previous release ([`release`]), and its page
-//! ([`page`]), which `report` draws. It is pure: values in, values out. It leaves starting
-//! engines, making runs and reading and writing files to its caller, who reads the lab file and the scenarios, appends
-//! events to the journal, and asks [`next`] after each start of an engine:
+//! This crate owns the lab file ([`Lab::parse`]), what it expands to ([`Trial`]), the strategies
+//! ([`next`]), the objective and the tests by which a winner is chosen, the journal's format
+//! ([`Event`], [`Results`]), the estimate of time ([`progress`]), what a lab found ([`findings`]),
+//! also beside a previous release ([`release`]), and its page ([`page`]), which `report` draws. It
+//! is pure: values in, values out. It leaves starting engines, making runs and reading and writing
+//! files to its caller, who reads the lab file and the scenarios, appends events to the journal,
+//! and asks [`next`] after each start of an engine:
 //!
 //! ```text
 //! let lab = Lab::parse(path, &text)?;

@@ -1,5 +1,5 @@
-//! Limits are read alike, and their mistakes have the same words, whoever reads them. A lab stands above all of them, so
-//! the test is here; the cases are data, in `result/src/limit/cases.toml`.
+//! Limits are read alike, and their mistakes have the same words, whoever reads them. A lab stands
+//! above all of them, so the test is here; the cases are data, in `result/src/limit/cases.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

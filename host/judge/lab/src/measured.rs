@@ -43,7 +43,8 @@ pub struct Number(pub f64);
 pub struct Measured {
     /// The run's verdict.
     pub verdict: Verdict,
-    /// Figures by name, over the requests that were answered; scores as `score.NAME`. Absent is not measured.
+    /// Figures by name, over the requests that were answered; scores as `score.NAME`. Absent is not
+    /// measured.
     pub figures: BTreeMap<String, Number>,
     /// Figures that are different where requests that failed or were not sent count as the worst.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -158,7 +159,8 @@ mod tests {
         Objective::new("ttft.mean".parse().unwrap(), false, constraints.collect())
     }
 
-    /// Ten requests answered after 50 ms, two of them wrongly, the last of which fails if that is asked for.
+    /// Ten requests answered after 50 ms, two of them wrongly, the last of which fails if that is
+    /// asked for.
     fn run(fails: bool, objective: &Objective) -> Measured {
         let mut run: Vec<_> = (0..10)
             .map(|index| reply(index, 1000, &[(1050, Text, None, 3), (1070, End, None, 0)]))
@@ -210,8 +212,8 @@ mod tests {
         assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), lossy);
     }
 
-    /// Of nine answers that were judged, seven are right; with the one that was lost, seven of ten. Answers that cannot be
-    /// read are a fault, of which a lost one is one more.
+    /// Of nine answers that were judged, seven are right; with the one that was lost, seven of ten.
+    /// Answers that cannot be read are a fault, of which a lost one is one more.
     #[test]
     fn a_lost_answer_is_a_wrong_one_to_constraints() {
         let objective = objective(&[
@@ -231,7 +233,8 @@ mod tests {
         );
     }
 
-    /// P99 of rounds that scatter by 3 %, 4 % within a limit: two of five lie beyond it, which shows nothing.
+    /// P99 of rounds that scatter by 3 %, 4 % within a limit: two of five lie beyond it, which
+    /// shows nothing.
     #[test]
     fn constraints_are_on_the_mean_over_rounds() {
         let objective = objective(&["ttft.p99 < 2s"]);
@@ -250,7 +253,8 @@ mod tests {
         };
         let near = held(&[1900.0, 2010.0, 1880.0, 2005.0, 1930.0]);
         assert_eq!((near.standing, near.is_within), (Standing::NotShown, true));
-        // A mean of 1945 and a deviation of 59.8: Student's 2.160 and 1.350 of 13, times 59.8 / √14, are 56.1.
+        // A mean of 1945 and a deviation of 59.8: Student's 2.160 and 1.350 of 13, times 59.8 /
+        // √14, are 56.1.
         assert_eq!(near.rounds, Some(15), "{near:?}");
         assert_eq!(
             near.words,

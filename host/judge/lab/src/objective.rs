@@ -1,12 +1,13 @@
 //! The objective of a lab: a figure to maximize or minimize, and constraints that it must meet.
 //!
-//! The objective is taken over the requests that were answered; constraints count those that failed or were not sent as
-//! the worst, as thresholds do: as infinitely slow, as wrong answers. So a trial cannot win by losing requests: the
-//! success share has a constraint, whether the file says so or not.
+//! The objective is taken over the requests that were answered; constraints count those that failed
+//! or were not sent as the worst, as thresholds do: as infinitely slow, as wrong answers. So a
+//! trial cannot win by losing requests: the success share has a constraint, whether the file says
+//! so or not.
 //!
-//! A constraint is on the mean over a trial's rounds. One round that lies beyond a limit is chance as often as not, so a
-//! trial breaks a constraint only where the 95 % interval of its mean lies beyond the limit, and meets it where that lies
-//! within. Otherwise neither is shown.
+//! A constraint is on the mean over a trial's rounds. One round that lies beyond a limit is chance
+//! as often as not, so a trial breaks a constraint only where the 95 % interval of its mean lies
+//! beyond the limit, and meets it where that lies within. Otherwise neither is shown.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +36,8 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// An objective with those constraints, and the one on the success share unless there is one already.
+    /// An objective with those constraints, and the one on the success share unless there is one
+    /// already.
     pub fn new(measure: Figure, is_maximized: bool, mut constraints: Vec<Constraint>) -> Self {
         let of_success = |constraint: &Constraint| {
             let measure = constraint.measure().map(|measure| measure.to_string());
@@ -114,7 +116,8 @@ model::words! {
     pub enum Standing {
         /// It meets it, beyond chance.
         Meets = "meets",
-        /// It breaks it, beyond chance; or a run was not measured, or lost so many requests that its figure is infinite.
+        /// It breaks it, beyond chance; or a run was not measured, or lost so many requests that
+        /// its figure is infinite.
         Breaks = "breaks",
         /// Neither is shown.
         NotShown = "not-shown",
@@ -128,7 +131,8 @@ pub(crate) struct Held {
     pub standing: Standing,
     /// True if the mean meets it, or of a verdict every run.
     pub is_within: bool,
-    /// The figure over the runs; absent for a verdict, and where it is infinite or was not measured.
+    /// The figure over the runs; absent for a verdict, and where it is infinite or was not
+    /// measured.
     pub figure: Option<Spread>,
     /// The standing in words.
     pub words: String,

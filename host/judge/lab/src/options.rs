@@ -18,8 +18,9 @@ pub(crate) use conditions::{Names, conditions};
 /// The most values of an option.
 const MOST_VALUES: usize = 200;
 
-/// Reads `options`, `env-options`, `linked` and `baseline`. `env` are the engine's other variables. Also gives the names
-/// of options that could not be read: a condition on one of these is not reported as a second mistake.
+/// Reads `options`, `env-options`, `linked` and `baseline`. `env` are the engine's other variables.
+/// Also gives the names of options that could not be read: a condition on one of these is not
+/// reported as a second mistake.
 pub(crate) fn read(
     t: &mut Reader<'_, '_>,
     env: &[(String, String)],

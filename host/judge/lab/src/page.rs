@@ -1,7 +1,7 @@
 //! A lab's page: the conclusion first, then what it rests on, and how to do it again.
 //!
-//! It is made of a [`LabReport`] alone, as a [`Document`], which `report` writes as Markdown and as one HTML file. What
-//! the lab did not measure has no line.
+//! It is made of a [`LabReport`] alone, as a [`Document`], which `report` writes as Markdown and as
+//! one HTML file. What the lab did not measure has no line.
 
 mod curves;
 mod experiments;

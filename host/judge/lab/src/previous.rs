@@ -85,7 +85,8 @@ pub fn figures(measured: &Measured) -> BTreeMap<String, Number> {
     kept.collect()
 }
 
-/// The figures of each run of a trial on a scenario that counts: valid, of its own requests, all of them.
+/// The figures of each run of a trial on a scenario that counts: valid, of its own requests, all of
+/// them.
 pub fn runs(
     results: &Results,
     trial: &TrialId,

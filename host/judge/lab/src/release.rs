@@ -1,7 +1,9 @@
-//! A lab beside a previous release: each figure of each model on each scenario, before and now, with the difference.
+//! A lab beside a previous release: each figure of each model on each scenario, before and now,
+//! with the difference.
 //!
-//! The difference is judged as differences between trials are, by Student's test over repeats, all of them together. A
-//! published result states means and nothing of how they vary, so nothing is judged against it.
+//! The difference is judged as differences between trials are, by Student's test over repeats, all
+//! of them together. A published result states means and nothing of how they vary, so nothing is
+//! judged against it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,20 @@
 //! Differences between trials: ratios with intervals, and which of several are shown.
 //!
-//! A run's figure is taken as its logarithm, so a difference is a ratio, and a mean over scenarios is a geometric mean.
-//! The unit is a start of the engine: what several scenarios of one start have in common (where memory was placed, how
-//! warm the machine was) varies from start to start. Of each start there is one value, the mean over its scenarios.
+//! A run's figure is taken as its logarithm, so a difference is a ratio, and a mean over scenarios
+//! is a geometric mean. The unit is a start of the engine: what several scenarios of one start have
+//! in common (where memory was placed, how warm the machine was) varies from start to start. Of
+//! each start there is one value, the mean over its scenarios.
 //!
-//! **Within a lab**, trials are run in the same rounds. [`Fit`](crate::twoway::Fit) takes out what rounds do, estimates
-//! the error from all trials together, and [`Family`] has Dunnett's test and intervals: the probability of showing any
-//! difference that is not there, or of any interval not holding the truth, is at most 5 % over all trials of a stage.
+//! **Within a lab**, trials are run in the same rounds. [`Fit`](crate::twoway::Fit) takes out what
+//! rounds do, estimates the error from all trials together, and [`Family`] has Dunnett's test and
+//! intervals: the probability of showing any difference that is not there, or of any interval not
+//! holding the truth, is at most 5 % over all trials of a stage.
 //!
-//! **Against another lab's runs** there are no common rounds. Differences are tested as `compare` tests repeats:
-//! Student's test over one value per start, Welch's where sides have different numbers of them. A side of one start is
-//! assumed to vary as the other does. Of several differences, Holm's procedure decides which are shown: the probability
-//! of showing any that is not there is at most 5 %, whichever the others are (Holm 1979, "A simple sequentially rejective
+//! **Against another lab's runs** there are no common rounds. Differences are tested as `compare`
+//! tests repeats: Student's test over one value per start, Welch's where sides have different
+//! numbers of them. A side of one start is assumed to vary as the other does. Of several
+//! differences, Holm's procedure decides which are shown: the probability of showing any that is
+//! not there is at most 5 %, whichever the others are (Holm 1979, "A simple sequentially rejective
 //! multiple test procedure").
 
 use schemars::JsonSchema;
@@ -21,7 +24,8 @@ use crate::dunnett::Dunnett;
 use crate::twoway::{Apart, Residual};
 use result::stats::student;
 
-/// The share of cases in which an interval does not hold the truth, and in which something is shown that is not there.
+/// The share of cases in which an interval does not hold the truth, and in which something is shown
+/// that is not there.
 pub const OUTSIDE: f64 = 0.05;
 
 /// Differences below this share are due to rounding.
@@ -74,11 +78,12 @@ pub struct Gain {
     /// The gain in percent; negative if it is worse. For a figure to minimize, 25 % better is
     /// 1/1.25 of it.
     pub percent: f64,
-    /// The ends of the 95 % interval, which holds for all trials of a table together; absent where nothing is left to
-    /// estimate an error from, as with one repeat.
+    /// The ends of the 95 % interval, which holds for all trials of a table together; absent where
+    /// nothing is left to estimate an error from, as with one repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// The p-value: how likely a difference this large is in any trial of the table if there is none.
+    /// The p-value: how likely a difference this large is in any trial of the table if there is
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Repeats of the other side and of this one.
@@ -88,7 +93,8 @@ pub struct Gain {
 /// Differences of several trials from one, which are judged together.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// The standard deviation of a single value, as a logarithm; nothing where nothing is left to estimate it from.
+    /// The standard deviation of a single value, as a logarithm; nothing where nothing is left to
+    /// estimate it from.
     deviation: Option<f64>,
     freedom: f64,
     dunnett: Dunnett,
@@ -160,7 +166,8 @@ pub struct Noise {
     pub percent: f64,
     /// The degrees of freedom that it is estimated with.
     pub freedom: f64,
-    /// The p-value by Student's test of one difference alone at which it is shown among all of them.
+    /// The p-value by Student's test of one difference alone at which it is shown among all of
+    /// them.
     pub outside: f64,
 }
 
@@ -173,8 +180,8 @@ impl Noise {
         percent(self.needed(rounds, self.freedom))
     }
 
-    /// The least rounds, of so many trials, more than there were, that show a gain of that size in nine of ten cases;
-    /// nothing beyond [`MOST_ROUNDS`].
+    /// The least rounds, of so many trials, more than there were, that show a gain of that size in
+    /// nine of ten cases; nothing beyond [`MOST_ROUNDS`].
     pub fn rounds(&self, gain: f64, trials: usize, were: u32) -> Option<u32> {
         let size = (gain / 100.0).ln_1p().abs();
         (were + 1..=MOST_ROUNDS)
@@ -232,7 +239,8 @@ fn error(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
         (Some(va), Some(vb)) => {
             let (ea, eb) = (va / many, vb / more);
             let pooled = many + more - 2.0;
-            // Where sides have as many, Student's test keeps its level though they vary differently.
+            // Where sides have as many, Student's test keeps its level though they vary
+            // differently.
             let freedom = match a.len() == b.len() || ea + eb == 0.0 {
                 true => pooled,
                 false => (ea + eb).powi(2) / (ea * ea / (many - 1.0) + eb * eb / (more - 1.0)),
@@ -275,9 +283,10 @@ pub struct Drift {
     pub probability: f64,
 }
 
-/// The trend of rounds' effects, each of which all trials have in common; a group for each experiment, because trials
-/// that go on into another one were chosen by what they did in it. What rounds scatter by besides is the error, so a
-/// machine that is now faster and now slower does not drift. Nothing where nothing is left to estimate that from.
+/// The trend of rounds' effects, each of which all trials have in common; a group for each
+/// experiment, because trials that go on into another one were chosen by what they did in it. What
+/// rounds scatter by besides is the error, so a machine that is now faster and now slower does not
+/// drift. Nothing where nothing is left to estimate that from.
 pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
     let (mut xx, mut xy, mut yy, mut freedom) = (0.0, 0.0, 0.0, -1.0);
     for effects in experiments.iter().filter(|effects| effects.len() > 1) {
@@ -400,7 +409,8 @@ mod tests {
         assert_eq!(drift(&[vec![(1, 2.0)], level(2, 0.1)]), None);
     }
 
-    /// A plan comes to what it says: 14 degrees of freedom, by SciPy's noncentral distribution, miss by under 1 %.
+    /// A plan comes to what it says: 14 degrees of freedom, by SciPy's noncentral distribution,
+    /// miss by under 1 %.
     #[test]
     fn a_plan_says_what_shows_a_gain() {
         let residual = Residual {

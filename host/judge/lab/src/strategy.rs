@@ -1,26 +1,30 @@
 //! Strategies: which trials are run, in which stages, and which one is recommended.
 //!
-//! Each is a function of the lab and of what was measured so far ([`study`]), without memory of its own; [`next`] asks
-//! them what to run. They are deterministic.
+//! Each is a function of the lab and of what was measured so far ([`study`]), without memory of its
+//! own; [`next`] asks them what to run. They are deterministic.
 //!
 //! - **Matrix**: every combination of values in one stage, against the baseline.
-//! - **One at a time**: each value of each option alone, from the baseline; of each option the best value is kept, if
-//!   it is shown to be better. What is kept is then run together, against the baseline and the best one alone. Options
-//!   whose conditions hold only then follow in a stage of their own. Combinations that are only good together are not
-//!   found.
-//! - **Descent**: one option after another, from the best so far, as often as `passes` says or until nothing changes.
-//! - **Halving**: every combination with one repeat; the best third (`eta`) again with three times as many repeats or
-//!   requests, and so on; what is left last has all repeats. Those that are dropped are dropped by their means, which
-//!   one repeat does not show to differ: close ones may be dropped by chance. The baseline stays to the end. What is
-//!   left is judged by its last rung alone, because it was in part lucky in those before.
+//! - **One at a time**: each value of each option alone, from the baseline; of each option the best
+//!   value is kept, if it is shown to be better. What is kept is then run together, against the
+//!   baseline and the best one alone. Options whose conditions hold only then follow in a stage of
+//!   their own. Combinations that are only good together are not found.
+//! - **Descent**: one option after another, from the best so far, as often as `passes` says or
+//!   until nothing changes.
+//! - **Halving**: every combination with one repeat; the best third (`eta`) again with three times
+//!   as many repeats or requests, and so on; what is left last has all repeats. Those that are
+//!   dropped are dropped by their means, which one repeat does not show to differ: close ones may
+//!   be dropped by chance. The baseline stays to the end. What is left is judged by its last rung
+//!   alone, because it was in part lucky in those before.
 //!
-//! **Several engines** are first held against each other at their baselines by `one-at-a-time` and `descent`, and the
-//! best one is tuned; the first of the file, if no difference is shown. A matrix and halving take all engines.
+//! **Several engines** are first held against each other at their baselines by `one-at-a-time` and
+//! `descent`, and the best one is tuned; the first of the file, if no difference is shown. A matrix
+//! and halving take all engines.
 //!
-//! **Confirmation.** What was chosen as the best of many was in part lucky. So the gain that is reported comes from
-//! fresh runs of it and the baseline; if they do not show it, the baseline stays. Where no trial is shown to be better,
-//! the most promising one is confirmed all the same: a test of one side at 5 % is enough to try. The more choices led to
-//! a trial, the surer its confirmation must be ([`needed`]), so that of 200 labs in which nothing differs at most one
+//! **Confirmation.** What was chosen as the best of many was in part lucky. So the gain that is
+//! reported comes from fresh runs of it and the baseline; if they do not show it, the baseline
+//! stays. Where no trial is shown to be better, the most promising one is confirmed all the same: a
+//! test of one side at 5 % is enough to try. The more choices led to a trial, the surer its
+//! confirmation must be ([`needed`]), so that of 200 labs in which nothing differs at most one
 //! recommends anything. Each model is a study of its own.
 
 mod searches;
@@ -77,8 +81,9 @@ pub(crate) const CONFIRMATION: &str = "Confirmation";
 /// The probability that a lab in which nothing differs recommends a trial.
 const FALSE: f64 = 1.0 / 200.0;
 
-/// The p-value that a confirmation must not exceed after so many choices. A choice lets a trial through that is no better
-/// with a probability of 5 % at most, and a confirmation with half of its p-value; the product is to be [`FALSE`].
+/// The p-value that a confirmation must not exceed after so many choices. A choice lets a trial
+/// through that is no better with a probability of 5 % at most, and a confirmation with half of its
+/// p-value; the product is to be [`FALSE`].
 fn needed(choices: usize) -> f64 {
     let let_through = (OUTSIDE * choices as f64).min(1.0);
     (2.0 * FALSE / let_through).min(OUTSIDE)
@@ -215,7 +220,8 @@ impl Walk<'_> {
         })
     }
 
-    /// Confirms a choice with fresh runs, unless a stage has done so, and says what the study came to.
+    /// Confirms a choice with fresh runs, unless a stage has done so, and says what the study came
+    /// to.
     fn conclude(
         &mut self,
         baseline: Trial,

@@ -1,5 +1,5 @@
-//! The data that the parts of a lab hand to each other: its scenarios, its stages, and the starts of engines that they
-//! ask for.
+//! The data that the parts of a lab hand to each other: its scenarios, its stages, and the starts
+//! of engines that they ask for.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,8 @@ pub struct OfLoad {
     pub kind: Load,
     /// Its amount.
     pub at: At,
-    /// A digest of all else that the scenario says: the same for scenarios that differ in their load alone.
+    /// A digest of all else that the scenario says: the same for scenarios that differ in their
+    /// load alone.
     pub besides: String,
 }
 

@@ -1,7 +1,8 @@
-//! Placeholders in launch lines, `{port}` and `{model.path}`, and references to variables, `${KEY}`.
+//! Placeholders in launch lines, `{port}` and `{model.path}`, and references to variables,
+//! `${KEY}`.
 //!
-//! A placeholder is a name in braces: lower-case letters, digits, `-`, `_` and dots. Other braces are text, so JSON
-//! stands in an argument as it is. `{{port}}` is the text `{port}`.
+//! A placeholder is a name in braces: lower-case letters, digits, `-`, `_` and dots. Other braces
+//! are text, so JSON stands in an argument as it is. `{{port}}` is the text `{port}`.
 
 /// A text and what stands between its placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,8 @@ pub fn names(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Fills in those placeholders that `value` knows. What it does not know, and what is escaped, stays as it is.
+/// Fills in those placeholders that `value` knows. What it does not know, and what is escaped,
+/// stays as it is.
 pub fn filled(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let part = |part| match part {
         Part::Text(text) => text.to_owned(),

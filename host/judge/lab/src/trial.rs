@@ -14,7 +14,8 @@ impl Trial {
         Some(self.launch.as_ref()?.iter().map(finish).collect())
     }
 
-    /// The command that prints the engine's version, with its placeholders filled in; none if the file names none.
+    /// The command that prints the engine's version, with its placeholders filled in; none if the
+    /// file names none.
     pub fn version_command(&self, engine: &Engine) -> Option<Vec<String>> {
         let finish = |word: &String| {
             template::finished(word, |name| {
@@ -48,9 +49,9 @@ impl Trial {
         self.env.iter().map(finish).collect()
     }
 
-    /// The command with its variables as a shell reads it, for journals and pages: references to our variables stay
-    /// references, and what looks like a secret is left out. For an engine that runs already, a comment that says
-    /// where.
+    /// The command with its variables as a shell reads it, for journals and pages: references to
+    /// our variables stay references, and what looks like a secret is left out. For an engine that
+    /// runs already, a comment that says where.
     pub fn recorded(&self, engine: &Engine) -> String {
         let Some(words) = self.command(engine) else {
             return redact::command(&format!("# runs already at {}", engine.base_url));

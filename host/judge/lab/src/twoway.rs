@@ -1,9 +1,10 @@
-//! The model of trials and rounds: a start's value is what its trial makes of it, plus what its round makes of it, plus
-//! what is left to chance.
+//! The model of trials and rounds: a start's value is what its trial makes of it, plus what its
+//! round makes of it, plus what is left to chance.
 //!
-//! Rounds are interleaved, so what a round does to one trial it does to all. The model takes that out of every
-//! difference, and what is left to chance is estimated from all trials together. Cells may be missing: the effects are
-//! those of least squares. A trial is held against another where rounds connect them, directly or through others.
+//! Rounds are interleaved, so what a round does to one trial it does to all. The model takes that
+//! out of every difference, and what is left to chance is estimated from all trials together. Cells
+//! may be missing: the effects are those of least squares. A trial is held against another where
+//! rounds connect them, directly or through others.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +49,8 @@ pub struct Fit {
     trials: Vec<Option<Side>>,
     /// The rounds in order, with their effects and the part of the experiment that they belong to.
     rounds: Vec<(u32, f64, usize)>,
-    /// The variances of the rounds' effects, where the variance of a single value is 1. The first round of each part
-    /// has the effect 0.
+    /// The variances of the rounds' effects, where the variance of a single value is 1. The first
+    /// round of each part has the effect 0.
     variances: Vec<Vec<f64>>,
     residual: Residual,
 }
@@ -105,7 +106,8 @@ impl Fit {
             .zip(&parts)
             .map(|((round, effect), part)| (*round, effect, *part))
             .collect();
-        // Effects are told from the mean of their part, so that a trial's own effect is its level over all its rounds.
+        // Effects are told from the mean of their part, so that a trial's own effect is its level
+        // over all its rounds.
         let centre = |part: usize| {
             let of = rounds.iter().filter(|(.., own)| *own == part);
             let of: Vec<f64> = of.map(|(_, effect, _)| *effect).collect();
@@ -157,14 +159,16 @@ impl Fit {
         self.residual
     }
 
-    /// A trial's level over all rounds that are connected with its own, whether it has a value in each or not.
+    /// A trial's level over all rounds that are connected with its own, whether it has a value in
+    /// each or not.
     pub fn level(&self, trial: usize) -> Option<f64> {
         let side = self.trials.get(trial)?.as_ref()?;
         let effects: Vec<f64> = self.rounds.iter().map(|(_, effect, _)| *effect).collect();
         Some(side.mean - dot(&side.shares, &effects))
     }
 
-    /// The rounds with their effects, told from the mean of those that are connected with one another.
+    /// The rounds with their effects, told from the mean of those that are connected with one
+    /// another.
     pub fn rounds(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
         self.rounds
             .iter()
@@ -256,8 +260,8 @@ fn minus(a: &Side, b: &Side) -> Vec<f64> {
     pairs.map(|(b, a)| b - a).collect()
 }
 
-/// The part of the experiment that each round belongs to: rounds that share a trial are of one part, named by its first
-/// round.
+/// The part of the experiment that each round belongs to: rounds that share a trial are of one
+/// part, named by its first round.
 fn parts(trials: &[Option<Side>], rounds: usize) -> Vec<usize> {
     let mut parts: Vec<usize> = (0..rounds).collect();
     for side in trials.iter().flatten() {
@@ -278,8 +282,9 @@ fn parts(trials: &[Option<Side>], rounds: usize) -> Vec<usize> {
     parts
 }
 
-/// The inverse of a matrix without the rows and columns of the first round of each part, which stay zero. Gauss and
-/// Jordan's elimination; what is left is positive definite, so the diagonal serves as pivots.
+/// The inverse of a matrix without the rows and columns of the first round of each part, which stay
+/// zero. Gauss and Jordan's elimination; what is left is positive definite, so the diagonal serves
+/// as pivots.
 fn inverse(mut matrix: Vec<Vec<f64>>, parts: &[usize]) -> Vec<Vec<f64>> {
     let many = matrix.len();
     let kept: Vec<usize> = (0..many).filter(|place| parts[*place] != *place).collect();
@@ -313,7 +318,8 @@ mod tests {
         (got - wanted).abs() < 1e-9
     }
 
-    /// Two trials in common rounds are Student's paired test: mean and deviation of the differences.
+    /// Two trials in common rounds are Student's paired test: mean and deviation of the
+    /// differences.
     #[test]
     fn two_trials_are_a_paired_test() {
         let fit = Fit::of(&[

@@ -1,18 +1,20 @@
 //! Stages: trials that are run against each other in interleaved rounds, and judged together.
 //!
-//! **The order.** A round runs each trial of the stage once: one start of its engine, and one run of each scenario
-//! while it is up. Rounds follow one another, so the order is A B C, A B C, never A A A: a machine that gets warmer or
-//! slower over hours does so for all. Each round begins at another trial, so that none is always the first; the first
-//! trial of a stage is what the others are held against, and the baseline is part of every stage. Starting an engine
-//! takes minutes, so a start serves all scenarios; but no start serves two rounds, because what varies from start to
+//! **The order.** A round runs each trial of the stage once: one start of its engine, and one run
+//! of each scenario while it is up. Rounds follow one another, so the order is A B C, A B C, never
+//! A A A: a machine that gets warmer or slower over hours does so for all. Each round begins at
+//! another trial, so that none is always the first; the first trial of a stage is what the others
+//! are held against, and the baseline is part of every stage. Starting an engine takes minutes, so
+//! a start serves all scenarios; but no start serves two rounds, because what varies from start to
 //! start would then be taken for a difference between trials.
 //!
-//! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that is shown to break a
-//! constraint is not run in further rounds: it cannot win. Constraints are judged by all rounds of a trial so far, also
-//! those of earlier stages. The first trial of a stage is run on though it breaks constraints, because the others need it.
+//! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that is
+//! shown to break a constraint is not run in further rounds: it cannot win. Constraints are judged
+//! by all rounds of a trial so far, also those of earlier stages. The first trial of a stage is run
+//! on though it breaks constraints, because the others need it.
 //!
-//! **No memory.** What to do next is computed from the results every time. Strategies are written as straight lines of
-//! stages and stop at the first that is not done.
+//! **No memory.** What to do next is computed from the results every time. Strategies are written
+//! as straight lines of stages and stop at the first that is not done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +94,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::asks`] has the runs.
+    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::asks`] has
+    /// the runs.
     pub fn stage(&mut self, asked: PlannedStage) -> Option<StageReport> {
         let rounds = self.round + 1..=self.round + asked.rounds;
         self.round += asked.rounds;
@@ -110,7 +113,8 @@ impl<'a> Walk<'a> {
             for place in order(asked.trials.len(), asked.rounds, round - rounds.start()) {
                 let trial = &asked.trials[place];
                 let since = match place {
-                    // The first trial is run on though it breaks constraints, but it is ruled out like the others.
+                    // The first trial is run on though it breaks constraints, but it is ruled out
+                    // like the others.
                     0 => out[place].failed,
                     _ => out[place].since,
                 };
@@ -189,9 +193,10 @@ impl<'a> Walk<'a> {
         out
     }
 
-    /// The runs that one start of a trial's engine serves in a round, given since when it is ruled out. What they are
-    /// does not depend on where a start is cut off: the first attempts at all scenarios are made, whatever the first of
-    /// them shows; then those that failed again, one in a start, as long as nothing rules the trial out.
+    /// The runs that one start of a trial's engine serves in a round, given since when it is ruled
+    /// out. What they are does not depend on where a start is cut off: the first attempts at all
+    /// scenarios are made, whatever the first of them shows; then those that failed again, one in a
+    /// start, as long as nothing rules the trial out.
     fn missing(&self, trial: &TrialId, round: u32, share: u32, since: Option<u32>) -> Vec<RunKey> {
         if since.is_some_and(|since| since < round) {
             return Vec::new();
@@ -255,8 +260,8 @@ impl Out {
     }
 }
 
-/// The constraint that rules a trial out, in words: one that it is shown to break. One round shows nothing, but in a lab
-/// of one repeat it decides.
+/// The constraint that rules a trial out, in words: one that it is shown to break. One round shows
+/// nothing, but in a lab of one repeat it decides.
 fn broken(held: &[HeldRow], repeats: u32) -> Option<String> {
     let breaks = |held: &&HeldRow| match held.standing {
         Standing::Breaks => true,
@@ -265,7 +270,8 @@ fn broken(held: &[HeldRow], repeats: u32) -> Option<String> {
     held.iter().find(breaks).map(|held| held.words.clone())
 }
 
-/// The order of so many trials in a round, of so many rounds: each begins as far from the one before as can be.
+/// The order of so many trials in a round, of so many rounds: each begins as far from the one
+/// before as can be.
 fn order(trials: usize, rounds: u32, round: u32) -> impl Iterator<Item = usize> {
     let first = trials * round as usize / (rounds.max(1) as usize);
     (0..trials).map(move |place| (first + place) % trials)

@@ -1,13 +1,15 @@
-//! Agreement: whether two runs gave the same answers to the same samples, and whether they differ more than repeats of one
-//! configuration do.
+//! Agreement: whether two runs gave the same answers to the same samples, and whether they differ
+//! more than repeats of one configuration do.
 //!
-//! An option that only makes an engine faster (a kernel, a cache, a batch size) leaves greedy answers as they are, but for
-//! rounding that other batches bring about. Repeats of the baseline show how much that is: the noise floor. The share of
-//! samples whose answer differs from the baseline's is compared with the floor's on the same samples, so what is tested are
-//! the samples that differ for one and not for the other (McNemar's test; of several repeats, or of conversations, Student's
-//! of the differences).
+//! An option that only makes an engine faster (a kernel, a cache, a batch size) leaves greedy
+//! answers as they are, but for rounding that other batches bring about. Repeats of the baseline
+//! show how much that is: the noise floor. The share of samples whose answer differs from the
+//! baseline's is compared with the floor's on the same samples, so what is tested are the samples
+//! that differ for one and not for the other (McNemar's test; of several repeats, or of
+//! conversations, Student's of the differences).
 //!
-//! Owns the comparison of texts and the test. The caller reads the runs, first the baseline, then its repeats, then the run.
+//! Owns the comparison of texts and the test. The caller reads the runs, first the baseline, then
+//! its repeats, then the run.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,7 +23,8 @@ use crate::stats::{Ranked, Sorted};
 use crate::summary::Bounds;
 use model::exchange::{Exchange, Phase, SampleFacts};
 
-/// Bytes of the baseline's answers that are held; of those beyond, only whether they are the same is known.
+/// Bytes of the baseline's answers that are held; of those beyond, only whether they are the same
+/// is known.
 const HELD: usize = 256 << 20;
 
 /// Examples of answers that differ.
@@ -49,7 +52,8 @@ pub fn sample_digest(sample: &SampleFacts) -> u64 {
     hasher.finish()
 }
 
-/// The digest of a sample's conversation, as a digest of this process; `None` if it is no turn of one.
+/// The digest of a sample's conversation, as a digest of this process; `None` if it is no turn of
+/// one.
 pub fn conversation_digest(sample: &SampleFacts) -> Option<u64> {
     let turn = sample.turn.as_ref()?;
     let mut hasher = DefaultHasher::new();
@@ -78,7 +82,8 @@ pub struct Agreement {
     /// The places where answers differ, and by how much; absent if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<Apart>,
-    /// The noise floor, and whether the run differs more than it; absent without repeats of the baseline.
+    /// The noise floor, and whether the run differs more than it; absent without repeats of the
+    /// baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<Floor>,
     /// A few of the answers that differ, those of the lowest numbers.
@@ -92,15 +97,18 @@ pub struct Agreement {
 pub struct Apart {
     /// The median of the first character at which answers differ, from 0.
     pub first_character: f64,
-    /// The median of the first token at which they differ, from 0, as a tokenizer cuts both answers. Absent without one.
+    /// The median of the first token at which they differ, from 0, as a tokenizer cuts both
+    /// answers. Absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<f64>,
     /// The mean share of the longer answer that both begin with, in characters.
     pub shared_prefix: f64,
-    /// The mean length of the run's answers divided by that of the baseline's, in characters; absent if those are empty.
+    /// The mean length of the run's answers divided by that of the baseline's, in characters;
+    /// absent if those are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length_ratio: Option<f64>,
-    /// Answers of which only is known that they differ, because the baseline's answers were too many to be held.
+    /// Answers of which only is known that they differ, because the baseline's answers were too
+    /// many to be held.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_held: u64,
 }
@@ -185,7 +193,8 @@ struct Answer {
 /// The number of the first token at which two texts differ, if that can be said.
 pub type FirstToken<'t> = Box<dyn Fn(&str, &str) -> Option<u64> + 't>;
 
-/// Answers under comparison. They are added in this order: the baseline's, those of its repeats, those of the run.
+/// Answers under comparison. They are added in this order: the baseline's, those of its repeats,
+/// those of the run.
 #[derive(Default)]
 pub struct Answers<'t> {
     first_token: Option<FirstToken<'t>>,

@@ -1,8 +1,8 @@
 //! Names of the figures of a result: `ttft.p99`, `throughput.output-tokens-per-s`. Thresholds,
 //! comparisons and readers of other tools' results refer to figures by these names.
 //!
-//! A name is the figure's path in the summary's JSON: a metric of the catalogue with a statistic, or
-//! a section with a key. `metric` defines the metrics, `summary` computes the figures.
+//! A name is the figure's path in the summary's JSON: a metric of the catalogue with a statistic,
+//! or a section with a key. `metric` defines the metrics, `summary` computes the figures.
 
 mod score;
 mod whole;
@@ -29,7 +29,8 @@ pub enum Figure {
     Of(&'static str, Statistic),
     /// A figure of the run as a whole, by its place in [`WHOLE`].
     Whole(usize),
-    /// A score by its name, `score.exact-match`: the mean over the judged answers, or a score of the run as a whole.
+    /// A score by its name, `score.exact-match`: the mean over the judged answers, or a score of
+    /// the run as a whole.
     Score(String),
 }
 
@@ -72,8 +73,9 @@ impl Figure {
         }
     }
 
-    /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a latency of
-    /// theirs is infinite, a speed is zero, an answer wrong. The same value if there are none, and for token counts.
+    /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a
+    /// latency of theirs is infinite, a speed is zero, an answer wrong. The same value if there are
+    /// none, and for token counts.
     pub fn read_with_failures(&self, summary: &Summary) -> Option<f64> {
         let own = self.read(summary)?;
         let (metric, statistic) = match self {
@@ -195,8 +197,8 @@ impl FromStr for Figure {
     }
 }
 
-/// The percentiles of the slowest users that belong to these, of a metric where more is better: P1 for P99, and P1
-/// itself; the highest first.
+/// The percentiles of the slowest users that belong to these, of a metric where more is better: P1
+/// for P99, and P1 itself; the highest first.
 pub fn mirrored(percentiles: &[f64]) -> Vec<f64> {
     let low = percentiles.iter().map(|percent| match *percent {
         // Rounded, because 100 - 99.9 is not 0.1.
@@ -242,8 +244,8 @@ impl TryFrom<String> for Figure {
 }
 
 impl Distribution {
-    /// A statistic of the samples; absent for a percentile that was not requested, and for a mean that failures make
-    /// infinite.
+    /// A statistic of the samples; absent for a percentile that was not requested, and for a mean
+    /// that failures make infinite.
     pub fn statistic(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
             Statistic::Mean => Some(self.mean).filter(|mean| mean.is_finite()),

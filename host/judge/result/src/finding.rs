@@ -34,7 +34,8 @@ model::words! {
     }
 }
 
-/// Declares every finding once: its documentation, its identifier, its stable name, and the rule that looks for it.
+/// Declares every finding once: its documentation, its identifier, its stable name, and the rule
+/// that looks for it.
 macro_rules! findings {
     ($( $(#[doc = $about:literal])* $Id:ident = $name:literal, $rule:path; )+) => {
         model::words! {
@@ -68,7 +69,8 @@ findings! {
     Interrupted = "interrupted", rules::interrupted;
     /// The dataset had fewer samples than the plan has requests.
     ShortDataset = "short-dataset", rules::short_dataset;
-    /// The dataset dropped, truncated, repaired or repeated parts of its input. Repeated prompts warm the prefix cache.
+    /// The dataset dropped, truncated, repaired or repeated parts of its input. Repeated prompts
+    /// warm the prefix cache.
     DatasetAltered = "dataset-altered", input::dataset_altered;
     /// Histories that were to hold the server's answers hold answers on record.
     RecordedAnswers = "recorded-answers", input::recorded_answers;
@@ -118,7 +120,8 @@ findings! {
     SharedMachine = "shared-machine", vitals::shared_machine;
     /// The cap on requests in flight held back requests of a run that offers a rate.
     CapReached = "cap-reached", rules::cap_reached;
-    /// Answers are shorter than requested, although the server was told to ignore the end of the text.
+    /// Answers are shorter than requested, although the server was told to ignore the end of the
+    /// text.
     ShortAnswers = "short-answers", rules::short_answers;
     /// The output tokens of some answers are unknown.
     TokensUnknown = "tokens-unknown", tokens::unknown;

@@ -1,18 +1,22 @@
 //! The statistics of a judging model's verdicts: how far it agrees with itself and with other
 //! scores, and which of two runs it prefers.
 //!
-//! **Two orders.** Judges prefer the answer that they read first, or second (Zheng et al. 2023, "Judging LLM-as-a-Judge with
-//! MT-Bench and Chatbot Arena", section 3.4). So each pair is shown in both orders, and counts as won or lost only if both
-//! verdicts say so; every other pair that has two verdicts is a tie. The win rate counts ties as half, and its interval is
-//! Wilson's: ties vary less than wins and losses, so it is rather too wide than too narrow.
+//! **Two orders.** Judges prefer the answer that they read first, or second (Zheng et al. 2023,
+//! "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena", section 3.4). So each pair is shown in
+//! both orders, and counts as won or lost only if both verdicts say so; every other pair that has
+//! two verdicts is a tie. The win rate counts ties as half, and its interval is Wilson's: ties vary
+//! less than wins and losses, so it is rather too wide than too narrow.
 //!
-//! **Right and wrong.** Where another score of the same answers is 0 or 1, a grade can be compared with it without a common
-//! scale: by the point-biserial correlation (Tate 1954, "Correlation between a discrete and a continuous variable"), which
-//! is Pearson's where one variable has two values; and by how likely a right answer has the higher grade of two, ties
-//! counting as half (Hanley and McNeil 1982, "The meaning and use of the area under a receiver operating characteristic
-//! curve"). Kappa would need grades to be cut into right and wrong at a place that nobody stated.
+//! **Right and wrong.** Where another score of the same answers is 0 or 1, a grade can be compared
+//! with it without a common scale: by the point-biserial correlation (Tate 1954, "Correlation
+//! between a discrete and a continuous variable"), which is Pearson's where one variable has two
+//! values; and by how likely a right answer has the higher grade of two, ties counting as half
+//! (Hanley and McNeil 1982, "The meaning and use of the area under a receiver operating
+//! characteristic curve"). Kappa would need grades to be cut into right and wrong at a place that
+//! nobody stated.
 //!
-//! Pure arithmetic over verdicts; the caller joins them to answers. A verdict that is not there is counted as absent.
+//! Pure arithmetic over verdicts; the caller joins them to answers. A verdict that is not there is
+//! counted as absent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,8 +88,8 @@ pub struct Against {
 }
 
 impl Against {
-    /// Grades against a score, over the answers that have both. `None` if the score has other values than 0 and 1, or no
-    /// answer has both.
+    /// Grades against a score, over the answers that have both. `None` if the score has other
+    /// values than 0 and 1, or no answer has both.
     pub fn of(grades: &Column<f64>, score: &Column<f64>) -> Option<Self> {
         let is_share = score.iter().all(|(_, value)| value == 0.0 || value == 1.0);
         let both = grades
@@ -146,7 +150,8 @@ pub type Choice = f64;
 pub struct Duel {
     /// The digest of the sample's conversation, if it is a turn of one.
     pub conversation: Option<u64>,
-    /// For each repeat: the choice with the run's answer first, and with the baseline's first; absent without a verdict.
+    /// For each repeat: the choice with the run's answer first, and with the baseline's first;
+    /// absent without a verdict.
     pub choices: Vec<[Option<Choice>; 2]>,
 }
 
@@ -186,9 +191,11 @@ impl Duel {
 pub struct Preference {
     /// Samples that both runs answered and that were put before the judge.
     pub samples: u64,
-    /// Of these, those with a verdict in both orders. All that follows is over these, unless it says otherwise.
+    /// Of these, those with a verdict in both orders. All that follows is over these, unless it
+    /// says otherwise.
     pub judged: u64,
-    /// Samples that lack a verdict in one order or both, because a request failed or its answer held none.
+    /// Samples that lack a verdict in one order or both, because a request failed or its answer
+    /// held none.
     pub unjudged: u64,
     /// Samples whose answer by the run is better in both orders.
     pub wins: u64,
@@ -199,8 +206,8 @@ pub struct Preference {
     /// `(wins + ties / 2) / judged`; absent if nothing was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub win_rate: Option<f64>,
-    /// Its 95 % interval (Wilson), for other samples of the same kind; answers of one conversation count as the independent
-    /// ones that they are worth.
+    /// Its 95 % interval (Wilson), for other samples of the same kind; answers of one conversation
+    /// count as the independent ones that they are worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
     /// The probability that wins and losses are at least as uneven if both are equally likely: the
@@ -215,8 +222,8 @@ pub struct Preference {
     /// Their share; absent without pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consistent_share: Option<f64>,
-    /// Of all verdicts for one answer, the share for the one shown first; 0.5 would be without bias. Absent if there are
-    /// none.
+    /// Of all verdicts for one answer, the share for the one shown first; 0.5 would be without
+    /// bias. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_share: Option<f64>,
     /// The agreement of repeats with each other; absent without repeats.

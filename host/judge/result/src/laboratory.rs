@@ -35,8 +35,8 @@ fn holds(bounds: Option<Bounds>, truth: f64) -> bool {
     low.is_none_or(|low| low <= truth) && high.is_none_or(|high| truth <= high)
 }
 
-/// A 95 % interval that holds the truth in fewer than 51 of 60 runs is wrong with a certainty of 99.9 %; the intervals of
-/// independent samples did so in 20.
+/// A 95 % interval that holds the truth in fewer than 51 of 60 runs is wrong with a certainty of
+/// 99.9 %; the intervals of independent samples did so in 20.
 #[test]
 fn intervals_of_runs_under_load_hold_the_truth() {
     for (load, requests) in [(Load::Open(0.7), 500), (Load::Closed(32), 400)] {
@@ -92,7 +92,8 @@ fn an_engine_that_never_queues_is_not_overloaded() {
     assert_eq!(overloaded(SHAREGPT, 50.0, 1000), 0);
 }
 
-/// The slowest first tokens of a closed loop are those of its first requests, which all come at once.
+/// The slowest first tokens of a closed loop are those of its first requests, which all come at
+/// once.
 #[test]
 fn the_tail_of_a_closed_loop_that_is_its_start_has_no_interval() {
     let engine = "slots=64".parse().unwrap();
@@ -131,8 +132,8 @@ fn intervals_do_not_depend_on_the_order_of_records() {
     );
 }
 
-/// Of a run in parts, as several load machines keep it, each part has the intervals of its own requests, and the parts
-/// together those of the whole.
+/// Of a run in parts, as several load machines keep it, each part has the intervals of its own
+/// requests, and the parts together those of the whole.
 #[test]
 fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
     let case = Case::usual(Load::Open(0.7), 600);
@@ -153,7 +154,8 @@ fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
     assert!(summary.metric(metric::TPOT).unwrap().confidence.is_some());
 }
 
-/// Requests that all come at once are one load, so blocks show nothing; what the requests asked for does.
+/// Requests that all come at once are one load, so blocks show nothing; what the requests asked for
+/// does.
 #[test]
 fn a_burst_is_one_load() {
     let case = Case::usual(Load::AtOnce, 300);
@@ -193,7 +195,8 @@ fn a_burst_that_shows_no_noise_has_no_interval() {
     assert_eq!(summary.throughput.confidence, None);
 }
 
-/// Of runs of one seed and another one for the engine, as repeats are, with other requests for every tenth.
+/// Of runs of one seed and another one for the engine, as repeats are, with other requests for
+/// every tenth.
 fn repeats(case: &Case) -> Vec<Vec<Summary>> {
     let facts = facts_of(case);
     let draw = |work: u64| {
@@ -203,9 +206,9 @@ fn repeats(case: &Case) -> Vec<Vec<Summary>> {
     (0..6).map(|work| draw(work).collect()).collect()
 }
 
-/// Intervals over repeats of the same requests hold the average of these, and those over other requests the average of
-/// all. Of 60, one that is right holds in at least 51 with a certainty of 99.9 %. The average of the ten contains the run
-/// itself, so that its distance counts for more.
+/// Intervals over repeats of the same requests hold the average of these, and those over other
+/// requests the average of all. Of 60, one that is right holds in at least 51 with a certainty of
+/// 99.9 %. The average of the ten contains the run itself, so that its distance counts for more.
 #[test]
 fn repeats_lie_where_a_run_says_and_closer_than_other_requests() {
     for (load, requests) in [
@@ -235,7 +238,8 @@ fn repeats_lie_where_a_run_says_and_closer_than_other_requests() {
     }
 }
 
-/// The throughput of every run has both intervals, and they hold the average as those of latencies do.
+/// The throughput of every run has both intervals, and they hold the average as those of latencies
+/// do.
 #[test]
 fn throughput_has_intervals_however_requests_come() {
     for (load, requests) in [

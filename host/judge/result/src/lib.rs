@@ -1,7 +1,8 @@
 //! The results of a run's records: metrics, statistics, the summary, findings and thresholds.
 //!
-//! This crate owns the definitions and the arithmetic. It is pure: records go in one by one, and a summary comes
-//! out. It knows no clock, no file, no plugin and no runtime. It leaves how results look to `report`.
+//! This crate owns the definitions and the arithmetic. It is pure: records go in one by one, and a
+//! summary comes out. It knows no clock, no file, no plugin and no runtime. It leaves how results
+//! look to `report`.
 #![cfg_attr(
     test,
     allow(

@@ -1,12 +1,14 @@
-//! The grammar of limits on figures: a figure, a relation, a number and its unit, as in `ttft.p99 <= 200ms`.
+//! The grammar of limits on figures: a figure, a relation, a number and its unit, as in `ttft.p99
+//! <= 200ms`.
 //!
-//! Thresholds, objectives of requests and of searches, bounds on repeats, conditions of comparisons and constraints of labs
-//! are written in it. This module owns the parts and the words for what is wrong with them, so that one mistake has one
-//! message wherever it is made. Each of those users owns what its limits mean: which relations there are, which figures they
-//! can be on, and what is done with the number.
+//! Thresholds, objectives of requests and of searches, bounds on repeats, conditions of comparisons
+//! and constraints of labs are written in it. This module owns the parts and the words for what is
+//! wrong with them, so that one mistake has one message wherever it is made. Each of those users
+//! owns what its limits mean: which relations there are, which figures they can be on, and what is
+//! done with the number.
 //!
-//! A *level* is a value of the figure itself: `<= 200ms`. A *difference* is how far it may be from another value, in its
-//! unit or in percent of that value: `+20ms`, `±5%`.
+//! A *level* is a value of the figure itself: `<= 200ms`. A *difference* is how far it may be from
+//! another value, in its unit or in percent of that value: `+20ms`, `±5%`.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -226,8 +228,8 @@ impl<R: Copy> Grammar<R> {
         }
     }
 
-    /// The sign that parts the name from the number: the first, and of two at one place the longer. Of signs that are in
-    /// names too it is the last that follows a space.
+    /// The sign that parts the name from the number: the first, and of two at one place the longer.
+    /// Of signs that are in names too it is the last that follows a space.
     fn sign(&self, text: &str) -> Option<(usize, &'static str, R)> {
         let is_in_names = self.signs.iter().any(|(sign, _)| *sign == "-");
         let found = self.signs.iter().flat_map(|(sign, relation)| {
@@ -272,15 +274,17 @@ impl<R> Written<'_, R> {
         found.map_err(|mistake| self.wrong(mistake)).ok()
     }
 
-    /// The metric of single requests that the limit is on; absent if there is no such metric, which is noted.
+    /// The metric of single requests that the limit is on; absent if there is no such metric, which
+    /// is noted.
     pub fn metric(&mut self) -> Option<&'static str> {
         let name = self.subject;
         let found = (!name.is_empty()).then(|| objective::timed(name))?;
         found.map_err(|mistake| self.wrong(mistake)).ok()
     }
 
-    /// The number as a value in the figure's unit, which need not be written; of a figure without a unit, percent too.
-    /// Where no unit is known, because the figure is not, it only checks that a number is there.
+    /// The number as a value in the figure's unit, which need not be written; of a figure without a
+    /// unit, percent too. Where no unit is known, because the figure is not, it only checks that a
+    /// number is there.
     pub fn level(&mut self, unit: Option<&str>) -> Option<f64> {
         let Some(unit) = unit else {
             self.any_number();
@@ -299,8 +303,8 @@ impl<R> Written<'_, R> {
         self.checked(level, expected, |level| *level)
     }
 
-    /// The number as a difference. A time needs its unit there: between milliseconds, seconds and percent, readers would
-    /// guess differently.
+    /// The number as a difference. A time needs its unit there: between milliseconds, seconds and
+    /// percent, readers would guess differently.
     pub fn difference(&mut self, unit: Option<&str>) -> Option<Difference> {
         let Some(unit) = unit else {
             self.any_number();

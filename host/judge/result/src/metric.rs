@@ -1,9 +1,9 @@
-//! The catalogue of metrics, each with its unit, its definition and the tools whose figure it equals.
-//! `catalogue` holds the entries; this module says what an entry is.
+//! The catalogue of metrics, each with its unit, its definition and the tools whose figure it
+//! equals. `catalogue` holds the entries; this module says what an entry is.
 //!
-//! A metric takes its samples from one exchange or from one session, and takes none if there is nothing to
-//! measure: absent is not zero. `stats` computes statistics over many exchanges, `summary` the figures of a
-//! whole run (throughput, concurrency).
+//! A metric takes its samples from one exchange or from one session, and takes none if there is
+//! nothing to measure: absent is not zero. `stats` computes statistics over many exchanges,
+//! `summary` the figures of a whole run (throughput, concurrency).
 
 mod catalogue;
 pub mod count;
@@ -44,8 +44,8 @@ pub enum Of {
 pub enum Measure {
     /// At most one sample per exchange.
     One(Single),
-    /// Any number of samples per exchange, pooled over the run. Each is passed on in whole steps of the
-    /// metric's [`Unit::scale`], with how often it occurs.
+    /// Any number of samples per exchange, pooled over the run. Each is passed on in whole steps of
+    /// the metric's [`Unit::scale`], with how often it occurs.
     Pooled(Shown),
     /// At most one sample per session.
     Session(Whole),
@@ -57,7 +57,8 @@ pub type Whole = fn(&Session) -> Option<f64>;
 /// Takes the one sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
-/// Passes on the pooled samples of an exchange: the time of each, its value, and how often it occurs.
+/// Passes on the pooled samples of an exchange: the time of each, its value, and how often it
+/// occurs.
 pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 
 /// One metric of the catalogue.

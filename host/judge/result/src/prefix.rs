@@ -1,10 +1,11 @@
 //! The part of prompts that a prefix cache without limits would find, in the order in which they
 //! are sent.
 //!
-//! Engines keep the keys and values of prompts in pages of a few tokens, and take a page from the cache if it and all
-//! before it were computed earlier. This is that rule over token ids, as in vLLM: a page counts when it is whole, and the
-//! last token of a prompt is always computed, so a prompt of n tokens takes at most floor((n - 1) / page) pages.
-//! Which tokens a prompt has is left to the caller. Pure.
+//! Engines keep the keys and values of prompts in pages of a few tokens, and take a page from the
+//! cache if it and all before it were computed earlier. This is that rule over token ids, as in
+//! vLLM: a page counts when it is whole, and the last token of a prompt is always computed, so a
+//! prompt of n tokens takes at most floor((n - 1) / page) pages. Which tokens a prompt has is left
+//! to the caller. Pure.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -51,8 +52,8 @@ impl Pages {
         }
     }
 
-    /// Sends a prompt: says how much of it is there, and keeps its pages. Models differ with their adapter, so pages are
-    /// shared only between requests of the same one.
+    /// Sends a prompt: says how much of it is there, and keeps its pages. Models differ with their
+    /// adapter, so pages are shared only between requests of the same one.
     pub fn take(&mut self, adapter: Option<&str>, tokens: &[u32]) -> Reuse {
         let usable = tokens.len().saturating_sub(1) / self.size;
         let mut chain = DefaultHasher::new();
@@ -107,7 +108,8 @@ mod tests {
     fn whole_pages_are_shared_and_the_last_token_never_is() {
         let first = [1, 2, 3, 4, 5, 6, 7, 8];
         let mut all = pages(4);
-        // The same prompt again: 8 tokens are two pages, but the last token is computed, so only the first page counts.
+        // The same prompt again: 8 tokens are two pages, but the last token is computed, so only
+        // the first page counts.
         assert_eq!(cached(&mut all, &[&first, &first]), [0, 4]);
         // One token more, and both do.
         assert_eq!(cached(&mut all, &[&[1, 2, 3, 4, 5, 6, 7, 8, 9]]), [8]);

@@ -3,8 +3,8 @@
 //!
 //! It reads the exchanges twice and keeps none: `survey` finds when the measurement began and what
 //! was in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the first
-//! pass, by 24 in runs that offer a rate. During the second it does not, except where requests depend on each other:
-//! there it is 48 bytes per request.
+//! pass, by 24 in runs that offer a rate. During the second it does not, except where requests
+//! depend on each other: there it is 48 bytes per request.
 //!
 //! The result does not depend on the order of the exchanges, so the records of several load
 //! generators can be merged and summarised as one run. `metric` defines the metrics, `finding`
@@ -121,7 +121,8 @@ pub struct Summary {
     pub arrivals: Option<Arrivals>,
     /// The number of requests in flight.
     pub concurrency: Concurrency,
-    /// Requests that depend on each other; absent if none does, and no request is a turn of a conversation.
+    /// Requests that depend on each other; absent if none does, and no request is a turn of a
+    /// conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
     /// Histories in front of requests; absent if none has one.
@@ -162,7 +163,8 @@ pub struct Summary {
     pub cache: Option<cache::Cache>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
-    /// Scores of the answers by name: means over the answers that a scorer judged, with how sure they are.
+    /// Scores of the answers by name: means over the answers that a scorer judged, with how sure
+    /// they are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, Score>,
     /// Scores of the run as a whole, by name.
@@ -209,9 +211,9 @@ pub struct Throughput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens_per_s: Option<f64>,
     /// Most output tokens in any of the whole seconds that follow the start of the measurement.
-    /// Tokens, not events: if the server does not state the tokens of an event, the answer's tokens are
-    /// distributed over its events by their bytes. Absent if replies were not streamed, and in runs
-    /// shorter than a second.
+    /// Tokens, not events: if the server does not state the tokens of an event, the answer's tokens
+    /// are distributed over its events by their bytes. Absent if replies were not streamed, and in
+    /// runs shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_output_tokens_per_s: Option<f64>,
     /// Requests sent per second: `(sent - 1) / (last sent - first sent)`.
@@ -221,11 +223,12 @@ pub struct Throughput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_requests_per_s: Option<f64>,
     /// Share of the duration that passed after the last request was sent, while the server drained.
-    /// Throughput over the run includes this time. Absent if all requests were due at once and in flight
-    /// at once.
+    /// Throughput over the run includes this time. Absent if all requests were due at once and in
+    /// flight at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_share: Option<f64>,
-    /// Confidence intervals of the rates over the run; absent if fewer than 20 requests were answered.
+    /// Confidence intervals of the rates over the run; absent if fewer than 20 requests were
+    /// answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<RateConfidence>,
 }
@@ -263,8 +266,8 @@ pub struct Distribution {
     pub unit: String,
     /// Number of samples that were measured.
     pub count: u64,
-    /// The share of the requests that have no sample because they failed or were not sent; of a metric of sessions, the
-    /// share of the sessions. Absent if none did.
+    /// The share of the requests that have no sample because they failed or were not sent; of a
+    /// metric of sessions, the share of the sessions. Absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_share: Option<f64>,
     /// Arithmetic mean; absent if it is infinite, as where failures count as infinitely late.
@@ -296,8 +299,8 @@ pub struct Distribution {
     /// Confidence intervals; for the headline metrics of a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// The same figures when requests that failed or were not sent count as the worst, which thresholds
-    /// use; absent if there are none, for token counts, and within the steady window.
+    /// The same figures when requests that failed or were not sent count as the worst, which
+    /// thresholds use; absent if there are none, for token counts, and within the steady window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_failures: Option<WithFailures>,
 }
@@ -341,7 +344,8 @@ impl Summary {
         Summary::read_surveyed(facts, survey, open()?)
     }
 
-    /// The same where the first pass was made already, over the same exchanges or the first of them.
+    /// The same where the first pass was made already, over the same exchanges or the first of
+    /// them.
     ///
     /// # Errors
     /// The first error of reading.
@@ -436,8 +440,8 @@ impl Distribution {
         }
     }
 
-    /// With requests that failed or were not sent included in every figure, as the worst. The confidence intervals are
-    /// those of the other figures, so there are none.
+    /// With requests that failed or were not sent included in every figure, as the worst. The
+    /// confidence intervals are those of the other figures, so there are none.
     fn with_failures_included(self) -> Self {
         let Some(with) = &self.with_failures else {
             return self;

@@ -1,10 +1,11 @@
-//! Thresholds: limits that a run's figures must meet, such as `ttft.p99 <= 200ms`. Checking them against a summary; `limit`
-//! has the grammar.
+//! Thresholds: limits that a run's figures must meet, such as `ttft.p99 <= 200ms`. Checking them
+//! against a summary; `limit` has the grammar.
 //!
 //! A figure that was not measured meets no threshold, and neither does an invalid run: a gate must
-//! not open for figures that cannot be trusted. For the same reason, requests that failed or were not
-//! sent count as infinitely slow, and as a speed of zero: otherwise a gate on latency opens further
-//! with each slow request that fails; and an answer that did not come counts as a wrong one. The command line derives the exit code.
+//! not open for figures that cannot be trusted. For the same reason, requests that failed or were
+//! not sent count as infinitely slow, and as a speed of zero: otherwise a gate on latency opens
+//! further with each slow request that fails; and an answer that did not come counts as a wrong
+//! one. The command line derives the exit code.
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,7 +43,8 @@ pub struct Checked {
     /// The threshold, as `ttft.p99 <= 200 ms`.
     pub threshold: String,
     /// The figure that decides, in the unit of the threshold. Requests that failed or were not sent
-    /// count as infinitely slow, and as a speed of zero. Absent if it is infinite or was not measured.
+    /// count as infinitely slow, and as a speed of zero. Absent if it is infinite or was not
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<f64>,
     /// True if the figure that decides is infinite, because requests failed or were not sent.

@@ -1,10 +1,11 @@
 //! The answer of a search: for each tier, the interval in which the highest load lies that holds,
 //! and what it rests on.
 //!
-//! The interval holds the highest load that a tier holds at, but for a probability that is half on either side
-//! ([`Config::alpha`](crate::Config::alpha)). It follows from the [`curve`](crate::curve) of each objective over all loads,
-//! and from loads that were decided by their own requests where there is none. It assumes that a tier that holds at a load
-//! holds at every lower one. Where the runs contradict that, the answer says so.
+//! The interval holds the highest load that a tier holds at, but for a probability that is half on
+//! either side ([`Config::alpha`](crate::Config::alpha)). It follows from the
+//! [`curve`](crate::curve) of each objective over all loads, and from loads that were decided by
+//! their own requests where there is none. It assumes that a tier that holds at a load holds at
+//! every lower one. Where the runs contradict that, the answer says so.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,19 +37,20 @@ pub struct Answer {
 pub struct Found {
     /// The tier.
     pub tier: Tier,
-    /// The lower end of the interval: the highest load that was shown to hold; absent if none was. It follows from all runs
-    /// together, so it need not be a load that was tried.
+    /// The lower end of the interval: the highest load that was shown to hold; absent if none was.
+    /// It follows from all runs together, so it need not be a load that was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<f64>,
-    /// The upper end of the interval: the lowest load that was shown not to hold; absent if none was.
+    /// The upper end of the interval: the lowest load that was shown not to hold; absent if none
+    /// was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<f64>,
     /// The most likely load at which the share of bad requests is the allowed one. It lies within
     /// the interval; absent without both ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<f64>,
-    /// For each objective, the regression over loads that the ends follow from; absent where the runs allow none, and the
-    /// ends are loads that were decided by their own requests.
+    /// For each objective, the regression over loads that the ends follow from; absent where the
+    /// runs allow none, and the ends are loads that were decided by their own requests.
     pub curves: Vec<Option<Curve>>,
     /// The number of further requests that would make the interval as narrow as `width`, by the
     /// runs so far; absent if it is, or if nothing says how many.

@@ -1,14 +1,16 @@
-//! Bounds of a share by Clopper and Pearson, also where the numbers are not whole because requests depend on each other.
+//! Bounds of a share by Clopper and Pearson, also where the numbers are not whole because requests
+//! depend on each other.
 
 use result::stats::beta::binomial;
 
-/// The smallest number of independent requests of which none is bad that shows, at a level, that no more than a share
-/// are: 459 for one in a hundred at 1 %. It is infinite if none may be bad.
+/// The smallest number of independent requests of which none is bad that shows, at a level, that no
+/// more than a share are: 459 for one in a hundred at 1 %. It is infinite if none may be bad.
 pub fn fewest(allowed: f64, level: f64) -> f64 {
     (level.ln() / (-allowed).ln_1p()).ceil()
 }
 
-/// The one-sided upper bound of a share of which `bad` of `requests` independent requests were seen.
+/// The one-sided upper bound of a share of which `bad` of `requests` independent requests were
+/// seen.
 pub fn upper(bad: f64, requests: f64, level: f64) -> f64 {
     if bad >= requests {
         return 1.0;
@@ -55,7 +57,8 @@ mod tests {
         }
     }
 
-    /// Clopper and Pearson's bounds, as printed for 10 of 100 at 95 % on both sides, and those of all and none.
+    /// Clopper and Pearson's bounds, as printed for 10 of 100 at 95 % on both sides, and those of
+    /// all and none.
     #[test]
     fn bounds_are_those_of_the_tables() {
         assert!((lower(10.0, 100.0, 0.025) - 0.049_005).abs() < 1e-5);

@@ -55,8 +55,8 @@ pub struct Config {
     /// The most by which the lowest failed load may be above the highest passed one, as a share of
     /// it.
     pub width: f64,
-    /// The probability that an interval misses the highest load that holds: half of it that the lower end lies above that
-    /// load, and half that the upper end lies below it.
+    /// The probability that an interval misses the highest load that holds: half of it that the
+    /// lower end lies above that load, and half that the upper end lies below it.
     pub alpha: f64,
     /// The most loads that are tried, confirmations included.
     pub loads: u32,
@@ -101,20 +101,21 @@ impl Config {
         }
     }
 
-    /// The probability that a load passes that does not hold, by its own requests alone, or fails although it holds: what
-    /// one end of the interval may be wrong with, divided over all loads (Bonferroni), however they depend on each other.
+    /// The probability that a load passes that does not hold, by its own requests alone, or fails
+    /// although it holds: what one end of the interval may be wrong with, divided over all loads
+    /// (Bonferroni), however they depend on each other.
     pub fn alpha_each(&self) -> f64 {
         self.alpha / 2.0 / f64::from(self.loads.max(1))
     }
 
-    /// Requests of one load, at most: more than `requests_each` where so many are due before a run may end, so that a load
-    /// can be looked at several times.
+    /// Requests of one load, at most: more than `requests_each` where so many are due before a run
+    /// may end, so that a load can be looked at several times.
     pub fn requests_at(&self, at: f64) -> u64 {
         self.requests_each.max(4 * self.requests_least_at(at))
     }
 
-    /// Requests of one run, at least, by its length: those due in `seconds_least` at a rate, and twenty batches of what
-    /// is in flight in a closed loop.
+    /// Requests of one run, at least, by its length: those due in `seconds_least` at a rate, and
+    /// twenty batches of what is in flight in a closed loop.
     pub(crate) fn requests_least_at(&self, at: f64) -> u64 {
         let steady = match self.load {
             Load::Rate => at * self.seconds_least,

@@ -1,21 +1,26 @@
 //! The load at which the share of requests that miss an objective crosses the allowed one: a
 //! regression over all loads, with an interval.
 //!
-//! The logarithm of the odds of a miss is modelled as a straight line over the logarithm of the load, or as one that is bent
-//! upwards: its slope grows by a constant factor with each step, because an engine's misses follow from the lengths of
-//! answers well below its capacity, and from its queue close to it. A straight line through loads on both sides of such a
-//! bend crosses too early by several percent. Bends are few and fixed, and the larger ones are less likely before anything is
-//! seen. It is a quasi-binomial regression: the counts of a run weigh as those of as many independent requests as its design
-//! effect leaves, and what still scatters beyond that (lack of fit included) widens the interval (McCullagh and Nelder 1989,
-//! "Generalized Linear Models", sections 4.5 and 9.2). The degrees of freedom of Student's quantile are those of the scatter
-//! between runs and those of the design effects, which grow with the independent loads that the runs hold.
+//! The logarithm of the odds of a miss is modelled as a straight line over the logarithm of the
+//! load, or as one that is bent upwards: its slope grows by a constant factor with each step,
+//! because an engine's misses follow from the lengths of answers well below its capacity, and from
+//! its queue close to it. A straight line through loads on both sides of such a bend crosses too
+//! early by several percent. Bends are few and fixed, and the larger ones are less likely before
+//! anything is seen. It is a quasi-binomial regression: the counts of a run weigh as those of as
+//! many independent requests as its design effect leaves, and what still scatters beyond that (lack
+//! of fit included) widens the interval (McCullagh and Nelder 1989, "Generalized Linear Models",
+//! sections 4.5 and 9.2). The degrees of freedom of Student's quantile are those of the scatter
+//! between runs and those of the design effects, which grow with the independent loads that the
+//! runs hold.
 //!
-//! The interval has every load that a likelihood ratio test does not rule out as the crossing, with Student's quantile
-//! in place of the normal one because the scatter is estimated. So it is not symmetric, and it stays right where no
-//! request missed below and many did above, where a slope has no finite estimate.
+//! The interval has every load that a likelihood ratio test does not rule out as the crossing, with
+//! Student's quantile in place of the normal one because the scatter is estimated. So it is not
+//! symmetric, and it stays right where no request missed below and many did above, where a slope
+//! has no finite estimate.
 //!
-//! **Only loads close to the crossing take part**, because no engine follows one curve from idle to overload: those
-//! within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, and the next one on a side that has none.
+//! **Only loads close to the crossing take part**, because no engine follows one curve from idle to
+//! overload: those within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, and the
+//! next one on a side that has none.
 
 use result::stats::student;
 use schemars::JsonSchema;
@@ -25,7 +30,8 @@ use serde::{Deserialize, Serialize};
 pub const NEAR: f64 = 0.2;
 /// The most by which the odds of a miss may exceed those at the crossing, as a factor.
 pub const ODDS: f64 = 8.0;
-/// Loads whose runs are long enough that a regression takes, so that two are left to show the scatter.
+/// Loads whose runs are long enough that a regression takes, so that two are left to show the
+/// scatter.
 const FEWEST: usize = 4;
 /// The lowest slope that is considered: odds that hardly grow with the load.
 const FLAT: f64 = 0.5;
@@ -33,8 +39,8 @@ const FLAT: f64 = 0.5;
 const STEEP: f64 = 1e4;
 /// The distance over which design effects are averaged, as a difference of logarithms of loads.
 const SMOOTH: f64 = 0.02;
-/// Degrees of freedom of the design effects for each independent load: the tenth of them that a run's highest tenth
-/// meets, and two moments of each.
+/// Degrees of freedom of the design effects for each independent load: the tenth of them that a
+/// run's highest tenth meets, and two moments of each.
 const FREEDOM: f64 = 0.2;
 /// Degrees of freedom of the design effects, at least and at most.
 const BOUNDS: (f64, f64) = (5.0, 200.0);
@@ -42,13 +48,14 @@ const BOUNDS: (f64, f64) = (5.0, 200.0);
 /// narrow, which it is more often where they fell short. Found by simulated searches
 /// (`host/benches/search`).
 const LOOKS: f64 = 1.5;
-/// Independent loads from which on the design effect of a run counts for its neighbours; a run that holds fewer counts as
-/// what its number of independent loads is worth.
+/// Independent loads from which on the design effect of a run counts for its neighbours; a run that
+/// holds fewer counts as what its number of independent loads is worth.
 pub const STEADY: f64 = 6.0;
 /// Growth of the slope with the load: by a factor of e with each such part of the logarithm of the
 /// load.
 const BENDS: [f64; 6] = [0.0, 3.0, 7.0, 14.0, 25.0, 45.0];
-/// The usual bend: a curve that is bent as much is e times less likely before anything is seen of it.
+/// The usual bend: a curve that is bent as much is e times less likely before anything is seen of
+/// it.
 const USUAL: f64 = 10.0;
 /// Parts of the range of loads in which the crossing is looked for first.
 const STEPS: u32 = 12;
@@ -81,7 +88,8 @@ impl Point {
     }
 }
 
-/// The load at which the share of misses is what is allowed, by a regression over the loads close to it.
+/// The load at which the share of misses is what is allowed, by a regression over the loads close
+/// to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Curve {
@@ -103,14 +111,15 @@ pub struct Curve {
     pub requests: u64,
 }
 
-/// The logarithm of a load, and how many independent requests were seen there, and of these, bad ones.
+/// The logarithm of a load, and how many independent requests were seen there, and of these, bad
+/// ones.
 #[derive(Clone, Copy, Debug)]
 struct Weighed {
     x: f64,
     requests: f64,
     bad: f64,
-    /// The logit from which on the curve may be as high as it likes: where far more requests are bad than is allowed, the
-    /// curve is another one, and shows no more than that it has crossed.
+    /// The logit from which on the curve may be as high as it likes: where far more requests are
+    /// bad than is allowed, the curve is another one, and shows no more than that it has crossed.
     enough: f64,
     /// The number of independent loads that the runs there hold.
     loads: f64,
@@ -144,9 +153,10 @@ fn rarity(share: f64) -> f64 {
     1.0 - share * (1.0 / share).ln() / (1.0 - share)
 }
 
-/// Requests that one independent request takes, for each point: averaged over neighbouring loads, because the clusters of
-/// one run are few. The batches of misses show it where many miss; where few do, those of the runs' highest tenth show
-/// more, as far as a queue makes them. The larger of the two counts.
+/// Requests that one independent request takes, for each point: averaged over neighbouring loads,
+/// because the clusters of one run are few. The batches of misses show it where many miss; where
+/// few do, those of the runs' highest tenth show more, as far as a queue makes them. The larger of
+/// the two counts.
 pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
     let kernel = |a: f64, b: f64| (-((a / b).ln() / SMOOTH).powi(2) / 2.0).exp();
     let rarer = (rarity(allowed) / rarity(0.1)).max(1.0);
@@ -175,10 +185,11 @@ pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The load at which the share of misses is what is allowed, between neighbouring loads: by the logit of the share over the
-/// logarithm of the load. Where the shares fall with the load, they are pooled until they do not (isotonic regression;
-/// Ayer et al. 1955, "An empirical distribution function for sampling with incomplete information"). No shape is assumed
-/// beyond that, so it serves to place the next run. `None` if all shares are on one side.
+/// The load at which the share of misses is what is allowed, between neighbouring loads: by the
+/// logit of the share over the logarithm of the load. Where the shares fall with the load, they are
+/// pooled until they do not (isotonic regression; Ayer et al. 1955, "An empirical distribution
+/// function for sampling with incomplete information"). No shape is assumed beyond that, so it
+/// serves to place the next run. `None` if all shares are on one side.
 pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
     let mut all = weighed(points, allowed);
     all.retain(|own| own.requests > 0.0);
@@ -210,8 +221,9 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
     Some((below.x + share * (above.x - below.x)).exp())
 }
 
-/// The regression about a first guess of the crossing. `outside` is the probability that is left outside the interval
-/// below it and above it. `None` if there are too few loads, or they do not lie on both sides.
+/// The regression about a first guess of the crossing. `outside` is the probability that is left
+/// outside the interval below it and above it. `None` if there are too few loads, or they do not
+/// lie on both sides.
 pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Option<Curve> {
     let wanted = odds(allowed).ln();
     let all = weighed(points, allowed);
@@ -313,8 +325,8 @@ fn share(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// With half a request more of either kind, because the logit of nothing is infinite; less where there are so few that
-/// half a bad request would be more than is allowed.
+/// With half a request more of either kind, because the logit of nothing is infinite; less where
+/// there are so few that half a bad request would be more than is allowed.
 fn padded(own: Weighed, allowed: f64, part: f64) -> Weighed {
     let requests = own.requests + part;
     Weighed {
@@ -349,8 +361,8 @@ fn span(near: &[Weighed]) -> [f64; 2] {
         })
 }
 
-/// A difference of logarithms of loads, bent: its slope is 1 at the crossing and grows by a factor of e with each 1 / `bend`
-/// above it.
+/// A difference of logarithms of loads, bent: its slope is 1 at the crossing and grows by a factor
+/// of e with each 1 / `bend` above it.
 fn bent(away: f64, bend: f64) -> f64 {
     match bend > 0.0 {
         true => (bend * away).min(30.0).exp_m1() / bend,
@@ -366,7 +378,8 @@ struct Through {
     bend: f64,
 }
 
-/// The most likely curve of those with the wanted logit at a load. For each bend the likelihood is concave in the slope.
+/// The most likely curve of those with the wanted logit at a load. For each bend the likelihood is
+/// concave in the slope.
 fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
     let mut best = Through {
         likelihood: f64::NEG_INFINITY,
@@ -415,8 +428,8 @@ fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
     best
 }
 
-/// The logarithm of the load at which the most likely curve crosses, within the loads that take part: the best of a few,
-/// and then by golden sections about it.
+/// The logarithm of the load at which the most likely curve crosses, within the loads that take
+/// part: the best of a few, and then by golden sections about it.
 fn most_likely(near: &[Weighed], wanted: f64) -> f64 {
     let [low, high] = span(near);
     let of = |x: f64| through(near, x, wanted).likelihood;

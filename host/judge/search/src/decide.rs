@@ -1,20 +1,23 @@
 //! The test at one load: does a tier hold, does it not, or is it too early to say?
 //!
-//! The figure tested is the share of the requests that are bad, against the share that an objective allows. Of k bad
-//! requests of n that are worth n / d independent ones, Clopper and Pearson's bounds of the share are those of k / d of
-//! n / d (Clopper and Pearson 1934; with a design effect, Korn and Graubard 1998). A tier passes when the upper bound of
-//! each of its objectives is at most what it allows, and the backlog did not grow. It fails when the lower bound of one
-//! of them is above that, or when the backlog grew. Anything else is undecided, and undecided is never a pass.
+//! The figure tested is the share of the requests that are bad, against the share that an objective
+//! allows. Of k bad requests of n that are worth n / d independent ones, Clopper and Pearson's
+//! bounds of the share are those of k / d of n / d (Clopper and Pearson 1934; with a design effect,
+//! Korn and Graubard 1998). A tier passes when the upper bound of each of its objectives is at most
+//! what it allows, and the backlog did not grow. It fails when the lower bound of one of them is
+//! above that, or when the backlog grew. Anything else is undecided, and undecided is never a pass.
 //!
-//! **A queue that has not built up yet shows nothing.** Close to capacity it takes long until a queue is as long as it
-//! will be, and a run that is shorter looks healthy throughout. How often the load itself changed shows in the number of
-//! requests in flight: a pass in an open loop takes runs that hold [`LOADS`] independent ones together.
+//! **A queue that has not built up yet shows nothing.** Close to capacity it takes long until a
+//! queue is as long as it will be, and a run that is shorter looks healthy throughout. How often
+//! the load itself changed shows in the number of requests in flight: a pass in an open loop takes
+//! runs that hold [`LOADS`] independent ones together.
 //!
-//! The bounds are one-sided, at the level that one load has ([`Config::alpha_each`](crate::Config::alpha_each)). That
-//! every objective has to pass makes a pass harder and not easier, so it needs no correction; that any objective can
-//! fail a tier does, so the level of failures is divided by their number, and in an open loop the requests count for no more
-//! than the independent loads that the runs hold. The design effect is itself estimated from
-//! few batches, so it is widened as Student's quantile is.
+//! The bounds are one-sided, at the level that one load has
+//! ([`Config::alpha_each`](crate::Config::alpha_each)). That every objective has to pass makes a
+//! pass harder and not easier, so it needs no correction; that any objective can fail a tier does,
+//! so the level of failures is divided by their number, and in an open loop the requests count for
+//! no more than the independent loads that the runs hold. The design effect is itself estimated
+//! from few batches, so it is widened as Student's quantile is.
 
 use result::stats::beta::binomial;
 use result::stats::student;
@@ -30,8 +33,8 @@ use crate::slo::Limit;
 /// Requests beyond which none are predicted.
 const FAR: u64 = 1 << 40;
 
-/// Independent loads that a pass takes in an open loop. The first of them, in which the queue builds up, is then a small
-/// part.
+/// Independent loads that a pass takes in an open loop. The first of them, in which the queue
+/// builds up, is then a small part.
 pub const LOADS: f64 = 40.0;
 
 /// The result of the runs at one load for one objective.
@@ -44,7 +47,8 @@ pub struct Pooled {
     pub bad: u64,
     /// Those of the bad ones that were answered, and whose metric is not known.
     pub unknown: u64,
-    /// The design effects, each run's weighted by its requests: the variances of independent runs add up.
+    /// The design effects, each run's weighted by its requests: the variances of independent runs
+    /// add up.
     effects: [f64; 3],
     /// Degrees of freedom of their estimate.
     freedom: f64,
@@ -69,8 +73,9 @@ impl Pooled {
         self.freedom += f64::from(counted.batches.saturating_sub(1));
     }
 
-    /// The design effect at a level, widened because it is an estimate: that of the misses or that of the run's highest
-    /// tenth, whichever is larger; where no request is bad, that of the requests that came near the limit.
+    /// The design effect at a level, widened because it is an estimate: that of the misses or that
+    /// of the run's highest tenth, whichever is larger; where no request is bad, that of the
+    /// requests that came near the limit.
     pub fn effect(&self, level: f64) -> f64 {
         let quantile = |freedom| student::quantile(2.0 * level, freedom);
         let wider = quantile(self.freedom.max(1.0)) / quantile(f64::INFINITY);
@@ -86,15 +91,17 @@ impl Pooled {
         [self.effects[0].max(1.0), self.effects[1].max(1.0)]
     }
 
-    /// The design effect as it was seen: that of the misses or that of the run's highest tenth, whichever is larger.
+    /// The design effect as it was seen: that of the misses or that of the run's highest tenth,
+    /// whichever is larger.
     pub fn typical(&self) -> f64 {
         let [own, tail, _] = self.effects;
         own.max(tail).max(1.0)
     }
 }
 
-/// Decides on a tier from what the runs at one load show of its objectives, at the level of one load. `grown` is the
-/// backlog of a run in which it grew, and `loads` the number of independent loads in an open loop.
+/// Decides on a tier from what the runs at one load show of its objectives, at the level of one
+/// load. `grown` is the backlog of a run in which it grew, and `loads` the number of independent
+/// loads in an open loop.
 pub fn decide(
     limits: &[(Limit, Pooled)],
     grown: Option<Backlog>,
@@ -107,7 +114,8 @@ pub fn decide(
         .map(|(limit, pooled)| {
             let effect = pooled.effect(level);
             let worth = pooled.requests as f64 / effect;
-            // Misses that come in clusters as long as the load takes to change are worth no more than it.
+            // Misses that come in clusters as long as the load takes to change are worth no more
+            // than it.
             let steady = worth.min(loads.unwrap_or(f64::INFINITY));
             let known = pooled.bad.saturating_sub(pooled.unknown);
             let (low, high) = match pooled.requests {

@@ -21,7 +21,8 @@ pub struct Stated {
     pub requests: u64,
     /// Those of them that were bad.
     pub bad: u64,
-    /// Those of the bad ones that were answered, and whose metric is not known. They can fail no tier.
+    /// Those of the bad ones that were answered, and whose metric is not known. They can fail no
+    /// tier.
     pub unknown: u64,
     /// The factor by which dependence multiplies the variance of the number of bad requests.
     pub effect: f64,
@@ -113,8 +114,8 @@ pub struct Decided {
     pub limits: Vec<Stated>,
 }
 
-/// In words, with the figures: `failed: ttft.p99 < 500 ms: 120 of 4000 requests are bad, so at least 2.1 % are; 1 % may
-/// be`.
+/// In words, with the figures: `failed: ttft.p99 < 500 ms: 120 of 4000 requests are bad, so at
+/// least 2.1 % are; 1 % may be`.
 impl fmt::Display for Decided {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.3} %", share * 100.0);

@@ -1,14 +1,15 @@
 //! The counts of one run for the objectives: bad requests, and the independent requests that they
 //! are worth.
 //!
-//! **Requests that wait in one queue are bad together.** Their number varies more than that of independent requests,
-//! by the design effect: the variance of the numbers of bad requests in batches of consecutive requests, divided by
-//! the binomial one. Batches are made longer until neighbours are hardly correlated, and what correlation is left
-//! widens the variance further. Where few requests are bad, few of their clusters are seen; the same is measured of
-//! "its metric is above the run's own 90th percentile", and where any request is bad, the larger of the two counts. Where
-//! none is, the clusters that matter are those of requests that came near the limit: above that percentile and beyond
-//! half of the limit. At a load far below the highest there are none, and each request counts as one
-//! ([`decide`](crate::decide)).
+//! **Requests that wait in one queue are bad together.** Their number varies more than that of
+//! independent requests, by the design effect: the variance of the numbers of bad requests in
+//! batches of consecutive requests, divided by the binomial one. Batches are made longer until
+//! neighbours are hardly correlated, and what correlation is left widens the variance further.
+//! Where few requests are bad, few of their clusters are seen; the same is measured of "its metric
+//! is above the run's own 90th percentile", and where any request is bad, the larger of the two
+//! counts. Where none is, the clusters that matter are those of requests that came near the limit:
+//! above that percentile and beyond half of the limit. At a load far below the highest there are
+//! none, and each request counts as one ([`decide`](crate::decide)).
 
 use model::exchange::{Class, Phase};
 use model::units::Nanos;
@@ -47,7 +48,8 @@ pub struct Counted {
     pub effect: f64,
     /// The design effect of being above the run's 90th percentile; at least 1.
     pub tail_effect: f64,
-    /// The design effect of being above that percentile and beyond half of the limit; at least 1, and 1 if no request is.
+    /// The design effect of being above that percentile and beyond half of the limit; at least 1,
+    /// and 1 if no request is.
     pub near_effect: f64,
     /// Batches that the design effects rest on.
     pub batches: u32,
@@ -57,14 +59,16 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Little's law, as a check on a run: where the load is steady, the mean number of unanswered requests is the rate at
-/// which requests are due times the mean time until they are answered (Little 1961, "A proof for the queuing formula
-/// L = λW"). The number is taken over the time in which requests were due and the latency over all of them, so they
-/// differ where the backlog grows, where requests never end, and where the run is short.
+/// Little's law, as a check on a run: where the load is steady, the mean number of unanswered
+/// requests is the rate at which requests are due times the mean time until they are answered
+/// (Little 1961, "A proof for the queuing formula L = λW"). The number is taken over the time in
+/// which requests were due and the latency over all of them, so they differ where the backlog
+/// grows, where requests never end, and where the run is short.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Little {
-    /// Requests that were due and not answered, on average over the time in which requests were due.
+    /// Requests that were due and not answered, on average over the time in which requests were
+    /// due.
     pub unanswered: f64,
     /// Requests due per second of that time, of those that have an end.
     pub per_s: f64,
@@ -76,7 +80,8 @@ impl Little {
     /// The most by which the two sides may differ, as a share.
     pub const TOLERANCE: f64 = 0.1;
 
-    /// The number of unanswered requests, divided by what the law says it is; absent if that is nothing.
+    /// The number of unanswered requests, divided by what the law says it is; absent if that is
+    /// nothing.
     pub fn ratio(&self) -> Option<f64> {
         let expected = self.per_s * self.latency_s;
         (expected > 0.0).then(|| self.unanswered / expected)
@@ -109,13 +114,14 @@ pub struct Measured {
     pub little: Option<Little>,
 }
 
-/// Gathers the requests of one run, in any order. Keeps 16 bytes for each request, and 8 for each metric that the
-/// tiers name.
+/// Gathers the requests of one run, in any order. Keeps 16 bytes for each request, and 8 for each
+/// metric that the tiers name.
 pub struct Gather {
     tiers: Vec<Tier>,
     readers: Vec<Reader>,
     requests: Vec<Request>,
-    /// A row of milliseconds for each request: infinite if it was not answered, negative if it is not known.
+    /// A row of milliseconds for each request: infinite if it was not answered, negative if it is
+    /// not known.
     values: Vec<f64>,
 }
 
@@ -141,8 +147,8 @@ impl Gather {
         }
     }
 
-    /// Adds a request of the measurement that was due. Those of the warmup, and those that were cancelled on purpose,
-    /// count neither for nor against the server.
+    /// Adds a request of the measurement that was due. Those of the warmup, and those that were
+    /// cancelled on purpose, count neither for nor against the server.
     pub fn add(&mut self, reading: &Reading<'_>) {
         let exchange = reading.exchange;
         if exchange.phase != Phase::Measure || exchange.outcome.class() == Class::Cancelled {
@@ -158,8 +164,8 @@ impl Gather {
         }
     }
 
-    /// Adds a request by what was seen of each metric that the tiers name, in the order in which they name them first.
-    /// `None` if it was not answered.
+    /// Adds a request by what was seen of each metric that the tiers name, in the order in which
+    /// they name them first. `None` if it was not answered.
     pub fn add_seen(&mut self, due: Nanos, ended: Option<Nanos>, seen: Option<&[Seen]>) {
         self.requests.push(Request { due, ended });
         for place in 0..self.readers.len() {
@@ -245,7 +251,8 @@ fn effect_above(values: &[f64], limit: f64) -> (f64, u32) {
     design_effect(&above)
 }
 
-/// The design effect of an event that some of consecutive requests show, and the number of batches it rests on.
+/// The design effect of an event that some of consecutive requests show, and the number of batches
+/// it rests on.
 fn design_effect(shown: &[bool]) -> (f64, u32) {
     let many = shown.len();
     if many < LEAST {

@@ -1,8 +1,10 @@
 //! One load of a search: its runs, pooled, and what they show of each tier.
 //!
-//! **Runs at one load are pooled.** Each has a fresh seed, and its counts are added to those before it. A load is decided
-//! by its own requests where it is far from the highest that holds ([`decide`](crate::decide)); close to that, all loads
-//! together say more ([`curve`](crate::curve)). On which side of the crossing a load seems to lie says where to go next.
+//! **Runs at one load are pooled.** Each has a fresh seed, and its counts are added to those before
+//! it. A load is decided by its own requests where it is far from the highest that holds
+//! ([`decide`](crate::decide)); close to that, all loads together say more
+//! ([`curve`](crate::curve)). On which side of the crossing a load seems to lie says where to go
+//! next.
 
 use result::summary::Backlog;
 use schemars::JsonSchema;
@@ -180,7 +182,8 @@ impl Level {
         self.invalid_in_a_row >= INVALID
     }
 
-    /// On which side a tier's highest load seems to lie: by what is decided here, or by the shares that were seen.
+    /// On which side a tier's highest load seems to lie: by what is decided here, or by the shares
+    /// that were seen.
     pub(crate) fn side(&self, config: &Config, tier: usize) -> Side {
         let own = &self.tiers[tier];
         let share = |bad: u64, requests: u64| bad as f64 / requests.max(1) as f64;

@@ -1,18 +1,20 @@
-//! Searches for the highest load that meets objectives, and sweeps over loads: which run to make next, and what the
-//! runs that were made show.
+//! Searches for the highest load that meets objectives, and sweeps over loads: which run to make
+//! next, and what the runs that were made show.
 //!
-//! This crate owns the objectives of a search ([`slo`]), what one run shows of them ([`gather`]), the test at one load
-//! ([`decide`]), the regression over all loads ([`curve`]), the detector that stops an over-saturated run ([`watch`]), the search itself
-//! ([`Search`]), lists of loads with their curve, knee and Pareto front ([`sweep`]), and the rules of published
-//! benchmarks ([`preset`]). It is pure: values in, values out, and every value can be written to a journal. It leaves
-//! making the runs, clocks, files and pages to others, and the definitions of metrics and the statistics of a single
-//! run to `result`.
+//! This crate owns the objectives of a search ([`slo`]), what one run shows of them ([`gather`]),
+//! the test at one load ([`decide`]), the regression over all loads ([`curve`]), the detector that
+//! stops an over-saturated run ([`watch`]), the search itself ([`Search`]), lists of loads with
+//! their curve, knee and Pareto front ([`sweep`]), and the rules of published benchmarks
+//! ([`preset`]). It is pure: values in, values out, and every value can be written to a journal. It
+//! leaves making the runs, clocks, files and pages to others, and the definitions of metrics and
+//! the statistics of a single run to `result`.
 //!
-//! **How a search is used.** [`Search::next`] gives a [`Probe`]: make a run of that load with that many requests and that
-//! seed, and give its progress to a [`watch::Watch`] if it is at a rate. Judge its records with a [`gather::Gather`],
-//! which takes the backlog of the run's summary. Report it as measured, as stopped, or as invalid if its findings say
-//! so, write the [`Report`] to the journal, and ask again until there is an [`Answer`]. [`Search::resume`] takes the
-//! reports of a journal.
+//! **How a search is used.** [`Search::next`] gives a [`Probe`]: make a run of that load with that
+//! many requests and that seed, and give its progress to a [`watch::Watch`] if it is at a rate.
+//! Judge its records with a [`gather::Gather`], which takes the backlog of the run's summary.
+//! Report it as measured, as stopped, or as invalid if its findings say so, write the [`Report`] to
+//! the journal, and ask again until there is an [`Answer`]. [`Search::resume`] takes the reports of
+//! a journal.
 //!
 //! **The statistics.** An objective such as `ttft.p99 < 500ms` allows one request in a hundred to
 //! be bad: to fail, to be due and not sent, or to miss the limit, counted from when it was due.

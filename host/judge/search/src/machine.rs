@@ -1,13 +1,14 @@
 //! The search: which probe comes next, given what those before it showed.
 //!
-//! The load is raised or lowered by a factor until one seems to hold and one does not, and halved on a logarithmic scale
-//! until they are close. From there on loads are placed at the crossing as it is estimated so far, below it and above
-//! it in turn, and each run is longer than the one before, until the interval is as narrow as
-//! was asked for. Its lower end is tried with a run of its own. Tiers are searched for one after another, and each uses all
-//! runs that were made before.
+//! The load is raised or lowered by a factor until one seems to hold and one does not, and halved
+//! on a logarithmic scale until they are close. From there on loads are placed at the crossing as
+//! it is estimated so far, below it and above it in turn, and each run is longer than the one
+//! before, until the interval is as narrow as was asked for. Its lower end is tried with a run of
+//! its own. Tiers are searched for one after another, and each uses all runs that were made before.
 //!
-//! A search is its configuration and what was reported, in order: everything else follows from these. So it is written
-//! to a journal as these, and one that was interrupted goes on where it was.
+//! A search is its configuration and what was reported, in order: everything else follows from
+//! these. So it is written to a journal as these, and one that was interrupted goes on where it
+//! was.
 
 use std::fmt;
 
@@ -50,7 +51,8 @@ pub struct Probe {
     pub requests: u64,
     /// The run's seed, which no other run of the search has.
     pub seed: u64,
-    /// The number of this run at this load, from 1. Its counts are added to those of the runs before.
+    /// The number of this run at this load, from 1. Its counts are added to those of the runs
+    /// before.
     pub look: u32,
     /// The number of the attempt at it, from 1: a run that is not valid is made once more.
     pub attempt: u32,
@@ -95,7 +97,8 @@ pub struct Report {
     pub outcome: Outcome,
 }
 
-/// A report that the search did not ask for: that of another probe, of another search, or of other tiers.
+/// A report that the search did not ask for: that of another probe, of another search, or of other
+/// tiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexpected(String);
 
@@ -241,8 +244,8 @@ impl Search {
         Ok(())
     }
 
-    /// Requests that runs have taken so far, valid or not: what they were to have, where it is not known how many were
-    /// due.
+    /// Requests that runs have taken so far, valid or not: what they were to have, where it is not
+    /// known how many were due.
     fn spent(&self) -> u64 {
         let of = |report: &Report| match &report.outcome {
             Outcome::Measured(measured) => measured.requests,
@@ -267,8 +270,8 @@ impl Search {
         self.levels.iter().position(same)
     }
 
-    /// The run that a tier needs; `None` if it takes a new load and there may be no more of them, or more requests than
-    /// the search has left.
+    /// The run that a tier needs; `None` if it takes a new load and there may be no more of them,
+    /// or more requests than the search has left.
     fn probe(
         &self,
         tier: usize,

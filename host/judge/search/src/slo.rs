@@ -1,16 +1,17 @@
 //! Objectives of a search: `ttft.p99 < 500ms`, alone or several together as a tier.
 //!
-//! An objective states for which share of the requests a metric must stay within a limit: of `ttft.p99 < 500ms`, one
-//! request in a hundred may be *bad*. A request is bad if it failed, if it was due and was not sent, or if its metric
-//! misses the limit. So a search counts requests and never compares a percentile, whose chance error is large and has
-//! no simple distribution.
+//! An objective states for which share of the requests a metric must stay within a limit: of
+//! `ttft.p99 < 500ms`, one request in a hundred may be *bad*. A request is bad if it failed, if it
+//! was due and was not sent, or if its metric misses the limit. So a search counts requests and
+//! never compares a percentile, whose chance error is large and has no simple distribution.
 //!
-//! **Each objective of a tier has its own share, and a tier holds where all of them hold.** `ttft.p99 < 500ms` with
-//! `tpot.p90 < 50ms` allows one request in a hundred to begin late and one in ten to go on slowly. That is what the
-//! two percentiles say when they are read one by one, and how MLPerf judges its limits on TTFT and TPOT.
+//! **Each objective of a tier has its own share, and a tier holds where all of them hold.**
+//! `ttft.p99 < 500ms` with `tpot.p90 < 50ms` allows one request in a hundred to begin late and one
+//! in ten to go on slowly. That is what the two percentiles say when they are read one by one, and
+//! how MLPerf judges its limits on TTFT and TPOT.
 //!
-//! **Latencies begin when a request is due.** Metrics that begin when a request is sent get the wait before that
-//! added: otherwise a load that this client could not offer would look fast.
+//! **Latencies begin when a request is due.** Metrics that begin when a request is sent get the
+//! wait before that added: otherwise a load that this client could not offer would look fast.
 
 use std::fmt;
 use std::str::FromStr;
@@ -82,7 +83,8 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Objectives of a search in the grammar of limits: upper limits, and whether a value equal to the limit misses it.
+/// Objectives of a search in the grammar of limits: upper limits, and whether a value equal to the
+/// limit misses it.
 const GRAMMAR: Grammar<bool> = Grammar {
     signs: &[("<=", false), ("<", true)],
     numbers: Numbers::AboveZero,
@@ -109,7 +111,8 @@ impl FromStr for Limit {
     }
 }
 
-/// The metric and the percentile by which requests are judged; absent if they cannot be, which is noted.
+/// The metric and the percentile by which requests are judged; absent if they cannot be, which is
+/// noted.
 fn judged(written: &mut Written<'_, bool>, figure: &Figure) -> Option<(&'static str, f64)> {
     let Figure::Of(metric, statistic) = figure else {
         written.wrong(format!(
@@ -173,8 +176,9 @@ impl fmt::Display for Tier {
     }
 }
 
-/// The tiers that texts state, such as those of repeated flags: `ttft.p99<500ms` and `tpot.p99<50ms` together are the
-/// tier [`UNNAMED`]; `relaxed: ttft.p99<2s; tpot.p99<100ms` is a tier of its own. They keep their order.
+/// The tiers that texts state, such as those of repeated flags: `ttft.p99<500ms` and
+/// `tpot.p99<50ms` together are the tier [`UNNAMED`]; `relaxed: ttft.p99<2s; tpot.p99<100ms` is a
+/// tier of its own. They keep their order.
 ///
 /// # Errors
 /// Every mistake, in words.

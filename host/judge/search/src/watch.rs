@@ -1,28 +1,32 @@
-//! Stops a run that cannot become valid: one whose backlog grows because requests come faster than they are answered.
+//! Stops a run that cannot become valid: one whose backlog grows because requests come faster than
+//! they are answered.
 //!
-//! [`Watch`] takes the numbers of requests due, sent and ended as the run goes on. At instants that are a quarter
-//! further apart each time, it compares the mean number of unanswered requests in the fourth quarter of the time so far
-//! with that in the second, as `result` does of a whole run. It raises an alarm where the growth is beyond chance at
-//! two such instants in a row, so that one long burst is no reason to stop.
+//! [`Watch`] takes the numbers of requests due, sent and ended as the run goes on. At instants that
+//! are a quarter further apart each time, it compares the mean number of unanswered requests in the
+//! fourth quarter of the time so far with that in the second, as `result` does of a whole run. It
+//! raises an alarm where the growth is beyond chance at two such instants in a row, so that one
+//! long burst is no reason to stop.
 //!
-//! **An engine that fills is not overloaded.** Until the first answers have ended, the backlog grows at the rate at
-//! which requests come. So nothing is compared before the run has lasted eight times as long as the first answers
-//! took, which are the shortest where answers differ. While longer ones are still to end, answers end ever faster; where
-//! an engine is overloaded, they end as fast as it can. So a growth counts only where no more answers end in the fourth
-//! quarter than in the second, but for chance. Where times to first token are known ([`Watch::waits`]), there must be a
-//! queue as well: by Little's law, the rate times the usual wait for a first token are the requests that wait, and these
-//! must be more than chance explains. An engine that never queues raises no alarm.
+//! **An engine that fills is not overloaded.** Until the first answers have ended, the backlog
+//! grows at the rate at which requests come. So nothing is compared before the run has lasted eight
+//! times as long as the first answers took, which are the shortest where answers differ. While
+//! longer ones are still to end, answers end ever faster; where an engine is overloaded, they end
+//! as fast as it can. So a growth counts only where no more answers end in the fourth quarter than
+//! in the second, but for chance. Where times to first token are known ([`Watch::waits`]), there
+//! must be a queue as well: by Little's law, the rate times the usual wait for a first token are
+//! the requests that wait, and these must be more than chance explains. An engine that never queues
+//! raises no alarm.
 //!
-//! **False alarms** are measured on healthy queues of several kinds (`host/benches/search`): a detector that fires on
-//! them would fail loads that hold. In exchange it is slow close to capacity; what it does not stop, the test at the end of
-//! the run judges.
+//! **False alarms** are measured on healthy queues of several kinds (`host/benches/search`): a
+//! detector that fires on them would fail loads that hold. In exchange it is slow close to
+//! capacity; what it does not stop, the test at the end of the run judges.
 
 use model::units::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// So many standard deviations of the number of arrivals are chance. More than for a whole run, because there are many
-/// looks.
+/// So many standard deviations of the number of arrivals are chance. More than for a whole run,
+/// because there are many looks.
 const CHANCE: f64 = 4.0;
 /// A growth by this share of the arrivals is small, however certain it is.
 const SMALL: f64 = 0.05;
@@ -32,7 +36,8 @@ const FIRST: u64 = 200;
 const EARLY: u64 = 20;
 /// The number of times as long as these answers that the run must have lasted.
 const FILLED: f64 = 8.0;
-/// So many standard deviations of the difference between two numbers of answers show that they end ever faster.
+/// So many standard deviations of the difference between two numbers of answers show that they end
+/// ever faster.
 const RISING: f64 = 2.0;
 /// The factor by which each look is later than the one before.
 const LATER: f64 = 1.25;
@@ -51,7 +56,8 @@ pub struct Progress {
     pub due: u64,
     /// Requests that were sent.
     pub sent: u64,
-    /// Requests that ended, well or badly; those that were not sent because the client gave them up count as ended.
+    /// Requests that ended, well or badly; those that were not sent because the client gave them up
+    /// count as ended.
     pub ended: u64,
 }
 
@@ -115,8 +121,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of a run the gaps between whose due times have this coefficient of variation: 1 for a Poisson process, 0 where
-    /// they are even.
+    /// Of a run the gaps between whose due times have this coefficient of variation: 1 for a
+    /// Poisson process, 0 where they are even.
     pub fn new(burstiness: f64) -> Self {
         Watch {
             burstiness: burstiness.max(1.0),
@@ -137,14 +143,15 @@ impl Watch {
         }
     }
 
-    /// Takes the median time from sending to the first token of the requests that ended lately. It holds until it is given
-    /// anew; where it never is, nothing tells waiting requests from those under way.
+    /// Takes the median time from sending to the first token of the requests that ended lately. It
+    /// holds until it is given anew; where it never is, nothing tells waiting requests from those
+    /// under way.
     pub fn waits(&mut self, usual: Nanos) {
         self.wait = Some(usual.as_secs_f64());
     }
 
-    /// Takes what the run has done so far, several times a second or at least a few hundred times over the run, while
-    /// requests are due. `Some` says to stop it.
+    /// Takes what the run has done so far, several times a second or at least a few hundred times
+    /// over the run, while requests are due. `Some` says to stop it.
     pub fn sample(&mut self, progress: Progress) -> Option<Alarm> {
         let at = progress.at.as_secs_f64();
         let unanswered = progress.due.saturating_sub(progress.ended) as f64;
@@ -216,7 +223,8 @@ impl Watch {
         })
     }
 
-    /// The unanswered requests summed over the time until an instant, and how many had ended by then.
+    /// The unanswered requests summed over the time until an instant, and how many had ended by
+    /// then.
     fn until(&self, at: f64) -> [f64; 2] {
         let latest = Kept {
             at: self.latest.0,
@@ -264,7 +272,8 @@ mod tests {
         assert!(!stopped.is_held_back());
     }
 
-    /// Of 1,000 healthy runs at most one in a hundred is stopped; `cargo bench --bench search` has the rates.
+    /// Of 1,000 healthy runs at most one in a hundred is stopped; `cargo bench --bench search` has
+    /// the rates.
     #[test]
     #[ignore = "takes half a minute"]
     fn at_most_one_in_a_hundred_healthy_runs_is_stopped() {
@@ -309,8 +318,8 @@ mod tests {
         assert_eq!(alarm(&run, 5000), None);
     }
 
-    /// Alarms of an engine's runs at so many requests a second, looked at 400 times each, with and without the first
-    /// tokens of those that ended in the five seconds before each look.
+    /// Alarms of an engine's runs at so many requests a second, looked at 400 times each, with and
+    /// without the first tokens of those that ended in the five seconds before each look.
     fn alarms_of(parameters: &str, workload: Workload, rate: f64, requests: usize) -> [usize; 2] {
         let case = Case::of(
             "case",
@@ -356,8 +365,8 @@ mod tests {
         assert_eq!(alarms_of("", REASONING, 2.6, 1500), [6, 6]);
     }
 
-    /// Answers whose lengths are lognormal, one minute on average, on an engine that never queues: the first to end are
-    /// the shortest, and the backlog grows for minutes.
+    /// Answers whose lengths are lognormal, one minute on average, on an engine that never queues:
+    /// the first to end are the shortest, and the backlog grows for minutes.
     #[test]
     fn an_engine_that_fills_with_answers_of_many_lengths_raises_no_alarm() {
         let raised = (0..100).filter(|seed| {

@@ -1,10 +1,11 @@
 //! The bytes that this process holds between the socket and the disk, and their bound.
 //!
-//! Everything that a reply brings is counted here for as long as it is in memory: pieces of frames, frames that wait
-//! for decoding, answers that are being put together, and exchanges that wait for the recorder. Where the sum reaches
-//! the bound, readers stop reading ([`Gate`]). The kernel goes on to receive, and to stamp, until its own buffers are
-//! full; then the engine has to wait, and the run says so. [`drive`](crate::drive) counts and waits; what is done with
-//! the bytes is up to whoever takes them from there.
+//! Everything that a reply brings is counted here for as long as it is in memory: pieces of frames,
+//! frames that wait for decoding, answers that are being put together, and exchanges that wait for
+//! the recorder. Where the sum reaches the bound, readers stop reading ([`Gate`]). The kernel goes
+//! on to receive, and to stamp, until its own buffers are full; then the engine has to wait, and
+//! the run says so. [`drive`](crate::drive) counts and waits; what is done with the bytes is up to
+//! whoever takes them from there.
 //!
 //! Two rules keep this free of deadlocks. Where nothing is queued, so that only incomplete frames
 //! and answers fill the bound, one stream at a time may read on (or those that share a connection);
@@ -20,13 +21,14 @@ use model::client::{Backlog as Figures, HeldBack};
 use model::clock::Clock;
 use model::units::Nanos;
 
-/// The bound of a run: what decoding needs to work through bursts of an engine that sends faster than it is
-/// decoded, and small beside what else a process of ten thousand connections takes.
+/// The bound of a run: what decoding needs to work through bursts of an engine that sends faster
+/// than it is decoded, and small beside what else a process of ten thousand connections takes.
 pub const BOUND: usize = 32 << 20;
-/// A stream that waited, and of which this much had come in the meantime, may have made its engine wait: the
-/// smallest receive buffer that Linux gives a connection has room for twice as much.
+/// A stream that waited, and of which this much had come in the meantime, may have made its engine
+/// wait: the smallest receive buffer that Linux gives a connection has room for twice as much.
 const THROTTLED_BYTES: usize = 32 << 10;
-/// The same of a reply that shares a connection: about as much of the connection's window is its own.
+/// The same of a reply that shares a connection: about as much of the connection's window is its
+/// own.
 const THROTTLED_SHARED_BYTES: usize = 10 << 10;
 /// The wait from which bytes may be stamped late; after a shorter one their stamps are good enough.
 const LATE: Nanos = Nanos(10_000_000);
@@ -152,8 +154,9 @@ impl Backlog {
         let mut wake = before >= resume && left < resume;
         if is_queued {
             let queued = self.queued.fetch_sub(bytes, Ordering::SeqCst) - bytes;
-            // Nothing more is released unless somebody reads on. Others may have read in between, so both are looked
-            // at again, in the order in which a stream that comes to wait looks at them.
+            // Nothing more is released unless somebody reads on. Others may have read in between,
+            // so both are looked at again, in the order in which a stream that comes to wait looks
+            // at them.
             wake |= queued == 0 && self.all.load(Ordering::SeqCst) >= resume;
         }
         if wake {
@@ -315,8 +318,8 @@ impl Gate {
         }
     }
 
-    /// The stream shares a connection of this number with others, and its window: what one of them leaves unread keeps
-    /// the others from reading. So they go on together.
+    /// The stream shares a connection of this number with others, and its window: what one of them
+    /// leaves unread keeps the others from reading. So they go on together.
     pub fn share(&mut self, connection: u64) {
         self.stream = connection;
         self.is_shared = true;
@@ -402,7 +405,8 @@ impl Gate {
         }
     }
 
-    /// Lets another stream read at the bound: a frame of this one was passed on, or nothing more of it comes.
+    /// Lets another stream read at the bound: a frame of this one was passed on, or nothing more of
+    /// it comes.
     pub fn end_exemption(&self) {
         self.backlog.end_exemption(self.stream);
     }

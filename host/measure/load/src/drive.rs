@@ -2,10 +2,11 @@
 //! reads their replies and cuts them into frames.
 //!
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
-//! frames go out to be decoded ([`Replies`]). Each request has a task. While replies stream, one further task reads
-//! those of all requests of the thread ([`poller`](crate::transport::poller)). No plugin code runs here. While too much
-//! of what was read waits to be decoded ([`backlog`](crate::backlog)), nothing more is read. [`pool`] chooses the
-//! connection for a request; [`reading`] reads the reply and applies the timeouts.
+//! frames go out to be decoded ([`Replies`]). Each request has a task. While replies stream, one
+//! further task reads those of all requests of the thread ([`poller`](crate::transport::poller)).
+//! No plugin code runs here. While too much of what was read waits to be decoded
+//! ([`backlog`](crate::backlog)), nothing more is read. [`pool`] chooses the connection for a
+//! request; [`reading`] reads the reply and applies the timeouts.
 //!
 //! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
 //! or more it looks every half millisecond and reads all that has arrived. In a closed loop, with a
@@ -86,7 +87,8 @@ pub trait Reply {
     /// Takes the head of a successful reply, before its frames.
     fn head(&self, status: u16, headers: &HeaderMap);
 
-    /// Takes frames of a successful reply, in order: when they were passed on, and what counts them.
+    /// Takes frames of a successful reply, in order: when they were passed on, and what counts
+    /// them.
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
 
     /// The request ended: what the transport saw of it, and how. Said once, and last.
@@ -142,8 +144,8 @@ pub struct Worker<C> {
     /// Bounds what is read and not yet worked on.
     pub backlog: Arc<Backlog>,
     pub timeouts: Timeouts,
-    /// The number of idle connections to keep ready in addition to those opened by order, so that a request that is due
-    /// finds one; replaced in the background.
+    /// The number of idle connections to keep ready in addition to those opened by order, so that a
+    /// request that is due finds one; replaced in the background.
     pub spare: usize,
     /// Counts connections that were opened ahead, or could not be.
     pub opened: Arc<Opened>,
@@ -287,15 +289,16 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         if exchange.ended.is_none() && exchange.sent.is_some() {
             exchange.ended = Some(self.clock.now());
         }
-        // The pacer must not see the slot free before it knows that requests may follow from the reply.
+        // The pacer must not see the slot free before it knows that requests may follow from the
+        // reply.
         let freed = self.clock.now();
         reply.closed(Box::new(exchange), end);
         drop(in_flight);
         self.signal.release(key, freed);
     }
 
-    /// Waits until the user of a request leaves, and returns how long that is after it was sent; for ever if the user
-    /// does not.
+    /// Waits until the user of a request leaves, and returns how long that is after it was sent;
+    /// for ever if the user does not.
     async fn left(&self, marks: &Marks, after: Option<Nanos>) -> Duration {
         let Some(after) = after else {
             return std::future::pending().await;
@@ -372,7 +375,8 @@ fn passed_on(ended: Result<(), JoinError>) {
     }
 }
 
-/// The order to give up what is in flight, for requests that are and for those whose task has yet to begin.
+/// The order to give up what is in flight, for requests that are and for those whose task has yet
+/// to begin.
 #[derive(Default)]
 struct Abort {
     raised: Cell<bool>,

@@ -1,7 +1,9 @@
-//! The load: pacing requests, holding connections, sending, reading, and cutting replies into frames.
+//! The load: pacing requests, holding connections, sending, reading, and cutting replies into
+//! frames.
 //!
-//! This crate owns the path from a finished request to a frame with its instant, and the runner's watch on itself
-//! ([`vitals`]), and the alarm of every thread of a run ([`group`]). It knows no plugin. It leaves what a request asks and what a reply means to `session`. Its hot path takes no
+//! This crate owns the path from a finished request to a frame with its instant, and the runner's
+//! watch on itself ([`vitals`]), and the alarm of every thread of a run ([`group`]). It knows no
+//! plugin. It leaves what a request asks and what a reply means to `session`. Its hot path takes no
 //! lock that readers share and writes no log.
 #![cfg_attr(
     test,

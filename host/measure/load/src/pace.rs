@@ -1,9 +1,9 @@
 //! The pacer: sends each request when it is due and a slot is free, and not before.
 //!
-//! One loop for every arrival model. In a real run it has an OS thread of its own, because
-//! a runtime's timers are late by a millisecond; on a paused clock it is a task, and exact.
-//! [`arrival`](model::arrival) decides when requests are due, except for those that depend on others: they come as
-//! [`news`] when what they depend on has come so far, each with its due time.
+//! One loop for every arrival model. In a real run it has an OS thread of its own, because a
+//! runtime's timers are late by a millisecond; on a paused clock it is a task, and exact.
+//! [`arrival`](model::arrival) decides when requests are due, except for those that depend on
+//! others: they come as [`news`] when what they depend on has come so far, each with its due time.
 
 use model::arrival::{Due, Think};
 use model::clock::Clock;
@@ -101,16 +101,16 @@ impl From<u64> for Handed {
 /// due meanwhile.
 const GLANCE: Nanos = Nanos(1_000_000);
 
-/// Paces one phase: draws an item for each due time, takes those that follow from the newsfeed, and hands each on with
-/// its verdict. `next` gets whether it may wait until an item is ready.
+/// Paces one phase: draws an item for each due time, takes those that follow from the newsfeed, and
+/// hands each on with its verdict. `next` gets whether it may wait until an item is ready.
 ///
-/// Ends when the items or the due times have ended and no session is open, when the phase is over, or when told to stop.
-/// Items due before the end that found no slot are handed on as not sent, so that load that
-/// could not be offered is on record. In a closed loop a request is due when its user's slot came
-/// free and the user has thought.
+/// Ends when the items or the due times have ended and no session is open, when the phase is over,
+/// or when told to stop. Items due before the end that found no slot are handed on as not sent, so
+/// that load that could not be offered is on record. In a closed loop a request is due when its
+/// user's slot came free and the user has thought.
 ///
-/// Once it is told to stop it draws no further item, because there may be millions. It gives the number of
-/// requests that were due by then and were neither drawn nor handed on.
+/// Once it is told to stop it draws no further item, because there may be millions. It gives the
+/// number of requests that were due by then and were neither drawn nor handed on.
 pub async fn pace<Item>(
     clock: &Clock,
     signal: &Signal,
@@ -213,7 +213,8 @@ where
         }
     }
 
-    /// Waits until then at most. What is to come wakes the pacer, except for an item that is not ready.
+    /// Waits until then at most. What is to come wakes the pacer, except for an item that is not
+    /// ready.
     async fn wait(&self, now: Nanos, until: Option<Nanos>) {
         let until = match self.root {
             Root::Drawn(_) => Some(until.map_or(now + GLANCE, |until| until.min(now + GLANCE))),
@@ -235,7 +236,8 @@ where
         has_ended || is_exhausted
     }
 
-    /// Takes what is new: slots that came free, followers with their due times, sessions that are over.
+    /// Takes what is new: slots that came free, followers with their due times, sessions that are
+    /// over.
     fn gather(&mut self) {
         let blocks = self.signal.is_task();
         while let Some(news) = self.newsfeed.take(blocks) {
@@ -280,7 +282,8 @@ where
                 return;
             }
         }
-        // Where nothing else can become due, and where waiting would move the clock, the item is waited for.
+        // Where nothing else can become due, and where waiting would move the clock, the item is
+        // waited for.
         let is_idle = self.sessions == 0 && self.queue.is_empty();
         let has_ended = self.is_late(self.clock.now());
         match (self.next)(self.signal.is_task() || is_idle || has_ended) {
@@ -389,7 +392,8 @@ where
         }
     }
 
-    /// Stopped, or over: records what is in hand and was due; gives how many more of the sequence were due.
+    /// Stopped, or over: records what is in hand and was due; gives how many more of the sequence
+    /// were due.
     fn stop(mut self) -> u64 {
         let now = self.clock.now();
         let mut unsent = 0;

@@ -1,5 +1,5 @@
-//! Questions to a server outside of the measured requests: a request of the backend's own, on its own connection.
-//! None of it is measured.
+//! Questions to a server outside of the measured requests: a request of the backend's own, on its
+//! own connection. None of it is measured.
 //!
 //! `preflight` and `run` decide what is asked and what the answer means.
 
@@ -16,7 +16,8 @@ pub const ANSWER_BYTES: usize = 4 << 20;
 /// The timeout for an answer: it needs no model.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A question, and where its answer goes: the head and the beginning of the body, or why there is none.
+/// A question, and where its answer goes: the head and the beginning of the body, or why there is
+/// none.
 pub struct Question {
     /// Index of the target among the run's targets.
     pub target: u32,
@@ -76,7 +77,8 @@ where
     }
 }
 
-/// The same of an answer that may need a model, and so longer. `None` if it is not complete within this time.
+/// The same of an answer that may need a model, and so longer. `None` if it is not complete within
+/// this time.
 pub async fn answer_within<Io>(
     connection: &mut Connection<Io>,
     request: Request,

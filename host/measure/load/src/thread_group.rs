@@ -1,6 +1,6 @@
-//! The threads of a run, and its one alarm: every thread that works for a run is started here, so none can be
-//! without it. A thread that panics ends the run, and leaves its name and its message; what the run measured until
-//! then is kept. The caller says what a thread does, and waits for it.
+//! The threads of a run, and its one alarm: every thread that works for a run is started here, so
+//! none can be without it. A thread that panics ends the run, and leaves its name and its message;
+//! what the run measured until then is kept. The caller says what a thread does, and waits for it.
 
 use std::any::Any;
 use std::io;
@@ -90,8 +90,8 @@ impl ThreadGroup {
         }
     }
 
-    /// Does this on a thread of its own, and waits for it until the run is stopped: then it is left to itself.
-    /// `None` if the run was stopped, or it panicked.
+    /// Does this on a thread of its own, and waits for it until the run is stopped: then it is left
+    /// to itself. `None` if the run was stopped, or it panicked.
     ///
     /// # Errors
     /// If the system starts no thread.
@@ -103,8 +103,8 @@ impl ThreadGroup {
         self.until(|| self.signal.is_stopped(), name, body)
     }
 
-    /// Does this on a thread of its own, and waits for it until it is given up: then it is left to itself. `None` if it
-    /// was given up, or it panicked.
+    /// Does this on a thread of its own, and waits for it until it is given up: then it is left to
+    /// itself. `None` if it was given up, or it panicked.
     ///
     /// # Errors
     /// If the system starts no thread.
@@ -168,8 +168,9 @@ impl<T> GroupThread<T> {
     }
 }
 
-/// Panics where the variable `PANIC_AT` names this place, so that tests of the whole program can see what follows:
-/// `PANIC_AT=record:3` panics when the recorder comes by for the third time. Builds for users do not have it.
+/// Panics where the variable `PANIC_AT` names this place, so that tests of the whole program can
+/// see what follows: `PANIC_AT=record:3` panics when the recorder comes by for the third time.
+/// Builds for users do not have it.
 #[inline]
 pub fn trip(place: &str) {
     #[cfg(debug_assertions)]

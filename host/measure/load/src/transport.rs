@@ -1,10 +1,10 @@
 //! One request and its reply over one connection: sends, reads, and keeps each instant where it
 //! happened. There are no retries and no proxies.
 //!
-//! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time
-//! of a reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). `drive` decides
-//! which connection a request takes and what its bytes mean. Where a socket is registered with the thread's [`poller`],
-//! its events reach their reader without a task.
+//! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time of a
+//! reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). `drive` decides
+//! which connection a request takes and what its bytes mean. Where a socket is registered with the
+//! thread's [`poller`], its events reach their reader without a task.
 
 pub mod dial;
 mod http1;
@@ -54,8 +54,8 @@ pub trait Connect {
     /// Returns the version of HTTP on its connections.
     fn version(&self) -> Version;
 
-    /// Opens one to the target of that number, and registers it with the thread's poller if it can be. The error says
-    /// why there is none, for people.
+    /// Opens one to the target of that number, and registers it with the thread's poller if it can
+    /// be. The error says why there is none, for people.
     fn connect(
         &self,
         target: u32,
@@ -211,7 +211,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end, or broke.
+    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end,
+    /// or broke.
     ///
     /// # Errors
     /// Why it broke.
@@ -250,7 +251,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Sends a request and reads the reply, or so much of its body: for questions that are not measured.
+    /// Sends a request and reads the reply, or so much of its body: for questions that are not
+    /// measured.
     ///
     /// # Errors
     /// What broke the connection, for people.

@@ -1,9 +1,9 @@
-//! The run watches itself: how much of a core its threads use, how far decoding is behind reading, and
-//! whether the process was paused or its processor taken away while it measured.
+//! The run watches itself: how much of a core its threads use, how far decoding is behind reading,
+//! and whether the process was paused or its processor taken away while it measured.
 //!
-//! Threads enlist when they start; one further thread watches during the measured phase, wakes every
-//! ten milliseconds and reads a few files of `/proc` every second. If there is no `/proc`, its
-//! figures are absent. `finding` decides what the figures mean for the run; how late requests
+//! Threads enlist when they start; one further thread watches during the measured phase, wakes
+//! every ten milliseconds and reads a few files of `/proc` every second. If there is no `/proc`,
+//! its figures are absent. `finding` decides what the figures mean for the run; how late requests
 //! leave and replies are read are metrics, and computed from records.
 //!
 //! Virtual time is never watched: cores do not follow it.
@@ -60,7 +60,8 @@ impl Watched {
 /// The load seen in one second of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Each thread, in the order in which they enlisted. A thread about which the system says nothing is not listed.
+    /// Each thread, in the order in which they enlisted. A thread about which the system says
+    /// nothing is not listed.
     pub threads: Vec<Busy>,
     /// Replies that waited to be decoded, at most.
     pub backlog: u64,

@@ -73,7 +73,8 @@ impl Access {
 }
 
 impl Sigv4 {
-    /// Reads a key of the form `ID:SECRET` or `ID:SECRET:SESSION-TOKEN`. Neither an identifier nor a secret has a colon.
+    /// Reads a key of the form `ID:SECRET` or `ID:SECRET:SESSION-TOKEN`. Neither an identifier nor
+    /// a secret has a colon.
     ///
     /// # Errors
     /// If the text has another form, or a part that cannot be sent.
@@ -93,7 +94,8 @@ impl Sigv4 {
     }
 }
 
-/// The region that the host of a service of AWS names: `eu-west-1` in `bedrock-runtime.eu-west-1.amazonaws.com`.
+/// The region that the host of a service of AWS names: `eu-west-1` in
+/// `bedrock-runtime.eu-west-1.amazonaws.com`.
 ///
 /// Absent where the host belongs to nobody's region, such as a gateway or `iam.amazonaws.com`.
 pub fn region_of(host: &str) -> Option<String> {

@@ -145,10 +145,10 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Arrival {
-    /// The due times of a phase with this many requests; without end except for
-    /// [`Arrival::Trace`], [`Arrival::Dataset`], [`Arrival::Stages`] and a ramp to zero. `trace` is the
-    /// contents of the file that [`Arrival::Trace`] names, or what the dataset plans for
-    /// [`Arrival::Dataset`]; the others ignore it.
+    /// The due times of a phase with this many requests; without end except for [`Arrival::Trace`],
+    /// [`Arrival::Dataset`], [`Arrival::Stages`] and a ramp to zero. `trace` is the contents of the
+    /// file that [`Arrival::Trace`] names, or what the dataset plans for [`Arrival::Dataset`]; the
+    /// others ignore it.
     ///
     /// Random gaps are NumPy's legacy stream, `np.random.seed(seed)`: for Poisson one
     /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy draw them; for

@@ -1,6 +1,7 @@
-//! Text from outside, made safe to show. Servers, plugins and files choose names and messages. A control character
-//! in one could move a terminal's cursor, recolour what was printed, or write to the clipboard, and a mark for the
-//! direction of text could show one name as another. All of these are shown as escapes, such as `\u{1b}`.
+//! Text from outside, made safe to show. Servers, plugins and files choose names and messages. A
+//! control character in one could move a terminal's cursor, recolour what was printed, or write to
+//! the clipboard, and a mark for the direction of text could show one name as another. All of these
+//! are shown as escapes, such as `\u{1b}`.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -19,8 +20,8 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, unsafe_to_show, visible)
 }
 
-/// JSON with the same meaning, in which strings hold none of these characters. JSON itself escapes only those below
-/// U+0020.
+/// JSON with the same meaning, in which strings hold none of these characters. JSON itself escapes
+/// only those below U+0020.
 pub fn json(text: &str) -> Cow<'_, str> {
     let spaces = |c| matches!(c, '\n' | '\t' | '\r');
     escaped(

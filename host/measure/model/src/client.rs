@@ -14,13 +14,14 @@ use serde::{Deserialize, Serialize};
 pub struct Client {
     /// Seconds that were monitored: from the start of the measurement until the last reply ended.
     pub watched_s: f64,
-    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that only observe are `progress`,
-    /// `dashboard` and `metrics`. A thread without data from the system is not listed.
+    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that only observe are
+    /// `progress`, `dashboard` and `metrics`. A thread without data from the system is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub threads: BTreeMap<String, Thread>,
     /// Most replies that waited to be decoded, each with one or more frames.
     pub decode_backlog: u64,
-    /// The longest time from when a reader passed frames on until they were decoded, in milliseconds.
+    /// The longest time from when a reader passed frames on until they were decoded, in
+    /// milliseconds.
     pub decode_behind_ms: f64,
     /// The longest that the whole process stood still, or that no core was free for it, in
     /// milliseconds: how late a thread was that wakes every ten milliseconds.
@@ -31,8 +32,8 @@ pub struct Client {
     /// system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_s: Option<f64>,
-    /// The largest step of the system clock, forward or back, in milliseconds; absent if it could not
-    /// be monitored.
+    /// The largest step of the system clock, forward or back, in milliseconds; absent if it could
+    /// not be monitored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_step_ms: Option<f64>,
     /// Bytes held between the sockets and the disk; absent in runs that were recorded before this
@@ -64,7 +65,8 @@ pub struct Backlog {
     pub held_back: Option<HeldBack>,
 }
 
-/// The memory of sessions under way: what they still had to send, and the answers in their histories.
+/// The memory of sessions under way: what they still had to send, and the answers in their
+/// histories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SessionMemory {
@@ -87,8 +89,9 @@ pub struct HeldBack {
     pub seconds: f64,
     /// The first of the periods, each from and to, in seconds since the measurement began.
     pub from_to_s: Vec<(f64, f64)>,
-    /// From when on the engine may have had to wait, because more had come in the meantime than the smallest receive
-    /// buffer takes, in seconds since the measurement began; absent if all of it fit.
+    /// From when on the engine may have had to wait, because more had come in the meantime than the
+    /// smallest receive buffer takes, in seconds since the measurement began; absent if all of it
+    /// fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_from_s: Option<f64>,
     /// Lateness, in seconds, of the stamps on what came meanwhile, at most: each has the time of
@@ -145,7 +148,8 @@ pub fn role(thread: &str) -> &str {
 }
 
 impl Client {
-    /// One for several load generators: the worst of each figure, thread by thread of the same name.
+    /// One for several load generators: the worst of each figure, thread by thread of the same
+    /// name.
     pub fn worst(of: impl IntoIterator<Item = Client>) -> Option<Client> {
         of.into_iter().reduce(|one, other| {
             let mut threads = one.threads;
@@ -185,8 +189,8 @@ impl Client {
         })
     }
 
-    /// The busiest thread of a role: by its busiest second, or over the whole time if the measurement had
-    /// no whole second.
+    /// The busiest thread of a role: by its busiest second, or over the whole time if the
+    /// measurement had no whole second.
     pub fn busiest(&self, of: &str) -> Option<(&str, &Thread)> {
         let most = |thread: &Thread| thread.cpu_most.unwrap_or(thread.cpu);
         (self.threads.iter())

@@ -15,7 +15,8 @@ crate::words! {
     pub enum Version {
         /// HTTP/1.1: a request at a time on each connection.
         Http1 = "1.1",
-        /// HTTP/2: many requests share a connection. Without TLS, the client uses it without negotiation.
+        /// HTTP/2: many requests share a connection. Without TLS, the client uses it without
+        /// negotiation.
         Http2 = "2",
     }
     default Http1
@@ -53,8 +54,8 @@ pub struct Timeouts {
 crate::words! {
     /// The source of receive timestamps.
     pub enum Timestamps {
-        /// The kernel's: when the network gave the bytes to the socket, however late they were read. Where
-        /// the system has no such stamps, as user.
+        /// The kernel's: when the network gave the bytes to the socket, however late they were
+        /// read. Where the system has no such stamps, as user.
         Kernel = "kernel",
         /// This program's: when they were read.
         User = "user",

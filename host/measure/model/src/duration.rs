@@ -190,7 +190,8 @@ pub fn format(span: Duration) -> String {
     text + name
 }
 
-/// A length of time that is written as text wherever people see it: in TOML, JSON, flags and messages.
+/// A length of time that is written as text wherever people see it: in TOML, JSON, flags and
+/// messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub Duration);
 

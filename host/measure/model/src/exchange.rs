@@ -24,7 +24,8 @@ pub enum Phase {
     Measure,
 }
 
-/// One request and everything that happened to it. Every instant is in nanoseconds since the run's origin.
+/// One request and everything that happened to it. Every instant is in nanoseconds since the run's
+/// origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Exchange {
@@ -200,7 +201,8 @@ pub struct SampleFacts {
     /// Number of output tokens that were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
-    /// The end of what was asked, a few hundred characters, so that an answer can be read; only where scorers judge.
+    /// The end of what was asked, a few hundred characters, so that an answer can be read; only
+    /// where scorers judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_end: Option<String>,
     /// Value that a scorer compares the answer with.
@@ -331,15 +333,16 @@ impl Kind {
     }
 }
 
-/// The meanings of a reply's frames, in order of arrival: columns of equal length, except for `tokens`.
+/// The meanings of a reply's frames, in order of arrival: columns of equal length, except for
+/// `tokens`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Events {
     /// Instants at which the bytes that complete the event's frame were read. Events of one read
     /// share an instant.
     pub at: Vec<Nanos>,
-    /// The kind of each, one letter per event: `o` role, `t` text, `r` reasoning, `c` tool call, `u` usage,
-    /// `f` finish, `x` failure, `e` end, `v` vector, `k` order.
+    /// The kind of each, one letter per event: `o` role, `t` text, `r` reasoning, `c` tool call,
+    /// `u` usage, `f` finish, `x` failure, `e` end, `v` vector, `k` order.
     #[serde(with = "letters")]
     #[schemars(with = "String", regex(pattern = r"^[otrcufxevk]*$"))]
     pub kind: Vec<Kind>,
@@ -453,8 +456,8 @@ impl Events {
 }
 
 impl Exchange {
-    /// Moves every instant by so many nanoseconds, as if the run's origin were so much earlier. None gets before the
-    /// origin.
+    /// Moves every instant by so many nanoseconds, as if the run's origin were so much earlier.
+    /// None gets before the origin.
     pub fn shift(&mut self, by: i128) {
         let moved = |at: Nanos| {
             let at = i128::from(at.0).saturating_add(by).max(0);

@@ -1,9 +1,10 @@
-//! Cutting a reply's bytes into frames: events of an event stream, lines, pieces with their length before them,
-//! the whole body, or the bytes as they came.
+//! Cutting a reply's bytes into frames: events of an event stream, lines, pieces with their length
+//! before them, the whole body, or the bytes as they came.
 //!
-//! Pure: bytes and the instant at which they were read go in, frames come out, each with the instant
-//! of the bytes that completed it. Text is never decoded here, and bytes are kept until a line is
-//! complete, so a reply may be cut anywhere on its way. The backend decides what a frame means.
+//! Pure: bytes and the instant at which they were read go in, frames come out, each with the
+//! instant of the bytes that completed it. Text is never decoded here, and bytes are kept until a
+//! line is complete, so a reply may be cut anywhere on its way. The backend decides what a frame
+//! means.
 //!
 //! Event streams are cut as the HTML standard says (LF, CR LF or CR; `data` lines joined by LF; one
 //! space after the colon dropped; comments left out; U+2028 is no line end), with one leniency:
@@ -13,8 +14,8 @@ use memchr::memchr2;
 
 use crate::units::Nanos;
 
-/// The largest frame, in bytes: a guard against a server that never ends a line. Far above an answer
-/// of 100,000 tokens, which servers that repeat all text in every event send in one frame.
+/// The largest frame, in bytes: a guard against a server that never ends a line. Far above an
+/// answer of 100,000 tokens, which servers that repeat all text in every event send in one frame.
 pub const FRAME_BYTES: usize = 16 << 20;
 
 /// The largest buffer that is kept from one frame to the next, in bytes.
@@ -49,7 +50,8 @@ pub struct LengthPrefix {
 }
 
 impl LengthPrefix {
-    /// Length of the frame whose prefix these bytes begin with; absent if they do not hold the whole prefix.
+    /// Length of the frame whose prefix these bytes begin with; absent if they do not hold the
+    /// whole prefix.
     fn read(&self, bytes: &[u8]) -> Option<u64> {
         let digits = bytes.get(self.skip..self.skip + self.width)?;
         let shift = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
@@ -57,7 +59,8 @@ impl LengthPrefix {
             true => digits.iter().rev().fold(0, shift),
             false => digits.iter().fold(0, shift),
         };
-        // A length that is less than what it includes states no frame of any size, and is refused as too large.
+        // A length that is less than what it includes states no frame of any size, and is refused
+        // as too large.
         Some(
             stated
                 .checked_add_signed(self.adjust.into())
@@ -311,8 +314,8 @@ impl Framer {
         Ok(())
     }
 
-    /// Takes an event at the beginning of these bytes that is one `data` line and its blank line, both
-    /// whole, as nearly all are; says how many bytes it takes.
+    /// Takes an event at the beginning of these bytes that is one `data` line and its blank line,
+    /// both whole, as nearly all are; says how many bytes it takes.
     fn plain_event(&mut self, at: Nanos, bytes: &[u8], frames: &mut Frames) -> Option<usize> {
         let begins = self.framing == Framing::EventStream
             && self.line.is_empty()
@@ -328,8 +331,9 @@ impl Framer {
         Some(b"data: ".len() + end + 2)
     }
 
-    /// Takes bytes of a reply whose frames have their length before them. `line` holds an incomplete frame; only bytes
-    /// that complete it or begin the next one are copied, so however small the reads are, each byte is copied once.
+    /// Takes bytes of a reply whose frames have their length before them. `line` holds an
+    /// incomplete frame; only bytes that complete it or begin the next one are copied, so however
+    /// small the reads are, each byte is copied once.
     fn push_prefixed(
         &mut self,
         prefix: LengthPrefix,
@@ -428,7 +432,8 @@ impl Framer {
         self.line.capacity() + self.data.capacity() + name
     }
 
-    /// The reply broke off; `at` is when that was seen. Unlike one that ended, what came of a whole reply is unfinished.
+    /// The reply broke off; `at` is when that was seen. Unlike one that ended, what came of a whole
+    /// reply is unfinished.
     pub fn break_off(&mut self, at: Nanos, frames: &mut Frames) {
         self.finish(at, frames);
         if self.framing == Framing::Whole && !frames.is_empty() {

@@ -1,7 +1,7 @@
 //! Figures as text, with few digits and thousands separators, and steps of round size.
 
-/// A measured figure with a number of significant digits, and always with all digits before the point: `1,234`,
-/// `9.000`. A whole number has no decimals.
+/// A measured figure with a number of significant digits, and always with all digits before the
+/// point: `1,234`, `9.000`. A whole number has no decimals.
 pub fn significant(value: f64, digits: i32) -> String {
     if value.fract() == 0.0 || !value.is_finite() {
         return fixed(value, 0);
@@ -32,7 +32,8 @@ pub fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// A change in percent, with its sign; without one if it rounds to zero: `+1.2 %`, `-3.0 %`, `0.0 %`.
+/// A change in percent, with its sign; without one if it rounds to zero: `+1.2 %`, `-3.0 %`, `0.0
+/// %`.
 pub fn change(percent: f64) -> String {
     let text = format!("{percent:+.1} %");
     match text.as_str() {
@@ -111,8 +112,8 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// The size of a step that is 1, 2, 2.5 or 5 times a power of ten, so that about a given number of steps fit
-/// the span.
+/// The size of a step that is 1, 2, 2.5 or 5 times a power of ten, so that about a given number of
+/// steps fit the span.
 pub fn round_step(span: f64, about: usize) -> f64 {
     let raw = span / about.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {

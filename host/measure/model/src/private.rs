@@ -1,8 +1,9 @@
-//! Files and folders that are their owner's alone: runs, labs and fleets hold prompts, answers, what servers and engines
-//! said, and what makes a later start end processes. Whoever shares a run lets others in, as with `chmod -R g+rX`.
+//! Files and folders that are their owner's alone: runs, labs and fleets hold prompts, answers,
+//! what servers and engines said, and what makes a later start end processes. Whoever shares a run
+//! lets others in, as with `chmod -R g+rX`.
 //!
-//! Everything that the runner writes by itself is written through here. What a user names to be written, such as a page
-//! with `--output`, gets the modes that the user's umask gives.
+//! Everything that the runner writes by itself is written through here. What a user names to be
+//! written, such as a page with `--output`, gets the modes that the user's umask gives.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -69,8 +70,8 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     create(path)?.write_all(content)
 }
 
-/// Writes a file so that at every instant, and after a crash, there is all of it or what was there before. Two processes
-/// must not write the same one at once.
+/// Writes a file so that at every instant, and after a crash, there is all of it or what was there
+/// before. Two processes must not write the same one at once.
 ///
 /// # Errors
 /// The system's. Then what was there is there still.
@@ -126,7 +127,8 @@ pub fn folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// As [`folder`], for what is trusted because of where it lies: one that another user made, or may write to, is refused.
+/// As [`folder`], for what is trusted because of where it lies: one that another user made, or may
+/// write to, is refused.
 ///
 /// # Errors
 /// The system's, or who else could have put something there.
@@ -206,7 +208,8 @@ pub fn stranger(found: &Metadata) -> Option<String> {
 fn closed_to_others(file: File) -> io::Result<File> {
     let found = file.metadata()?;
     let mode = found.mode() & 0o777;
-    // What is no file, such as /dev/null, is not ours to close. Who shares a file shares it for reading.
+    // What is no file, such as /dev/null, is not ours to close. Who shares a file shares it for
+    // reading.
     if found.is_file() && mode & OTHERS_WRITE != 0 {
         file.set_permissions(fs::Permissions::from_mode(mode & !OTHERS_WRITE))?;
     }

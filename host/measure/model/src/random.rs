@@ -1,4 +1,5 @@
-//! Random numbers that a seed decides, the same on every machine: Steele, Lea and Flood's SplitMix64.
+//! Random numbers that a seed decides, the same on every machine: Steele, Lea and Flood's
+//! SplitMix64.
 
 /// The step of the generator's state with each number.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -21,8 +22,8 @@ impl SplitMix64 {
     }
 }
 
-/// The first number from a seed: each seed gives another one, every bit of which depends on every bit of the seed. So
-/// it gives one number of many without drawing the others.
+/// The first number from a seed: each seed gives another one, every bit of which depends on every
+/// bit of the seed. So it gives one number of many without drawing the others.
 pub fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(GAMMA);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

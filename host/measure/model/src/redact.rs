@@ -1,5 +1,5 @@
-//! Removes secrets from what is saved and shown: those that are known by their text ([`Known`]), and those that are named
-//! or look like one, in command lines, bodies and configurations.
+//! Removes secrets from what is saved and shown: those that are known by their text ([`Known`]),
+//! and those that are named or look like one, in command lines, bodies and configurations.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,8 @@ const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];
 /// Keys of a scenario whose values may be secret, as `--set` takes them.
 const HEADERS: &str = "target.headers";
 
-/// Last words of the names of flags, variables, headers and fields whose values are secret: `--api-key`,
-/// `HF_TOKEN`, `X-Auth-Token`.
+/// Last words of the names of flags, variables, headers and fields whose values are secret:
+/// `--api-key`, `HF_TOKEN`, `X-Auth-Token`.
 const SECRET_NAMES: [&str; 15] = [
     "key",
     "keys",
@@ -67,8 +67,8 @@ const SHORTEST_KEY: usize = 12;
 /// The depth to which assignments and quotes may nest in a word.
 const DEPTH: u32 = 8;
 
-/// Secrets that are known by their text, such as a key that the runner holds. [`Known::new`] is the one place that says
-/// which texts are looked for.
+/// Secrets that are known by their text, such as a key that the runner holds. [`Known::new`] is the
+/// one place that says which texts are looked for.
 #[derive(Clone, Default)]
 pub struct Known<S = String>(Vec<S>);
 
@@ -112,7 +112,8 @@ impl<S: AsRef<str>> Known<S> {
         })
     }
 
-    /// Bytes without them. Bytes that have none come back as they are, whether they are text or not.
+    /// Bytes without them. Bytes that have none come back as they are, whether they are text or
+    /// not.
     pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let has = |secret: &S| memchr::memmem::find(bytes, secret.as_ref().as_bytes()).is_some();
         match self.0.iter().any(has) {
@@ -128,8 +129,9 @@ impl<S: AsRef<str>> Known<S> {
     }
 }
 
-/// The words of a command line without what is named or looks like a secret. Where a word is the value of a flag that is
-/// named as secrets are, `mark` gets the flag and the word and makes what takes its place.
+/// The words of a command line without what is named or looks like a secret. Where a word is the
+/// value of a flag that is named as secrets are, `mark` gets the flag and the word and makes what
+/// takes its place.
 pub fn words(words: &[String], mark: &dyn Fn(&str, &str) -> String) -> Vec<String> {
     let mut secret_of: Option<&str> = None;
     let redacted = words.iter().map(|word| {
@@ -170,8 +172,8 @@ pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {
     redacted.collect()
 }
 
-/// The description of what was measured, without its secrets: those that the runner holds, and those in
-/// the launch command.
+/// The description of what was measured, without its secrets: those that the runner holds, and
+/// those in the launch command.
 pub fn about(about: About, secrets: &Secrets) -> About {
     let known = |text: Option<String>| text.map(|text| secrets.redact(&text));
     let notes = about.notes.into_iter();
@@ -186,9 +188,9 @@ pub fn about(about: About, secrets: &Secrets) -> About {
     }
 }
 
-/// A command as typed, with its layout, but without the values of flags, variables and headers whose names mark
-/// them as secret, without what looks like a key, and without credentials in URLs. A reference to a variable is no
-/// secret.
+/// A command as typed, with its layout, but without the values of flags, variables and headers
+/// whose names mark them as secret, without what looks like a key, and without credentials in URLs.
+/// A reference to a variable is no secret.
 pub fn command(text: &str) -> String {
     command_within(text, 0)
 }
@@ -301,8 +303,8 @@ fn in_quotes_of(word: &str, inner: &str) -> String {
     }
 }
 
-/// A word by itself: an assignment, a header, JSON, a URL, a command in quotes. One that nests deeper than people write is
-/// taken away as a whole.
+/// A word by itself: an assignment, a header, JSON, a URL, a command in quotes. One that nests
+/// deeper than people write is taken away as a whole.
 fn word(word: &str, depth: u32) -> String {
     if depth == DEPTH {
         return value(word);
@@ -400,8 +402,8 @@ fn looks_like_a_key(word: &str) -> bool {
     begins && word.len() >= SHORTEST_KEY && word.bytes().all(plain)
 }
 
-/// Replaces the secret values in JSON: those of fields that are named as secrets are, and texts that look like keys.
-/// `mark` makes what takes the place of one.
+/// Replaces the secret values in JSON: those of fields that are named as secrets are, and texts
+/// that look like keys. `mark` makes what takes the place of one.
 pub fn fields(value: &mut serde_json::Value, mark: &dyn Fn(&serde_json::Value) -> String) {
     use serde_json::Value;
     match value {

@@ -38,8 +38,8 @@ crate::words! {
     pub enum Cache {
         /// It is left as it is.
         Keep = "keep",
-        /// Every prompt begins with a text that no other run has, so that nothing of an earlier run is found. Prompts of
-        /// this run share what they share otherwise.
+        /// Every prompt begins with a text that no other run has, so that nothing of an earlier run
+        /// is found. Prompts of this run share what they share otherwise.
         Salt = "salt",
         /// The server clears it between the warmup and the measurement.
         Flush = "flush",

@@ -40,7 +40,8 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Reads a base URL such as `http://127.0.0.1:8000`, `http://gateway/tenant` or `localhost:8000`.
+    /// Reads a base URL such as `http://127.0.0.1:8000`, `http://gateway/tenant` or
+    /// `localhost:8000`.
     ///
     /// # Errors
     /// If it is not an HTTP URL, or holds credentials.
@@ -170,13 +171,14 @@ fn default_port(tls: bool) -> u16 {
 
 /// Secrets, which must appear in requests and nowhere else.
 ///
-/// They go to every target of a run, so a run has no targets but those that the user named and this machine.
+/// They go to every target of a run, so a run has no targets but those that the user named and this
+/// machine.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// Proof to the server of who asks.
     pub access: Access,
-    /// For messages: the variable that the key is from. Where there is no key, those that could have held it, the usual
-    /// one first; none where the backend sends no key.
+    /// For messages: the variable that the key is from. Where there is no key, those that could
+    /// have held it, the usual one first; none where the backend sends no key.
     pub variables: Vec<String>,
     /// Further header fields that the user gave.
     pub headers: Vec<(String, String)>,
@@ -196,8 +198,9 @@ impl Secrets {
         Known::new(self.texts()).redact(text)
     }
 
-    /// A reply without the secrets that the server repeats in it. A value that is a word of the language, such as that of
-    /// `x-tier: free`, must not change what was answered: only what is long enough to be no word is taken out.
+    /// A reply without the secrets that the server repeats in it. A value that is a word of the
+    /// language, such as that of `x-tier: free`, must not change what was answered: only what is
+    /// long enough to be no word is taken out.
     pub fn redacted_reply(&self, reply: Reply) -> Reply {
         let known = Known::no_shorter(self.texts(), NO_WORD_BYTES);
         let redacted = |text: String| known.redact_owned(text);

@@ -14,7 +14,8 @@ pub enum Temperature {
     Server,
 }
 
-/// Two runs with the same prompts have the same answers to generate, as far as the server can do that.
+/// Two runs with the same prompts have the same answers to generate, as far as the server can do
+/// that.
 impl Default for Temperature {
     fn default() -> Self {
         Temperature::Of(0.0)

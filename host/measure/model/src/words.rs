@@ -1,7 +1,7 @@
 //! Enums whose values have names: in scenarios, on the command line, in results and in messages.
 //!
-//! [`words!`](crate::words) and [`names!`](crate::names) declare such an enum together with its names, which stand
-//! nowhere else.
+//! [`words!`](crate::words) and [`names!`](crate::names) declare such an enum together with its
+//! names, which stand nowhere else.
 
 /// An enum whose values have names.
 pub trait Word: Copy + 'static {
@@ -32,8 +32,9 @@ pub fn unknown<T: Word>(text: &str) -> String {
     format!("expected one of {}, found {text:?}", names.join(", "))
 }
 
-/// Declares an enum and the names of its values: `name()`, `ALL`, [`Word`](crate::words::Word), `FromStr`, `Display`,
-/// and its forms in JSON and in JSON Schemas, for which the crate needs `serde` and `schemars`.
+/// Declares an enum and the names of its values: `name()`, `ALL`, [`Word`](crate::words::Word),
+/// `FromStr`, `Display`, and its forms in JSON and in JSON Schemas, for which the crate needs
+/// `serde` and `schemars`.
 ///
 /// ```
 /// model::words! {

@@ -1,8 +1,8 @@
-//! Compiled plugins between processes: compiling takes a tenth of a second or more, reading a compiled plugin a few
-//! milliseconds.
+//! Compiled plugins between processes: compiling takes a tenth of a second or more, reading a
+//! compiled plugin a few milliseconds.
 //!
-//! This module owns what a compiled plugin is on the [`shelf`], and when it fits the engine. The folder, and that
-//! nothing in it was changed, is the business of that crate.
+//! This module owns what a compiled plugin is on the [`shelf`], and when it fits the engine. The
+//! folder, and that nothing in it was changed, is the business of that crate.
 
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -56,10 +56,11 @@ impl Artifacts {
 
 #[allow(unsafe_code)]
 fn deserialize(payload: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the bytes must be what `Component::serialize` gave. They are those that this program wrote, for
-    // this component and an engine of this configuration, unchanged: the header names both, and the digest of
-    // the bytes. A header can be forged, but only by someone who may write to the file, and that is only
-    // this user (`shelf` checks it), who can run any machine code anyway.
+    // SAFETY: the bytes must be what `Component::serialize` gave. They are those that this program
+    // wrote, for this component and an engine of this configuration, unchanged: the header names
+    // both, and the digest of the bytes. A header can be forged, but only by someone who may write
+    // to the file, and that is only this user (`shelf` checks it), who can run any machine code
+    // anyway.
     unsafe { Component::deserialize(sandbox::engine(), payload) }
 }
 

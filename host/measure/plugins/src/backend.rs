@@ -26,8 +26,8 @@ pub use wit::{
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
 const STATE_BYTES: usize = 64 << 10;
-/// Most bytes that a plugin may leave unread where the framing is raw: a frame that is not complete, which may be as
-/// large as those that the host cuts.
+/// Most bytes that a plugin may leave unread where the framing is raw: a frame that is not
+/// complete, which may be as large as those that the host cuts.
 const UNREAD_BYTES: usize = model::frame::FRAME_BYTES;
 /// Header fields that belong to the host.
 const HOST_HEADERS: [&str; 8] = [
@@ -321,8 +321,8 @@ impl Dialect {
         Ok(state)
     }
 
-    /// Decodes a batch of frames of one reply. Gives events in the order of their frames, each with the index of its
-    /// frame. After an error, `fold` is what it was.
+    /// Decodes a batch of frames of one reply. Gives events in the order of their frames, each with
+    /// the index of its frame. After an error, `fold` is what it was.
     ///
     /// # Errors
     /// If the plugin does not understand a frame, breaks its contract, or traps.
@@ -399,7 +399,8 @@ impl Dialect {
             .any(|streaming| matches!(self.framing(streaming), Ok(Framing::Raw)))
     }
 
-    /// Only where the framing is raw may bytes be left for the next call, and never more than there were.
+    /// Only where the framing is raw may bytes be left for the next call, and never more than there
+    /// were.
     fn check_unread(&mut self, unread: usize, given: usize) -> Result<(), PluginError> {
         let what = if !self.is_raw() {
             format!("it leaves {unread} bytes unread, which only the framing `raw` allows")
@@ -430,8 +431,8 @@ impl Dialect {
     /// Returns what a user sees of it before a run, as opened with its configuration.
     ///
     /// # Errors
-    /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and [`control`](Self::control), and
-    /// if the default URL is none.
+    /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and
+    /// [`control`](Self::control), and if the default URL is none.
     pub fn outside(&mut self) -> Result<Outside, PluginError> {
         let default_url = self.default_url()?;
         if let Err(error) = Target::parse(&default_url) {

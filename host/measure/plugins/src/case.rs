@@ -1,7 +1,9 @@
-//! Cases: folders that define a plugin's expected output, run in the sandbox under the limits of a run.
+//! Cases: folders that define a plugin's expected output, run in the sandbox under the limits of a
+//! run.
 //!
-//! [`find`] finds them, [`Suite::read`] reads them and reports all their mistakes, [`Suite::check`] runs one and
-//! returns a typed report. The top of `case/given.rs` documents the files of a case. `cli` does the printing.
+//! [`find`] finds them, [`Suite::read`] reads them and reports all their mistakes, [`Suite::check`]
+//! runs one and returns a typed report. The top of `case/given.rs` documents the files of a case.
+//! `cli` does the printing.
 
 mod backend;
 mod damage;
@@ -102,8 +104,8 @@ impl Suite {
         &self.plugin
     }
 
-    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin did something wrong: what it gives
-    /// then must not become what is expected.
+    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin did
+    /// something wrong: what it gives then must not become what is expected.
     pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
         let mut seen = Seen::new();
         if let Err(error) = self.run(case, &mut seen) {

@@ -1,4 +1,5 @@
-//! Conversations as the model's chat template sees them: plain JSON messages, and how many tokens they become.
+//! Conversations as the model's chat template sees them: plain JSON messages, and how many tokens
+//! they become.
 //!
 //! What a template is and how it is written out belongs to the crate `tokenizer`.
 

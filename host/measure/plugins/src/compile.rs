@@ -1,5 +1,5 @@
-//! From a component's bytes to machine code: from the cache of this process or an earlier one, or compiled within a
-//! time limit.
+//! From a component's bytes to machine code: from the cache of this process or an earlier one, or
+//! compiled within a time limit.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -19,8 +19,8 @@ use model::plugin::Limits;
 /// The stack of each compiling thread, in bytes: deeply nested code needs more than the default.
 const STACK: usize = 16 << 20;
 
-/// A component as machine code, and how it was compiled. Each is compiled once per process: the scenarios of a folder
-/// share their plugins.
+/// A component as machine code, and how it was compiled. Each is compiled once per process: the
+/// scenarios of a folder share their plugins.
 pub(super) fn component(
     asked: &str,
     digest: &str,
@@ -72,8 +72,8 @@ pub(super) fn component(
     Ok((component, loading))
 }
 
-/// Compiles on separate threads, as many as there is memory for. A compiler cannot be stopped; one that takes too
-/// long is abandoned, and ends with the process.
+/// Compiles on separate threads, as many as there is memory for. A compiler cannot be stopped; one
+/// that takes too long is abandoned, and ends with the process.
 fn within(
     asked: &str,
     bytes: Vec<u8>,

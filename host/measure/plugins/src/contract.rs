@@ -1,5 +1,5 @@
-//! The supported versions of the contract. A component's exports say for which version it was built. Nothing is
-//! released yet, so there is one version: the one in `wit/`.
+//! The supported versions of the contract. A component's exports say for which version it was
+//! built. Nothing is released yet, so there is one version: the one in `wit/`.
 
 /// A version of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -29,8 +29,8 @@ pub struct Samples {
     live: Live<DatasetPlugin>,
     generator: ResourceAny,
     plugin: String,
-    /// A hash of each id that was returned, 8 bytes each; with a million ids, two hashes collide once in
-    /// forty million runs.
+    /// A hash of each id that was returned, 8 bytes each; with a million ids, two hashes collide
+    /// once in forty million runs.
     given: HashSet<u64>,
 }
 

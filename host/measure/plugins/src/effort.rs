@@ -1,7 +1,8 @@
 //! Memory that the compiler needs for the functions of a component, estimated before it sees them.
 //!
-//! The compiler's memory grows with the product of what a function has: its variables, and the places where paths
-//! meet. So a few kilobytes can need gigabytes. Functions are compiled in parallel, as many at a time as fit.
+//! The compiler's memory grows with the product of what a function has: its variables, and the
+//! places where paths meet. So a few kilobytes can need gigabytes. Functions are compiled in
+//! parallel, as many at a time as fit.
 
 use wasmparser::{BlockType, FunctionBody, Operator, Parser, Payload};
 
@@ -14,8 +15,8 @@ const LOCALS: u64 = 8 << 20;
 /// Most parameters and results of a function or block: each jump passes all of them.
 const PASSED: usize = 64;
 
-/// The compiler's memory for a byte of a function, and for a variable at a place where paths meet: above what was
-/// measured of functions that are made of nothing but costly instructions.
+/// The compiler's memory for a byte of a function, and for a variable at a place where paths meet:
+/// above what was measured of functions that are made of nothing but costly instructions.
 const BYTES_A_BYTE: u64 = 1_024;
 const BYTES_A_MEETING: u64 = 64;
 

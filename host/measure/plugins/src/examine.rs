@@ -1,7 +1,8 @@
-//! Examining a plugin without a run: what a file imports, how it describes itself, and what an instance of it
-//! needs.
+//! Examining a plugin without a run: what a file imports, how it describes itself, and what an
+//! instance of it needs.
 //!
-//! It reads no clock: a callback tells the caller when the making of an instance begins and ends, to time it.
+//! It reads no clock: a callback tells the caller when the making of an instance begins and ends,
+//! to time it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,7 +106,8 @@ pub fn server(plugin: &Plugin) -> Result<Option<backend::Outside>, PluginError> 
     }
 }
 
-/// Makes instances of a plugin, reporting when, and measures the memory of one after it has described itself.
+/// Makes instances of a plugin, reporting when, and measures the memory of one after it has
+/// described itself.
 ///
 /// # Errors
 /// If it cannot be instantiated or traps.

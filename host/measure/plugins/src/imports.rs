@@ -106,8 +106,8 @@ fn foreign(name: &str) -> (bool, &'static str) {
     }
 }
 
-/// Describes what is refused; absent if nothing is. Our own interfaces are checked only once the version is known to
-/// be supported: otherwise the version is the error.
+/// Describes what is refused; absent if nothing is. Our own interfaces are checked only once the
+/// version is known to be supported: otherwise the version is the error.
 pub(super) fn refused(outline: &Outline, ours_too: bool) -> Option<String> {
     let mut refused = (of(outline).into_iter())
         .filter(|import| !import.allowed && (ours_too || !import.name.starts_with(OURS)))

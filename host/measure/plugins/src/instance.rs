@@ -52,8 +52,8 @@ pub trait World: Sized {
     fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]>;
 }
 
-/// The calls of a world that differ between the generated bindings in their types alone: finding a component's exports,
-/// making an instance, calling `describe`.
+/// The calls of a world that differ between the generated bindings in their types alone: finding a
+/// component's exports, making an instance, calling `describe`.
 macro_rules! by_bindings {
     ($ready:ty) => {
         type Ready = $ready;
@@ -79,8 +79,8 @@ pub(super) use by_bindings;
 /// The result of a call: the sandbox's result around the plugin's.
 pub(super) type Located<T> = wasmtime::Result<Result<T, types::Error>>;
 
-/// A plugin of a kind with its configuration, from which instances are made. Everything that all instances
-/// share is done once, so that making one is cheap.
+/// A plugin of a kind with its configuration, from which instances are made. Everything that all
+/// instances share is done once, so that making one is cheap.
 pub struct Configured<W: World> {
     pub(super) plugin: Plugin,
     pub(super) config: String,
@@ -205,7 +205,8 @@ impl<W> Live<W> {
     }
 }
 
-/// A world whose instances are opened with just their configuration, and so can be reopened at any time.
+/// A world whose instances are opened with just their configuration, and so can be reopened at any
+/// time.
 pub trait Reopen: World {
     /// Opens the resource for the other calls.
     ///

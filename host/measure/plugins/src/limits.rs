@@ -5,8 +5,8 @@ use std::fmt;
 
 use wasmtime::ResourceLimiter;
 
-/// Core instances, linear memories and tables of one plugin's instance. Components are made of many modules
-/// (a Python guest has some forty), but not of many memories: each reserves address space.
+/// Core instances, linear memories and tables of one plugin's instance. Components are made of many
+/// modules (a Python guest has some forty), but not of many memories: each reserves address space.
 const INSTANCES: usize = 1_000;
 const MEMORIES: usize = 16;
 const TABLES: usize = 200;
@@ -54,7 +54,8 @@ struct Share {
 }
 
 impl Share {
-    /// Accounts for growth; `false` if the guest's own maximum forbids it, which the guest handles itself.
+    /// Accounts for growth; `false` if the guest's own maximum forbids it, which the guest handles
+    /// itself.
     fn grow(
         &mut self,
         current: usize,
@@ -100,8 +101,8 @@ impl Tally {
     }
 }
 
-/// A guest that is denied memory would often go on as if nothing had happened; so exceeding a limit aborts the call
-/// with an error that names the limit.
+/// A guest that is denied memory would often go on as if nothing had happened; so exceeding a limit
+/// aborts the call with an error that names the limit.
 impl ResourceLimiter for Tally {
     fn memory_growing(
         &mut self,

@@ -58,12 +58,12 @@ pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
     load_within(asked, search, &Limits::default())
 }
 
-/// Finds, reads and compiles a plugin. `asked` is a name, or a name and the digest that it must have:
-/// `NAME@sha256:HEX`.
+/// Finds, reads and compiles a plugin. `asked` is a name, or a name and the digest that it must
+/// have: `NAME@sha256:HEX`.
 ///
 /// # Errors
-/// If it is not found, not readable, not the pinned file, not a component, of another world or version, beyond
-/// the limits, or imports something that is not allowed.
+/// If it is not found, not readable, not the pinned file, not a component, of another world or
+/// version, beyond the limits, or imports something that is not allowed.
 pub fn load_within(
     asked: &str,
     search: &SearchPath,

@@ -1,7 +1,7 @@
 //! From a reference to a plugin to its bytes.
 //!
-//! A reference is a name, optionally with a pinned digest: `NAME@sha256:HEX`. Names are resolved in one place,
-//! [`bytes`]: add other sources than files and shipped plugins there.
+//! A reference is a name, optionally with a pinned digest: `NAME@sha256:HEX`. Names are resolved in
+//! one place, [`bytes`]: add other sources than files and shipped plugins there.
 
 use std::fs::File;
 use std::io::Read;
@@ -64,7 +64,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Components inside the program: names such as `backends/sglang.wasm`, and what unpacks their bytes.
+/// Components inside the program: names such as `backends/sglang.wasm`, and what unpacks their
+/// bytes.
 pub type Shipped = &'static [(&'static str, fn() -> Vec<u8>)];
 
 /// The folders in which plugins are searched for, in addition to the path as given.
@@ -78,8 +79,8 @@ pub struct SearchPath {
     pub shipped: Shipped,
 }
 
-/// The bytes that a name stands for, and where they were found: the path as given, the scenario's folder, the
-/// folders of the search path, or what ships with the runner, in this order.
+/// The bytes that a name stands for, and where they were found: the path as given, the scenario's
+/// folder, the folders of the search path, or what ships with the runner, in this order.
 pub(super) fn bytes(
     name: &str,
     search: &SearchPath,

@@ -1,8 +1,8 @@
 //! Facts about a component that are known without compiling it: counts and sizes, and the names of
 //! its imports and exports.
 //!
-//! The compiler accepts any input and takes as long as it needs, so a component that exceeds the limits is detected
-//! here and never reaches it. The compiler checks whether the rest is valid.
+//! The compiler accepts any input and takes as long as it needs, so a component that exceeds the
+//! limits is detected here and never reaches it. The compiler checks whether the rest is valid.
 //!
 //! The compiler's memory is estimated function by function (`effort`): a function has at most 1 MiB
 //! of code, and a bounded product of branches and local variables. As many functions are compiled
@@ -17,13 +17,15 @@ use wasmparser::{
 use super::limits::mebibytes;
 use model::plugin::Limits;
 
-/// Most instances that one instance of a component may consist of. Components instantiate components, so a few
-/// bytes can stand for any number of them.
+/// Most instances that one instance of a component may consist of. Components instantiate
+/// components, so a few bytes can stand for any number of them.
 const INSTANCES: u64 = 1_000;
-/// Most items in all modules and components together, functions aside: imports, exports, types, globals, segments,
-/// aliases and what they list. Each costs memory when it is compiled, even if nothing uses it.
+/// Most items in all modules and components together, functions aside: imports, exports, types,
+/// globals, segments, aliases and what they list. Each costs memory when it is compiled, even if
+/// nothing uses it.
 const ITEMS: u64 = 500_000;
-/// Most bytes that one instance takes beside its memories and tables, and what one item of a module takes of them.
+/// Most bytes that one instance takes beside its memories and tables, and what one item of a module
+/// takes of them.
 const INSTANCE_BYTES: u64 = 16 << 20;
 const ITEM_BYTES: u64 = 32;
 
@@ -110,7 +112,8 @@ impl Outline {
                 self.functions += u64::from(section.count());
                 held(levels, section.count().into());
             }
-            // A type lists fields, parameters and cases, which are counted by the bytes that they take at least.
+            // A type lists fields, parameters and cases, which are counted by the bytes that they
+            // take at least.
             Payload::TypeSection(section) => self.items += (section.range().len() / 4) as u64,
             Payload::CoreTypeSection(section) => self.items += (section.range().len() / 4) as u64,
             Payload::ComponentTypeSection(section) => {

@@ -1,8 +1,8 @@
 //! The sandbox every plugin runs in: one engine with a ticker for deadlines, and for each
 //! instance a store with limits on memory, time, returned data and log lines.
 //!
-//! It provides the imports of `wit/`; `wasi` also provides an empty WASI. The creator of the [`Guest`] decides which
-//! files and which tokenizer a plugin sees.
+//! It provides the imports of `wit/`; `wasi` also provides an empty WASI. The creator of the
+//! [`Guest`] decides which files and which tokenizer a plugin sees.
 
 use std::collections::BTreeMap;
 use std::fs::File;

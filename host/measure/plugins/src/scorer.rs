@@ -1,5 +1,5 @@
-//! Calling a scorer: one instance over all exchanges of a run, in order. A scorer that runs answers as programs gets an
-//! instance for each of them; [`programs`] has the rules.
+//! Calling a scorer: one instance over all exchanges of a run, in order. A scorer that runs answers
+//! as programs gets an instance for each of them; [`programs`] has the rules.
 
 mod programs;
 
@@ -102,8 +102,8 @@ impl Configured<ScorerPlugin> {
 }
 
 impl Judge {
-    /// Scores of one exchange. Of a scorer that runs answers as programs they are the mean over all answers of the
-    /// exchange, each judged alone; a program that the sandbox stops has scores too.
+    /// Scores of one exchange. Of a scorer that runs answers as programs they are the mean over all
+    /// answers of the exchange, each judged alone; a program that the sandbox stops has scores too.
     ///
     /// # Errors
     /// If the plugin returns an error or a value that is not finite, or traps.
@@ -122,7 +122,8 @@ impl Judge {
         &self.opened.from.plugin.asked
     }
 
-    /// If it runs answers as programs: what runs them, on any thread and in any order, as no program knows of another.
+    /// If it runs answers as programs: what runs them, on any thread and in any order, as no
+    /// program knows of another.
     pub fn runs_answers(&self) -> Option<RunsAnswers> {
         self.runs.as_ref().map(|(declared, _)| RunsAnswers {
             from: self.opened.from.clone(),
@@ -130,8 +131,8 @@ impl Judge {
         })
     }
 
-    /// Counts what became of a sample's programs, which [`Judge::finish`] gives the shares of. Returns the scores of the
-    /// exchange.
+    /// Counts what became of a sample's programs, which [`Judge::finish`] gives the shares of.
+    /// Returns the scores of the exchange.
     pub fn count(&mut self, sample: &str, ran: &Ran) -> Vec<(String, f64)> {
         if let Some((declared, programs)) = &mut self.runs {
             for scores in &ran.0 {
@@ -141,7 +142,8 @@ impl Judge {
         programs::mean(&ran.0)
     }
 
-    /// Scores of the run as a whole. Of a scorer that runs answers as programs the host makes them: pass@k, by sample.
+    /// Scores of the run as a whole. Of a scorer that runs answers as programs the host makes them:
+    /// pass@k, by sample.
     ///
     /// # Errors
     /// As [`Judge::score`].
@@ -159,8 +161,8 @@ impl RunsAnswers {
     /// Judges each answer of an exchange in an instance that nothing else uses.
     ///
     /// # Errors
-    /// If the plugin returns an error. Whatever else goes wrong while an answer is judged is the program's doing, and its
-    /// score.
+    /// If the plugin returns an error. Whatever else goes wrong while an answer is judged is the
+    /// program's doing, and its score.
     pub fn run(&self, exchange: &Exchange) -> Result<Ran, PluginError> {
         let answers = std::iter::once(&exchange.output).chain(&exchange.choices);
         let scores = answers.map(|output| {

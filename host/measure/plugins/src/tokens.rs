@@ -1,5 +1,5 @@
-//! The tokenizer as plugins call it. The host does the work, so it is charged to the call: its time, the length of a
-//! text, and the size of a result are limited as if the plugin had done it.
+//! The tokenizer as plugins call it. The host does the work, so it is charged to the call: its
+//! time, the length of a text, and the size of a result are limited as if the plugin had done it.
 
 use wasmtime::Trap;
 
@@ -11,8 +11,8 @@ use super::sandbox::Guest;
 
 /// Bytes of text that are processed between two looks at the clock.
 const PORTION: u64 = 1 << 20;
-/// Longest text to tokenize, in bytes: it is worked on as a whole. A text that is decoded may take what the guest's memory
-/// may.
+/// Longest text to tokenize, in bytes: it is worked on as a whole. A text that is decoded may take
+/// what the guest's memory may.
 const TEXT: u64 = 8 << 20;
 /// Bytes that a list takes beside its items.
 const LIST: u64 = 16;
@@ -86,8 +86,8 @@ impl Host for Guest {
 }
 
 impl Guest {
-    /// Works on a few items at a time, while there is time and memory for the results. `size` is how long the text of an
-    /// item can be, at most `longest`.
+    /// Works on a few items at a time, while there is time and memory for the results. `size` is
+    /// how long the text of an item can be, at most `longest`.
     fn portions<I, T>(
         &self,
         items: &[I],

@@ -1,13 +1,14 @@
-//! An empty WASI 0.2, for components whose tools cannot build without WASI: those for `wasm32-wasip2`, and those of
-//! componentize-py and componentize-js.
+//! An empty WASI 0.2, for components whose tools cannot build without WASI: those for
+//! `wasm32-wasip2`, and those of componentize-py and componentize-js.
 //!
-//! There are no arguments, environment variables, files, terminals or network; input is empty; clocks stand still at
-//! 0 and nothing blocks; random numbers are derived from the run's seed; standard output and error go to the
-//! plugin's log. Any other function aborts the plugin's call with an error that names the function. `imports`
-//! defines which packages exist.
+//! There are no arguments, environment variables, files, terminals or network; input is empty;
+//! clocks stand still at 0 and nothing blocks; random numbers are derived from the run's seed;
+//! standard output and error go to the plugin's log. Any other function aborts the plugin's call
+//! with an error that names the function. `imports` defines which packages exist.
 //!
-//! Functions are defined with the types with which the component imports them, so any 0.2 works. All resources have
-//! one type in the host: a component distinguishes its own, and each is just a number.
+//! Functions are defined with the types with which the component imports them, so any 0.2 works.
+//! All resources have one type in the host: a component distinguishes its own, and each is just a
+//! number.
 
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, Resource, ResourceAny, ResourceType, Val};

@@ -168,7 +168,8 @@ impl ConfigTable {
         self
     }
 
-    /// The place of the value at the path; list items are named by their position. The empty path is the table itself.
+    /// The place of the value at the path; list items are named by their position. The empty path
+    /// is the table itself.
     pub fn place_of(&self, path: &[&str]) -> Option<&Place> {
         let [first, rest @ ..] = path else {
             return self.place.as_ref();

@@ -28,7 +28,8 @@ impl Problem {
         }
     }
 
-    /// Points at a place. `label` is shown there; the first place is the one named in a line of text.
+    /// Points at a place. `label` is shown there; the first place is the one named in a line of
+    /// text.
     #[must_use]
     pub fn at(mut self, place: impl Into<Option<Place>>, label: impl Into<String>) -> Self {
         self.places
@@ -98,8 +99,8 @@ fn is_hard_to_draw(place: &Place) -> bool {
     end - begin > 4 * LONGEST || text[begin..end].contains(obeyed)
 }
 
-/// Text from a file or a plugin is escaped, so that it can only appear as text on one line, and is cut where it is very
-/// long.
+/// Text from a file or a plugin is escaped, so that it can only appear as text on one line, and is
+/// cut where it is very long.
 fn one_line(mut text: String) -> String {
     if text.len() > LONGEST {
         text.truncate(text.floor_char_boundary(LONGEST));
@@ -153,8 +154,8 @@ const MOST: usize = 100;
 
 /// Everything that is wrong with a scenario, in the order of its text.
 ///
-/// It can be printed by itself, one line per problem (`file:line:column: what`, then the advice); as a
-/// diagnostic, its problems are related ones, each with its own text and labels.
+/// It can be printed by itself, one line per problem (`file:line:column: what`, then the advice);
+/// as a diagnostic, its problems are related ones, each with its own text and labels.
 #[derive(Clone, Debug)]
 pub struct ScenarioError {
     problems: Vec<Problem>,

@@ -16,7 +16,8 @@ use crate::words::list;
 use model::duration;
 use model::words::{self, Word};
 
-/// One table while it is read into a scenario. Ask for every key it may have; the others are unknown.
+/// One table while it is read into a scenario. Ask for every key it may have; the others are
+/// unknown.
 pub struct Reader<'a, 'i> {
     reading: &'a Reading,
     table: Option<&'a DeTable<'i>>,
@@ -55,8 +56,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// A value that `take` converts, or says what is wrong with it. `expected` goes into
-    /// the message if the value does not even have the right type, for which `take` gives no reason.
+    /// A value that `take` converts, or says what is wrong with it. `expected` goes into the
+    /// message if the value does not even have the right type, for which `take` gives no reason.
     fn value<T>(
         &mut self,
         key: &'static str,

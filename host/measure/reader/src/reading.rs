@@ -19,7 +19,8 @@ const MOST_UNKNOWN: usize = 1_000;
 pub struct Reading {
     origin: Origin,
     problems: RefCell<Vec<Problem>>,
-    /// Every key that was asked for, with its table's path, so that a message can say where a misplaced key belongs.
+    /// Every key that was asked for, with its table's path, so that a message can say where a
+    /// misplaced key belongs.
     asked: RefCell<Vec<(String, &'static str)>>,
     unknown: RefCell<Vec<Unknown>>,
     sections: RefCell<BTreeMap<String, Place>>,

@@ -12,8 +12,8 @@ use crate::reading::{Origin, Reading};
 use crate::text::{MOST_BYTES, too_large};
 use crate::toml_text;
 
-/// Reads a text's table key by key, and tells everything that is wrong with it; nothing is read where its syntax
-/// is broken. `aliases` are names that other tools use, with ours.
+/// Reads a text's table key by key, and tells everything that is wrong with it; nothing is read
+/// where its syntax is broken. `aliases` are names that other tools use, with ours.
 pub fn parse_table<T>(
     name: &str,
     text: &str,
@@ -27,8 +27,8 @@ pub fn parse_table<T>(
     parse(Origin::Text(source), text, aliases, read)
 }
 
-/// Reads `key = value` as a flag gives it, key by key as [`parse_table`] does. The value is TOML; what is not TOML, or
-/// what the key does not take, is read as a string.
+/// Reads `key = value` as a flag gives it, key by key as [`parse_table`] does. The value is TOML;
+/// what is not TOML, or what the key does not take, is read as a string.
 pub fn parse_assignment<T>(
     flag: &str,
     [key, value]: [&str; 2],

@@ -1,4 +1,5 @@
-//! TOML values one by one: what they are, how they are converted, and what is wrong if they cannot be.
+//! TOML values one by one: what they are, how they are converted, and what is wrong if they cannot
+//! be.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;

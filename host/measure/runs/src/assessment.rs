@@ -22,14 +22,16 @@ pub struct Mean {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Assessment {
-    /// Tokens of each measured answer, reasoning, tool calls and further answers included, by the exchange's index.
+    /// Tokens of each measured answer, reasoning, tool calls and further answers included, by the
+    /// exchange's index.
     pub retokenized: Column<u32>,
     /// Tokens of the reasoning alone, of answers that have any.
     #[serde(default, skip_serializing_if = "Column::is_empty")]
     pub reasoning: Column<u32>,
     /// Each score by its name, of each measured answer by the exchange's index.
     pub scores: BTreeMap<String, Column<f64>>,
-    /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's index, in order.
+    /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's
+    /// index, in order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unscored: BTreeMap<String, Vec<u64>>,
     /// The mean of each score.
@@ -66,7 +68,8 @@ impl Assessment {
     }
 }
 
-/// Names for scores that stand beside others: their own, or another where it is taken, such as `exact-match.2`.
+/// Names for scores that stand beside others: their own, or another where it is taken, such as
+/// `exact-match.2`.
 pub fn free_names<'n>(
     names: impl Iterator<Item = &'n String>,
     taken: &BTreeSet<String>,
@@ -100,10 +103,12 @@ pub struct Later {
     pub scorers: Vec<PlannedPlugin>,
     /// Each score by its name, of each measured answer by the exchange's index.
     pub scores: BTreeMap<String, Column<f64>>,
-    /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's index, in order.
+    /// Answers that a score's scorer failed on or was not asked about any more, by the exchange's
+    /// index, in order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unscored: BTreeMap<String, Vec<u64>>,
-    /// Answers that were not to have a score because only some were drawn for it, by the exchange's index, in order.
+    /// Answers that were not to have a score because only some were drawn for it, by the exchange's
+    /// index, in order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, Vec<u64>>,
     /// Scores of the run as a whole.

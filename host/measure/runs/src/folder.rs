@@ -1,9 +1,10 @@
 //! A run's folder on disk: which files it holds, and reading and writing the small ones.
 //!
-//! `plan.json` and `environment.json` are written before the first request, the records (`record`) and the samples of
-//! devices (`telemetry`) during the run, and `status.json`, `client.json`, `server.json`, `dataset.json`, `cache.json`,
-//! `assessment.json` and `summary.json` after it. `scores.json` has what was judged later, if anything was. However the run ends, the files written until then are readable: the
-//! summary is a function of the other files.
+//! `plan.json` and `environment.json` are written before the first request, the records (`record`)
+//! and the samples of devices (`telemetry`) during the run, and `status.json`, `client.json`,
+//! `server.json`, `dataset.json`, `cache.json`, `assessment.json` and `summary.json` after it.
+//! `scores.json` has what was judged later, if anything was. However the run ends, the files
+//! written until then are readable: the summary is a function of the other files.
 
 mod below;
 mod facts;
@@ -52,7 +53,8 @@ const LOG: &str = "plugins.log";
 /// The format of the start time in a folder's name.
 const STAMP: &str = "%Y%m%d-%H%M%S";
 
-/// Characters of a name that a path takes, at most: file systems allow 255 bytes, times and numbers included.
+/// Characters of a name that a path takes, at most: file systems allow 255 bytes, times and numbers
+/// included.
 const LONGEST_SLUG: usize = 100;
 
 /// A name as part of a path: lower case, digits and single hyphens, of a bounded length.
@@ -212,7 +214,8 @@ impl RunFolder {
         }
     }
 
-    /// Removes what is left of a run that failed before the first record. What plugins said of it stays.
+    /// Removes what is left of a run that failed before the first record. What plugins said of it
+    /// stays.
     pub fn discard_unrecorded(&self) {
         for name in [record::FILE, CLIENT, SERVER, DATASET] {
             let _ = std::fs::remove_file(self.0.join(name));
@@ -465,7 +468,8 @@ impl RunFolder {
                 cause: cause.to_string(),
             })?;
         text.push('\n');
-        // Whole or not at all: half a file, from a full disk or a kill, would keep a report from being drawn.
+        // Whole or not at all: half a file, from a full disk or a kill, would keep a report from
+        // being drawn.
         private::replace(&path, text.as_bytes()).map_err(|cause| FolderError::Write { path, cause })
     }
 

@@ -1,5 +1,6 @@
-//! What a judging model said of a run's answers, as a result (`runner schema judgement`): grades, or which of two runs it
-//! prefers; how far it agrees with itself and with other scores; and what it cost.
+//! What a judging model said of a run's answers, as a result (`runner schema judgement`): grades,
+//! or which of two runs it prefers; how far it agrees with itself and with other scores; and what
+//! it cost.
 //!
 //! `result::judged` and `result::summary` have the arithmetic.
 
@@ -58,7 +59,8 @@ pub struct Judge {
     pub temperature: Option<f64>,
     /// The rubric's file, or the names of those that ship.
     pub rubric: String,
-    /// SHA-256 of its text; where samples with a reference have a rubric of their own, of both digests.
+    /// SHA-256 of its text; where samples with a reference have a rubric of their own, of both
+    /// digests.
     pub rubric_digest: String,
     /// The folder of the judging, which is a run with records of what was asked and answered.
     pub folder: String,
@@ -81,7 +83,8 @@ pub struct Answers {
     /// Of two runs, samples that only one of them answered. `total` does not include them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub answered_by_one: u64,
-    /// Of those that were put before the judge, those whose question held images or audio, which a judge does not see.
+    /// Of those that were put before the judge, those whose question held images or audio, which a
+    /// judge does not see.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub with_media: u64,
 }
@@ -114,7 +117,8 @@ pub struct Requests {
     pub unsent: u64,
 }
 
-/// The grades of a run's answers. An answer that was judged several times has the mean of its grades.
+/// The grades of a run's answers. An answer that was judged several times has the mean of its
+/// grades.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Grades {
@@ -144,10 +148,12 @@ pub struct Cost {
     /// Tokens of the prompts of answered requests; absent if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens of all answers, those that broke off included as far as they are known; absent if none is known.
+    /// Tokens of all answers, those that broke off included as far as they are known; absent if
+    /// none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Requests of which one of both counts is not known, failed ones included: they may have cost something too.
+    /// Requests of which one of both counts is not known, failed ones included: they may have cost
+    /// something too.
     pub uncounted: u64,
     /// Seconds from the first request to the end of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]

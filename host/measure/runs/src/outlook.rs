@@ -1,5 +1,6 @@
-//! The outlook on a run: how many requests it would send, how long, when, and what of their prompts repeats. This module
-//! owns the figures; `session` draws the samples, and `report` lays the figures out.
+//! The outlook on a run: how many requests it would send, how long, when, and what of their prompts
+//! repeats. This module owns the figures; `session` draws the samples, and `report` lays the
+//! figures out.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +66,8 @@ pub struct Outlook {
     /// The treatment that the dataset gave to its input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
-    /// SHA-256 of a line for each request in order, with its digest as records have it: over method, path and body as
-    /// the backend writes them.
+    /// SHA-256 of a line for each request in order, with its digest as records have it: over
+    /// method, path and body as the backend writes them.
     pub digest: String,
     /// The first prompts, if they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -129,7 +130,8 @@ pub struct Sessions {
     /// Delays of requests after those they depend on, in seconds; absent if none depends on any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<Lengths>,
-    /// Requests with answers before them that are not known before a run; what stands in for these is in the figures.
+    /// Requests with answers before them that are not known before a run; what stands in for these
+    /// is in the figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_ins: Option<StandIns>,
 }

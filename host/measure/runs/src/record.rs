@@ -1,8 +1,8 @@
 //! Records: one line of JSON per exchange, compressed, written by one thread during the run.
 //!
 //! The file only grows and is flushed every second, so however the run ends, the file is readable
-//! up to the last flush. Reading ([`read`]) uses every record that can be read; [`check`](check()) says whether those
-//! are all that were written.
+//! up to the last flush. Reading ([`read`]) uses every record that can be read; [`check`](check())
+//! says whether those are all that were written.
 
 mod check;
 mod columns;
@@ -33,7 +33,8 @@ pub const FILE: &str = "records.jsonl.zst";
 const FLUSH: Duration = Duration::from_secs(1);
 /// The part of a line that is given to the compression at once, in bytes.
 const PIECE: usize = 16 << 10;
-/// The longest line of a record, in bytes. Answers have a bound well below it, even if each of their letters is escaped.
+/// The longest line of a record, in bytes. Answers have a bound well below it, even if each of
+/// their letters is escaped.
 const LONGEST_LINE: usize = 256 << 20;
 /// After so many lines in a row that are no records, the rest of a file is not searched for one.
 const MOST_UNREADABLE: u64 = 1000;
@@ -106,7 +107,8 @@ impl Recorder {
     /// Writes every exchange it receives, passes it to `seen`, and returns when no more can come.
     ///
     /// # Errors
-    /// If writing fails, typically because the disk is full. Everything flushed before stays readable.
+    /// If writing fails, typically because the disk is full. Everything flushed before stays
+    /// readable.
     pub fn run<E: AsRef<Exchange>>(
         mut self,
         exchanges: &Receiver<E>,
@@ -214,8 +216,9 @@ impl<W: Write> Write for Line<'_, W> {
 
 /// Reads a run's records in the order in which they were written.
 ///
-/// Yields every record that can be read: a file that is cut off, as after a crash, yields those before the cut, and
-/// a line that is not a record is passed over. What is missing is for [`check`](check()) to say.
+/// Yields every record that can be read: a file that is cut off, as after a crash, yields those
+/// before the cut, and a line that is not a record is passed over. What is missing is for
+/// [`check`](check()) to say.
 ///
 /// # Errors
 /// If the file cannot be opened.

@@ -1,9 +1,10 @@
-//! The file of a run's devices: one line of JSON per entry, compressed, written while the run goes on by the thread that
-//! reads the devices.
+//! The file of a run's devices: one line of JSON per entry, compressed, written while the run goes
+//! on by the thread that reads the devices.
 //!
-//! The file only grows and is flushed every second of samples, so however the run ends, it is readable up to the last
-//! flush. It has a bound that hardly grows with the run's length: after 36,000 samples, or fewer of many devices, the
-//! interval between two of them is doubled, and again after half as many. `devices` owns what an entry is.
+//! The file only grows and is flushed every second of samples, so however the run ends, it is
+//! readable up to the last flush. It has a bound that hardly grows with the run's length: after
+//! 36,000 samples, or fewer of many devices, the interval between two of them is doubled, and again
+//! after half as many. `devices` owns what an entry is.
 
 use std::fs::File;
 use std::io::{self, Write};

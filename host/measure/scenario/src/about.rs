@@ -22,7 +22,8 @@ table! {
         /// Command that started the engine, for the report; leave keys out of it.
         launch_command: Maybe<String>
             => plan("about.launch-command", Silent).flag("launch-command", "COMMAND", RESULT);
-        /// Anything else for the report, by names of your choice; the flag takes KEY=VALUE, and is repeatable.
+        /// Anything else for the report, by names of your choice; the flag takes KEY=VALUE, and is
+        /// repeatable.
         notes: BTreeMap<String, Located<String>>
             => plan("about.notes", Silent).flag("metadata", "KEY=VALUE", RESULT);
     }

@@ -15,15 +15,17 @@ use reader::{Located, Reader, toml_text};
 table! {
     /// `[run]`: what is watched while the run goes on.
     pub struct Run {
-        /// Sample power, energy, clocks, temperature and memory of the devices: none, nvml (NVIDIA's devices of this
-        /// machine), or the URL of a page of DCGM's exporter, such as http://HOST:9400/metrics.
+        /// Sample power, energy, clocks, temperature and memory of the devices: none, nvml
+        /// (NVIDIA's devices of this machine), or the URL of a page of DCGM's exporter, such as
+        /// http://HOST:9400/metrics.
         ///
         /// The run does not begin if they cannot be read.
         device_metrics: Maybe<DeviceMetrics> = DeviceMetrics::None
             => plan("device-metrics.from", Silent).flag("device-metrics", "SOURCE", RESULT);
         /// Time from one sample of the devices to the next, from 10ms to 1m.
         ///
-        /// An exporter reads its devices every 30 seconds, unless it is started with a shorter `--collect-interval`.
+        /// An exporter reads its devices every 30 seconds, unless it is started with a shorter
+        /// `--collect-interval`.
         device_interval: Maybe<Span>
             => plan("device-metrics.every", Silent)
                 .flag("device-interval", "TIME", RESULT)
@@ -42,8 +44,8 @@ table! {
 table! {
     /// `[cost]`: what a million tokens cost.
     pub struct Cost {
-        /// What the devices, or the machine that they are in, cost per hour; the result then has the cost of a million
-        /// tokens.
+        /// What the devices, or the machine that they are in, cost per hour; the result then has
+        /// the cost of a million tokens.
         per_hour: Maybe<f64>
             => plan("cost.per-hour", May).flag("cost-per-hour", "NUMBER", RESULT);
         /// The currency of the cost, such as EUR, for readers of the result.

@@ -1,7 +1,7 @@
 //! Values of keys: how a value is read from TOML and from flags, laid over another, and written.
 //!
-//! [`Value`] is a single value, [`Field`] whatever a table can hold: a value that may be absent, a table, a list of
-//! tables, or a table of names that the user chooses.
+//! [`Value`] is a single value, [`Field`] whatever a table can hold: a value that may be absent, a
+//! table, a list of tables, or a table of names that the user chooses.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,8 @@ use crate::field::Field;
 /// One key of a scenario.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Its full name: `timeouts.connect`. Names that the user chooses are in capitals: `target.headers.NAME`.
+    /// Its full name: `timeouts.connect`. Names that the user chooses are in capitals:
+    /// `target.headers.NAME`.
     pub path: String,
     /// Its documentation, in paragraphs; the first is one sentence.
     pub about: Vec<String>,

@@ -1,9 +1,10 @@
 //! The scenario: a run as its author described it, in TOML, with flags, or both.
 //!
-//! This crate owns its format: it reads a scenario (reporting every mistake at once, each with its place), lays flags
-//! over it ([`Scenario::overlay`]) and finds contradictions ([`Scenario::validate`]). It also owns the format of a
-//! [`plan`]. It leaves making one to `session`: an absent value means that nothing was set. The configuration of
-//! plugins is carried in free form and compared with a plugin's own schema by [`check_config`].
+//! This crate owns its format: it reads a scenario (reporting every mistake at once, each with its
+//! place), lays flags over it ([`Scenario::overlay`]) and finds contradictions
+//! ([`Scenario::validate`]). It also owns the format of a [`plan`]. It leaves making one to
+//! `session`: an absent value means that nothing was set. The configuration of plugins is carried
+//! in free form and compared with a plugin's own schema by [`check_config`].
 
 #![cfg_attr(
     test,
@@ -64,7 +65,8 @@ table! {
     pub struct Scenario {
         /// The name of the scenario.
         name: Maybe<String> => plan("name", May).otherwise("the name of its file");
-        /// Its position when a folder of scenarios is run; scenarios without one come after, by name.
+        /// Its position when a folder of scenarios is run; scenarios without one come after, by
+        /// name.
         order: Maybe<u64> => unplanned();
         /// The subject of the measurement, for readers of the result.
         about: About;
@@ -92,18 +94,21 @@ table! {
         cost: Cost;
         /// The contents of the report.
         report: Report;
-        /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as ttft:200 tpot:20 e2el:5000.
+        /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as
+        /// ttft:200 tpot:20 e2el:5000.
         ///
-        /// Any metric of the result works if it is a time and each request has one value of it. Limits may have a unit,
-        /// as in itl-max:1.5s. The flag takes every word after it, so put scenarios first.
+        /// Any metric of the result works if it is a time and each request has one value of it.
+        /// Limits may have a unit, as in itl-max:1.5s. The flag takes every word after it, so put
+        /// scenarios first.
         goodput: Goodput => plan("goodput", Must(Kind::Definition))
             .flag("goodput", "OBJECTIVE", RESULT)
             .words();
-        /// Threshold for the run, such as 'ttft.p99 <= 200ms'; exit with 6 if it does not hold; repeatable.
+        /// Threshold for the run, such as 'ttft.p99 <= 200ms'; exit with 6 if it does not hold;
+        /// repeatable.
         ///
         /// Write a figure as in the result (ttft.p99, throughput.output-tokens-per-s,
-        /// requests.success-share), then <=, <, >= or >, and a limit; or 'verdict <= valid'. No threshold
-        /// holds for an invalid run; the exit code is then 7.
+        /// requests.success-share), then <=, <, >= or >, and a limit; or 'verdict <= valid'. No
+        /// threshold holds for an invalid run; the exit code is then 7.
         thresholds: Thresholds => plan("thresholds", May)
             .flag("threshold", "THRESHOLD", RESULT)
             .delimiter(';');
@@ -116,8 +121,8 @@ impl Scenario {
     /// Reads a scenario's text. `name` is its name in messages: its path.
     ///
     /// # Errors
-    /// Everything that is wrong within it: syntax, keys, types, values, and pairs that
-    /// contradict each other. What is still missing may come from flags: see [`Scenario::validate`].
+    /// Everything that is wrong within it: syntax, keys, types, values, and pairs that contradict
+    /// each other. What is still missing may come from flags: see [`Scenario::validate`].
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         let (scenario, mut problems) = read::read(name, text);
         problems.extend(check::values(&scenario));
@@ -129,7 +134,8 @@ impl Scenario {
     /// Checks a complete scenario, including its flags.
     ///
     /// # Errors
-    /// Values out of range, pairs that contradict each other, and an arrival that lacks its rate or concurrency.
+    /// Values out of range, pairs that contradict each other, and an arrival that lacks its rate or
+    /// concurrency.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         let mut problems = check::values(self);
         problems.extend(check::contradictions(self));
@@ -142,8 +148,9 @@ impl Scenario {
         read::assignments(texts)
     }
 
-    /// The scenario of one assignment, by a flag that other tools have: `key` may lie in the configuration of a plugin,
-    /// and `value` is read as by [`Scenario::assigned`]. With what is wrong with it.
+    /// The scenario of one assignment, by a flag that other tools have: `key` may lie in the
+    /// configuration of a plugin, and `value` is read as by [`Scenario::assigned`]. With what is
+    /// wrong with it.
     pub fn assigned_by(flag: &str, key: &str, value: &str) -> (Scenario, Vec<reader::Problem>) {
         let (read, problems) = read::assignment(flag, [key, value]);
         (read.unwrap_or_default(), problems)
@@ -164,8 +171,9 @@ impl Scenario {
         Field::entries(self, "", &mut entries);
         entries
     }
-    /// This scenario with every default that can be written beside what it says; those have the place `default`. A
-    /// default that another key rules out, or that holds only together with another key, is left out.
+    /// This scenario with every default that can be written beside what it says; those have the
+    /// place `default`. A default that another key rules out, or that holds only together with
+    /// another key, is left out.
     #[must_use]
     pub fn settled(&self) -> Scenario {
         let mut settled = self.clone();

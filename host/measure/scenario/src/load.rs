@@ -23,8 +23,8 @@ table! {
             .theirs(&["num-prompts", "num-requests", "total-requests"]);
         /// Number of sessions to measure, instead of a number of requests.
         ///
-        /// A session is a request that depends on no other, with all that depend on it: a conversation, or an agent's
-        /// task.
+        /// A session is a request that depends on no other, with all that depend on it: a
+        /// conversation, or an agent's task.
         sessions: Maybe<u64> => plan("load.amount", Must(Kind::Count))
             .flag("sessions", "N", LOAD)
             .conflicts("num-prompts")
@@ -34,8 +34,9 @@ table! {
             .flag("duration", "TIME", LOAD);
         /// How requests arrive.
         ///
-        /// It can be left out where another key says it: `concurrency` and `think-time` mean closed, `burstiness`
-        /// means gamma, `trace` means trace, and an infinite rate means inf. By a flag, a rate means poisson.
+        /// It can be left out where another key says it: `concurrency` and `think-time` mean
+        /// closed, `burstiness` means gamma, `trace` means trace, and an infinite rate means inf.
+        /// By a flag, a rate means poisson.
         arrival: Maybe<Arrival> = Arrival::Inf => plan("load.arrival", Must(Kind::Load))
             .flag("arrival", "ARRIVAL", LOAD)
             .conflicts("use-trace-timestamps");
@@ -47,7 +48,8 @@ table! {
         /// Shape of the gamma-distributed gaps: 1 is Poisson, less is burstier, more is more even.
         burstiness: Maybe<f64> => plan("load.arrival", Must(Kind::Load))
             .flag("burstiness", "SHAPE", LOAD);
-        /// Scale random gaps so that the last of n requests is due at n/rate, as vLLM's client does.
+        /// Scale random gaps so that the last of n requests is due at n/rate, as vLLM's client
+        /// does.
         normalise: Maybe<bool> = false => plan("load.arrival", Must(Kind::Load))
             .switch("normalise", LOAD)
             .alias("normalize")
@@ -61,11 +63,12 @@ table! {
         /// Users in a closed loop; each sends its next request when the last one is answered.
         concurrency: Maybe<u64> => plan("load.arrival", Must(Kind::Load))
             .flag("concurrency", "USERS", LOAD);
-        /// What each user of a closed loop works on: one session at a time, or one request at a time.
+        /// What each user of a closed loop works on: one session at a time, or one request at a
+        /// time.
         ///
-        /// With sessions, a user waits for whatever follows in its session, think times included, and then begins
-        /// another one. With requests, it takes whatever is due next, so the number of requests in flight is the number
-        /// of users.
+        /// With sessions, a user waits for whatever follows in its session, think times included,
+        /// and then begins another one. With requests, it takes whatever is due next, so the number
+        /// of requests in flight is the number of users.
         users: Maybe<Users> = Users::default() => plan("load.users", Must(Kind::Load))
             .flag("users", "WHAT", LOAD);
         /// How long a user in a closed loop waits after each answer, such as 2s.
@@ -87,17 +90,19 @@ table! {
             .theirs(&["num-warmups", "warmup-requests"]);
         /// How to keep prompts of earlier runs in the server's prefix cache from helping this one.
         ///
-        /// An earlier run with the same prompts, or one that was stopped, leaves them in the cache. The server then skips
-        /// work, so the figures are too good. Prompts that are embedded or ranked are never salted.
+        /// An earlier run with the same prompts, or one that was stopped, leaves them in the cache.
+        /// The server then skips work, so the figures are too good. Prompts that are embedded or
+        /// ranked are never salted.
         cache: Maybe<Cache> = Cache::default() => plan("load.salted", Must(Kind::Load))
             .flag("cache", "HOW", LOAD);
-        /// Make the server clear its prefix cache between the warmup and the measurement: short for `cache` = "flush".
+        /// Make the server clear its prefix cache between the warmup and the measurement: short for
+        /// `cache` = "flush".
         flush_cache: Maybe<bool> = false => plan("control.flush-cache", Must(Kind::Load))
             .switch("flush-cache", LOAD);
         /// Memory that the sessions under way may take, such as 4GiB.
         ///
-        /// It is taken by the prompts that they have yet to send, and by their histories. At the bound no new session
-        /// begins until others are over, and a finding says so.
+        /// It is taken by the prompts that they have yet to send, and by their histories. At the
+        /// bound no new session begins until others are over, and a finding says so.
         session_memory: Maybe<Size> = Size(SESSION_MEMORY) => plan("load.session-memory", Silent)
             .flag("session-memory", "SIZE", LOAD);
         /// Random seed.
@@ -156,7 +161,8 @@ table! {
 table! {
     /// `[load.trace]`: a file with the times when requests are due.
     pub struct Trace {
-        /// Send at the times in a file: JSON lines with a `timestamp` in milliseconds, or numbers of seconds.
+        /// Send at the times in a file: JSON lines with a `timestamp` in milliseconds, or numbers
+        /// of seconds.
         file: Maybe<PathBuf> => plan("load.arrival", Must(Kind::Load)).flag("trace", "FILE", LOAD);
         /// Play the trace or the dataset this many times as fast.
         time_scale: Maybe<f64> = 1.0 => plan("load.arrival", Must(Kind::Load))

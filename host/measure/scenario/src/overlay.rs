@@ -1,7 +1,7 @@
 //! Laying one scenario over another: flags override the file.
 //!
-//! Most keys simply replace each other. `[load]` needs care, because there one key can contradict another: a number of
-//! requests from a flag rules out the file's duration.
+//! Most keys simply replace each other. `[load]` needs care, because there one key can contradict
+//! another: a number of requests from a flag rules out the file's duration.
 
 use crate::field::Field;
 use crate::{Arrival, Load, Ramp, Scenario, Trace};

@@ -1,6 +1,6 @@
-//! The plan: a run with nothing left to decide. Every default is filled in, every plugin is identified
-//! by its digest, and every random choice comes from the seed, so the same plan gives the same
-//! requests at the same due times. It is written next to the records and holds no secret.
+//! The plan: a run with nothing left to decide. Every default is filled in, every plugin is
+//! identified by its digest, and every random choice comes from the seed, so the same plan gives
+//! the same requests at the same due times. It is written next to the records and holds no secret.
 
 use model::file::PlannedFile;
 use std::collections::BTreeMap;
@@ -209,8 +209,9 @@ pub struct PlannedTokenizer {
     /// The commit, where it comes from the local cache of the Hugging Face hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// SHA-256 of its file; of a folder, that of a line for each file that decides tokens, in the order of their names,
-    /// with the file's SHA-256 and its name, as `sha256sum` writes them. Absent for the substitute.
+    /// SHA-256 of its file; of a folder, that of a line for each file that decides tokens, in the
+    /// order of their names, with the file's SHA-256 and its name, as `sha256sum` writes them.
+    /// Absent for the substitute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// True if it was found under the served model's name, and not asked for.
@@ -324,8 +325,9 @@ pub enum Amount {
     Duration(Nanos),
 }
 
-/// Part `index` of `of` of a plan. Places (the users of a closed loop, or the slots below a cap) are dealt out in turn, and
-/// requests by place, so that a part has as large a share of the one as of the other; [`Plan::holds`] says which.
+/// Part `index` of `of` of a plan. Places (the users of a closed loop, or the slots below a cap)
+/// are dealt out in turn, and requests by place, so that a part has as large a share of the one as
+/// of the other; [`Plan::holds`] says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Slice {
@@ -405,9 +407,9 @@ impl Plan {
     /// True if this plan's slice holds the session with this number. If no request depends on
     /// another, each is a session.
     ///
-    /// Session `k` belongs to place `k` modulo the number of places. Where replies take equally long that is also the
-    /// place that it would find free in a run of one process, so the slices together have the same requests in flight as
-    /// the whole, at every instant.
+    /// Session `k` belongs to place `k` modulo the number of places. Where replies take equally
+    /// long that is also the place that it would find free in a run of one process, so the slices
+    /// together have the same requests in flight as the whole, at every instant.
     pub fn holds(&self, number: u64) -> bool {
         holds(self.slice, self.load.slots(), number)
     }
@@ -417,8 +419,9 @@ impl Plan {
         self.slots() == Some(0)
     }
 
-    /// The plan but for what may differ between machines that share it: what it is called, which part is whose, and under
-    /// which names they have the same files. Two machines make parts of one run if these are equal.
+    /// The plan but for what may differ between machines that share it: what it is called, which
+    /// part is whose, and under which names they have the same files. Two machines make parts of
+    /// one run if these are equal.
     #[must_use]
     pub fn shared(&self) -> Plan {
         let mut plan = self.clone();
@@ -462,9 +465,9 @@ impl Plan {
         })
     }
 
-    /// Due times of this plan's requests that depend on no other, in order. `trace` is the contents of the file that
-    /// [`Arrival::Trace`] names, or what the dataset plans for [`Arrival::Dataset`]; other arrivals take no
-    /// notice of it.
+    /// Due times of this plan's requests that depend on no other, in order. `trace` is the contents
+    /// of the file that [`Arrival::Trace`] names, or what the dataset plans for
+    /// [`Arrival::Dataset`]; other arrivals take no notice of it.
     pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
         // Where nothing is held, looking for the first due time that is would not end.
         let roots = match self.is_idle() {
@@ -492,8 +495,8 @@ impl Plan {
         }
     }
 
-    /// Numbers of this plan's users of a closed loop, of which a slice has its share: the first, and
-    /// how far the next is.
+    /// Numbers of this plan's users of a closed loop, of which a slice has its share: the first,
+    /// and how far the next is.
     pub fn users(&self) -> (u32, u32) {
         self.slice.map_or((0, 1), |slice| (slice.index, slice.of))
     }

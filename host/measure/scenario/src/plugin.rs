@@ -1,4 +1,5 @@
-//! `[backend]`, `[dataset]`, `[[scorers]]` and `[sandbox]`: plugins, their configurations and their limits.
+//! `[backend]`, `[dataset]`, `[[scorers]]` and `[sandbox]`: plugins, their configurations and their
+//! limits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Reading a scenario: TOML in, [`Scenario`] and problems out. Which keys there are, the tables declare.
+//! Reading a scenario: TOML in, [`Scenario`] and problems out. Which keys there are, the tables
+//! declare.
 //!
 //! Which values make sense is up to [`check`](super::check).
 
@@ -8,13 +9,15 @@ use crate::Scenario;
 use crate::field::{Field, Table};
 use crate::key::aliases;
 
-/// Reads the whole text. If its syntax is broken, only that is reported, since the intent is unknown.
+/// Reads the whole text. If its syntax is broken, only that is reported, since the intent is
+/// unknown.
 pub fn read(name: &str, text: &str) -> (Scenario, Vec<Problem>) {
     let (read, problems) = parse_table(name, text, &aliases(), |root, _| Scenario::read_keys(root));
     (read.unwrap_or_default(), problems)
 }
 
-/// Reads assignments such as `load.requests=50`, as `--set` takes them; of several of one key the last counts.
+/// Reads assignments such as `load.requests=50`, as `--set` takes them; of several of one key the
+/// last counts.
 pub fn assignments(texts: &[String]) -> (Scenario, Vec<Problem>) {
     let (mut scenario, mut problems) = (Scenario::default(), Vec::new());
     for text in texts {

@@ -20,11 +20,13 @@ use result::threshold::Threshold;
 table! {
     /// `[report]`: what is reported.
     pub struct Report {
-        /// Percentiles to report, each above 0 and at most 100; the flag takes them as in 50,90,99.9.
+        /// Percentiles to report, each above 0 and at most 100; the flag takes them as in
+        /// 50,90,99.9.
         percentiles: Maybe<Vec<Located<f64>>> = usual_percentiles() => plan("percentiles", Silent)
             .flag("metric-percentiles", "LIST", RESULT)
             .delimiter(',');
-        /// Include requests that failed or were not sent in means and percentiles, as infinitely late.
+        /// Include requests that failed or were not sent in means and percentiles, as infinitely
+        /// late.
         ///
         /// A percentile that falls among them is infinite, and the mean is left out.
         failures_as_infinite: Maybe<bool> = false
@@ -32,12 +34,15 @@ table! {
         /// Compare the results with the server's own metrics.
         server_metrics: Maybe<bool> = false
             => plan("control.server-metrics", Silent).switch("server-metrics", RESULT);
-        /// Compare the prompt tokens that the server found in its prefix cache with those that repeat within the run.
+        /// Compare the prompt tokens that the server found in its prefix cache with those that
+        /// repeat within the run.
         ///
-        /// Prompts are kept in a file without a name while they are sent, and tokenized after the load.
+        /// Prompts are kept in a file without a name while they are sent, and tokenized after the
+        /// load.
         cache: Maybe<bool> = false
             => plan("control.cache-report", Silent).switch("cache-report", RESULT);
-        /// Tokens per page of the prefix cache, as the engine has it (`--block-size`, `--page-size`).
+        /// Tokens per page of the prefix cache, as the engine has it (`--block-size`,
+        /// `--page-size`).
         ///
         /// A cache finds whole pages only, so the size decides what of a prompt repeats.
         page_size: Maybe<u64> = u64::from(PAGE.get())
@@ -52,7 +57,8 @@ fn usual_percentiles() -> Vec<Located<f64>> {
         .collect()
 }
 
-/// `[goodput]`: SLOs, the upper limits of request metrics in milliseconds, by the names of the metrics.
+/// `[goodput]`: SLOs, the upper limits of request metrics in milliseconds, by the names of the
+/// metrics.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Goodput(BTreeMap<String, Located<f64>>);
 
@@ -125,7 +131,8 @@ impl Field for Goodput {
     }
 }
 
-/// `[thresholds]`: what must hold of the run, such as `ttft.p99 <= 200ms`; see [`result::threshold`].
+/// `[thresholds]`: what must hold of the run, such as `ttft.p99 <= 200ms`; see
+/// [`result::threshold`].
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Thresholds(Vec<Located<String>>);
 

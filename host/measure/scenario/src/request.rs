@@ -85,7 +85,8 @@ table! {
         /// The seed decides which. They are of the class `cancelled`, which is no failure.
         cancel_share: Maybe<f64> => plan("request.cancel.share", Must(Kind::Load))
             .flag("cancel-share", "SHARE", REQUESTS);
-        /// How long after it was sent such a request is cancelled, if its answer has not ended by then.
+        /// How long after it was sent such a request is cancelled, if its answer has not ended by
+        /// then.
         cancel_after: Maybe<Span> => plan("request.cancel.after", Must(Kind::Load))
             .flag("cancel-after", "TIME", REQUESTS);
         /// Fields that are added to the body of every request; the flag takes a JSON object.

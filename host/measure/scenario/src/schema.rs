@@ -18,8 +18,8 @@ use reader::{Located, Place};
 
 mod rules;
 
-/// The maximum number of schemas to visit. The schema comes from a plugin, so it may be endless; beyond
-/// this limit, the plugin has to refuse a wrong configuration.
+/// The maximum number of schemas to visit. The schema comes from a plugin, so it may be endless;
+/// beyond this limit, the plugin has to refuse a wrong configuration.
 const VISITS: usize = 100_000;
 /// The depth to which schemas are followed through references, alternatives and values.
 const DEPTH: usize = 64;
@@ -96,8 +96,8 @@ impl<'s> Check<'s> {
             .pointer(rules.get("$ref")?.as_str()?.strip_prefix('#')?)
     }
 
-    /// A value must fit one of several schemas. If none fits, the problems of the one that was most likely meant
-    /// are reported.
+    /// A value must fit one of several schemas. If none fits, the problems of the one that was most
+    /// likely meant are reported.
     fn alternatives(
         &mut self,
         schema: &'s Value,
@@ -249,7 +249,8 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// Collects what a schema allows: kinds in words, and constants. TOML has no `null`, so it is left out.
+    /// Collects what a schema allows: kinds in words, and constants. TOML has no `null`, so it is
+    /// left out.
     fn describe(
         &mut self,
         schema: &'s Value,

@@ -2,8 +2,9 @@
 
 /// Declares a table of a scenario with all of its keys.
 ///
-/// A key is written as its documentation (the first paragraph of which is its flag's help), its field, its type,
-/// its default if it has one, and what else is known of it, which begins with where it goes in the plan:
+/// A key is written as its documentation (the first paragraph of which is its flag's help), its
+/// field, its type, its default if it has one, and what else is known of it, which begins with
+/// where it goes in the plan:
 ///
 /// ```text
 /// /// Longest wait for a connection to open.
@@ -11,9 +12,9 @@
 ///     => plan("timeouts.connect", Must(Kind::Client)).flag("connect-timeout", "TIME", CONNECTIONS);
 /// ```
 ///
-/// It makes the struct, whose fields are absent where nothing is said; its reader; its overlay; for each key that
-/// has a default, a function of the field's name that gives what is said or the default; and its part of
-/// [`keys`](crate::keys).
+/// It makes the struct, whose fields are absent where nothing is said; its reader; its overlay; for
+/// each key that has a default, a function of the field's name that gives what is said or the
+/// default; and its part of [`keys`](crate::keys).
 macro_rules! table {
     (
         $(#[$meta:meta])*

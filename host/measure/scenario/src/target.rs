@@ -1,4 +1,5 @@
-//! `[target]` and `[tokenizer]`, `[connection]` and `[timeouts]`: the server under test, and how to connect to it.
+//! `[target]` and `[tokenizer]`, `[connection]` and `[timeouts]`: the server under test, and how to
+//! connect to it.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -25,7 +26,8 @@ use reader::{Located, Reader};
 table! {
     /// `[target]`: the server under test.
     pub struct Target {
-        /// Base URL of the engine, such as http://127.0.0.1:8000; if there are several, requests go to each in turn.
+        /// Base URL of the engine, such as http://127.0.0.1:8000; if there are several, requests go
+        /// to each in turn.
         ///
         /// Without a scheme, as in localhost:8000, it is http.
         base_url: Maybe<Vec<Located<String>>> => plan("target.base-urls", May)
@@ -39,19 +41,21 @@ table! {
             .otherwise("the only one the server lists");
         /// Environment variable that holds the API key.
         ///
-        /// The key itself does not belong in a scenario. It goes to the targets that you name; without any, it goes
-        /// only to this machine. The run says where it goes.
+        /// The key itself does not belong in a scenario. It goes to the targets that you name;
+        /// without any, it goes only to this machine. The run says where it goes.
         api_key_env: Maybe<String> => plan("target.api-key", Silent)
             .flag("api-key-env", "VARIABLE", TARGET)
             .otherwise("the backend's, else OPENAI_API_KEY")
             .theirs(&["api-key"]);
-        /// How long to wait for a server that is not ready yet; the flag takes a number of seconds too.
+        /// How long to wait for a server that is not ready yet; the flag takes a number of seconds
+        /// too.
         wait_ready: Maybe<Span> => plan("control.wait-ready", Silent)
             .flag("ready-check-timeout-sec", "SECONDS", TARGET)
             .unit("s")
             .otherwise("not at all")
             .theirs(&["ready-check-timeout-sec"]);
-        /// Header to send with every request; the flag takes `Name: value` or `Name=value`, and is repeatable.
+        /// Header to send with every request; the flag takes `Name: value` or `Name=value`, and is
+        /// repeatable.
         ///
         /// Values never appear in results or logs. They go where the API key goes.
         headers: Headers => plan("target.headers", Silent).flag("header", "FIELD", TARGET).secret();
@@ -61,9 +65,11 @@ table! {
 table! {
     /// `[tokenizer]`: the model's tokenizer.
     pub struct Tokenizer {
-        /// The model's tokenizer: its file or folder, or its name on the Hugging Face hub, such as Qwen/Qwen3-8B.
+        /// The model's tokenizer: its file or folder, or its name on the Hugging Face hub, such as
+        /// Qwen/Qwen3-8B.
         ///
-        /// A name is looked up in the local cache, after `runner fetch tokenizer NAME`; nothing is downloaded here.
+        /// A name is looked up in the local cache, after `runner fetch tokenizer NAME`; nothing is
+        /// downloaded here.
         path: Maybe<PathBuf> => plan("tokenizer", Must(Kind::Tokenizer))
             .flag("tokenizer", "PATH", REQUESTS)
             .otherwise("the one that the local cache has under the model's name, else a stand-in that counts bytes");

@@ -182,7 +182,8 @@ fn every_value_is_known_by_its_path_and_place() {
     for entry in &entries {
         let span = entry.place.span().unwrap();
         let found = &FULL[span.offset()..span.offset() + span.len()];
-        // Lists of tables, times with units, and tables without a header of their own stand there in another way.
+        // Lists of tables, times with units, and tables without a header of their own stand there
+        // in another way.
         let other = ["scorers", "request.extra-body.chat_template_kwargs"];
         if other.contains(&&*entry.path) || entry.path.starts_with("goodput.") {
             continue;

@@ -1,5 +1,5 @@
-//! The values that a key can have: texts, numbers, times, sizes, paths, lists of them, and enums whose values have
-//! names.
+//! The values that a key can have: texts, numbers, times, sizes, paths, lists of them, and enums
+//! whose values have names.
 
 use std::path::PathBuf;
 

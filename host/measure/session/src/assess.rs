@@ -1,10 +1,10 @@
 //! After the run, works on the records: the tokenizer counts the answers again, and scorers judge
 //! them. Nothing here can disturb a measurement.
 //!
-//! Answers are read once, a batch at a time. Scorers work at the same time, each on its own thread; a scorer sees
-//! the answers in the order of the records, but for one that runs answers as programs, which know nothing of each
-//! other and run on all threads. What comes out does not depend on the threads. Only the count and the scores of a
-//! request are kept, 4 and 8 bytes each.
+//! Answers are read once, a batch at a time. Scorers work at the same time, each on its own thread;
+//! a scorer sees the answers in the order of the records, but for one that runs answers as
+//! programs, which know nothing of each other and run on all threads. What comes out does not
+//! depend on the threads. Only the count and the scores of a request are kept, 4 and 8 bytes each.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -23,7 +23,8 @@ use tokenizer::Tokenizer;
 
 /// Most answers of a batch.
 const BATCH: usize = 256;
-/// Most bytes of a batch's texts, but for its last answer: answers have no common size, and scorers get copies.
+/// Most bytes of a batch's texts, but for its last answer: answers have no common size, and scorers
+/// get copies.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// Assesses the measured exchanges of a run that were answered.
@@ -62,8 +63,9 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
     )
 }
 
-/// Has scorers judge the measured exchanges of a saved run that were answered. Nothing is counted again: `counted` are the
-/// tokens of the answers by this side's tokenizer, which scorers are told where the server does not say.
+/// Has scorers judge the measured exchanges of a saved run that were answered. Nothing is counted
+/// again: `counted` are the tokens of the answers by this side's tokenizer, which scorers are told
+/// where the server does not say.
 ///
 /// # Errors
 /// The first error of reading.

@@ -1,5 +1,5 @@
-//! Requests with what shows the server who asks: the key as a header, or a signature. What the backend wrote becomes
-//! a request of HTTP here. Which key there is, `resolve` has found.
+//! Requests with what shows the server who asks: the key as a header, or a signature. What the
+//! backend wrote becomes a request of HTTP here. Which key there is, `resolve` has found.
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -19,11 +19,12 @@ use sigv4::{CONTENT, DATE, TOKEN, Unsigned};
 
 /// A request that can be sent, once it is signed where its server wants that.
 ///
-/// A signature holds for five minutes, and requests are written ahead of need. So everything about it that does not
-/// depend on the time is computed when the request is written, above all the digest of the body. What is left is the
-/// digest of some hundred bytes and five HMACs, about three microseconds: every request is signed at the moment that
-/// it is handed to a worker, so that there is no age up to which a signature is kept, and nothing that the pacer and
-/// others would have to share.
+/// A signature holds for five minutes, and requests are written ahead of need. So everything about
+/// it that does not depend on the time is computed when the request is written, above all the
+/// digest of the body. What is left is the digest of some hundred bytes and five HMACs, about three
+/// microseconds: every request is signed at the moment that it is handed to a worker, so that there
+/// is no age up to which a signature is kept, and nothing that the pacer and others would have to
+/// share.
 pub struct Outgoing {
     request: Request,
     unsigned: Option<Box<Unsigned>>,

@@ -1,5 +1,5 @@
-//! The second step of a run: is every target there, does it let us in, and which model does it serve? What a
-//! scenario resolved to becomes a plan here.
+//! The second step of a run: is every target there, does it let us in, and which model does it
+//! serve? What a scenario resolved to becomes a plan here.
 
 use std::io;
 use std::path::PathBuf;
@@ -80,8 +80,8 @@ impl Resolved {
         Dial::new(targets, wiring.http, &wiring.trust, wiring.timestamps)
     }
 
-    /// Takes the targets as they are, without a question. Gives the run back where its scenario names no model,
-    /// so that a server has to be asked.
+    /// Takes the targets as they are, without a question. Gives the run back where its scenario
+    /// names no model, so that a server has to be asked.
     ///
     /// # Errors
     /// Where the model is not known.
@@ -92,8 +92,8 @@ impl Resolved {
         }
     }
 
-    /// Asks every target what it serves, which settles the model's name. Waits for targets that do not serve yet,
-    /// where the scenario asks for that.
+    /// Asks every target what it serves, which settles the model's name. Waits for targets that do
+    /// not serve yet, where the scenario asks for that.
     ///
     /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
     ///
@@ -141,7 +141,8 @@ impl Resolved {
         drop(dialect);
         match model {
             Some(model) => {
-                // What the server calls its model; a tokenizer may be known under any of these names.
+                // What the server calls its model; a tokenizer may be known under any of these
+                // names.
                 let mut names = vec![model.clone()];
                 names.extend(root);
                 let (resolved, said) = self.counting_for(names)?;

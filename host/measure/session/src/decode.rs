@@ -1,9 +1,10 @@
-//! Decoding: passes each reply's frames to the backend plugin, in batches, and puts the exchange together. It works
-//! after the readers and cannot delay them, except by making them wait when it is too far behind
-//! ([`backlog`](load::backlog)).
+//! Decoding: passes each reply's frames to the backend plugin, in batches, and puts the exchange
+//! together. It works after the readers and cannot delay them, except by making them wait when it
+//! is too far behind ([`backlog`](load::backlog)).
 //!
-//! [`inbox`] is where readers leave what they read, [`answer`] what has been made of it, [`spool`] where answers go if
-//! memory is short, [`threads`] who does it, and [`failures`] how much is tolerated.
+//! [`inbox`] is where readers leave what they read, [`answer`] what has been made of it, [`spool`]
+//! where answers go if memory is short, [`threads`] who does it, and [`failures`] how much is
+//! tolerated.
 
 mod answer;
 mod failures;
@@ -31,17 +32,18 @@ use runs::record::RecordError;
 pub use failures::{FailureLimit, failed, fit};
 pub(crate) use spool::Spool;
 
-/// The maximum size of what is decoded from one reply, in bytes: a server can go on for ever, and a plugin can return
-/// far more than its input.
+/// The maximum size of what is decoded from one reply, in bytes: a server can go on for ever, and a
+/// plugin can return far more than its input.
 const ANSWER_BYTES: usize = 32 << 20;
 /// The factor by which an answer may be larger than its input before its size is the plugin's
 /// fault: the smallest frames are smaller than what an event of them counts as.
 const INFLATION: usize = 4;
-/// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses to the plugin and
-/// back with every batch, so the next batch waits for half as many bytes as it has: all together, a frame then
-/// crosses a few times, and not once for each read.
+/// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses
+/// to the plugin and back with every batch, so the next batch waits for half as many bytes as it
+/// has: all together, a frame then crosses a few times, and not once for each read.
 const LARGE_STATE_BYTES: usize = 64 << 10;
-/// The part of the backlog's bound that answers may take before they are written to disk: one in this many.
+/// The part of the backlog's bound that answers may take before they are written to disk: one in
+/// this many.
 const ANSWERS_SHARE: usize = 4;
 /// The smallest part of an answer that is written to disk.
 const SPOOLED_BYTES: usize = 1 << 10;
@@ -120,8 +122,8 @@ impl Fault {
 }
 
 impl Decoder {
-    /// Does what is next for a reply: decodes a batch of its frames, or puts the exchange together if the request has
-    /// ended.
+    /// Does what is next for a reply: decodes a batch of its frames, or puts the exchange together
+    /// if the request has ended.
     pub fn work(&mut self, inbox: &Arc<Inbox>) -> Option<Box<Exchange>> {
         let sessions = &inbox.sessions;
         load::thread_group::trip("decode");
@@ -292,7 +294,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// The backend's explanation of an error reply; a server may repeat the key, which plugins must not see.
+    /// The backend's explanation of an error reply; a server may repeat the key, which plugins must
+    /// not see.
     fn explain(&mut self, status: u16, body: &[u8]) -> Fault {
         match self
             .dialect
@@ -332,7 +335,8 @@ impl Decoder {
             }
             (Some(fault), _) => Some(fault),
             (None, End::Broke(class, message)) => match answer.whole {
-                // The end marker arrived; it does not matter what happens to the connection afterwards.
+                // The end marker arrived; it does not matter what happens to the connection
+                // afterwards.
                 true => None,
                 false => Some(Fault::new(class, message)),
             },

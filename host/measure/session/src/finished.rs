@@ -34,7 +34,8 @@ impl Finished {
             _held: self.backlog.queue(exchange.memory()),
             exchange,
         };
-        // The recorder outlives everyone who sends, unless it failed; then the run ends for that reason.
+        // The recorder outlives everyone who sends, unless it failed; then the run ends for that
+        // reason.
         let _ = self.recorder.send(waiting);
     }
 }

@@ -2,9 +2,11 @@
 //! at one instant, and after its last reply, where it asks the server what all of them together
 //! did.
 //!
-//! Somebody else knows the others. This module owns the two places and nothing of how the others are reached.
+//! Somebody else knows the others. This module owns the two places and nothing of how the others
+//! are reached.
 //!
-//! A run that waits for others has a clock that all of them share, so that an instant is the same number in each.
+//! A run that waits for others has a clock that all of them share, so that an instant is the same
+//! number in each.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +20,8 @@ use tokio::sync::watch;
 pub enum Stage {
     /// It prepares its requests and warms up.
     Preparing,
-    /// It has warmed up, and waits until the others have before it asks the server to flush its cache.
+    /// It has warmed up, and waits until the others have before it asks the server to flush its
+    /// cache.
     Warm,
     /// It has only to be given an instant to begin at.
     Ready,

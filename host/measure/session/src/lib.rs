@@ -1,4 +1,5 @@
-//! A run as a library: resolve a scenario into a plan, check the target, load it, and assess the answers.
+//! A run as a library: resolve a scenario into a plan, check the target, load it, and assess the
+//! answers.
 //!
 //! Each step is a method of what the step before it gave, so that none can be left out:
 //!
@@ -6,13 +7,15 @@
 //! Source -> resolve -> Resolved -> check -> Checked -> begin -> Begun -> load -> Loaded -> finish -> Measured
 //! ```
 //!
-//! A [`Resolved`] run has a [`Draft`]; its plan is complete once its targets have been [`Checked`]. What a run is made
-//! on is a parameter ([`Threads`] or [`PausedClock`]), as is what opens connections. `finish` is made of three steps
-//! that can be taken one by one: [`Kept`], [`Assessed`], [`Measured`].
+//! A [`Resolved`] run has a [`Draft`]; its plan is complete once its targets have been [`Checked`].
+//! What a run is made on is a parameter ([`Threads`] or [`PausedClock`]), as is what opens
+//! connections. `finish` is made of three steps that can be taken one by one: [`Kept`],
+//! [`Assessed`], [`Measured`].
 //!
-//! This crate owns the sequence of a run and everything that calls plugins on the way. It prints nothing: the
-//! command line, the tests and other programs call the same functions and watch [`live`]. It leaves the wire to
-//! `load`, the sandbox to `plugins`, what a result looks like to `report`, and exit codes to the command line.
+//! This crate owns the sequence of a run and everything that calls plugins on the way. It prints
+//! nothing: the command line, the tests and other programs call the same functions and watch
+//! [`live`]. It leaves the wire to `load`, the sandbox to `plugins`, what a result looks like to
+//! `report`, and exit codes to the command line.
 #![cfg_attr(
     test,
     allow(

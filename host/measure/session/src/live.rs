@@ -1,12 +1,13 @@
-//! The state of a run while it goes on: how far it is, what is under way, totals of the exchanges that have
-//! ended, and the load on this client.
+//! The state of a run while it goes on: how far it is, what is under way, totals of the exchanges
+//! that have ended, and the load on this client.
 //!
-//! Nothing that paces, sends or reads waits for an onlooker or does more work because of one. It only updates
-//! single counters. The recorder enters the rest when an exchange has ended, and an onlooker takes
-//! [`Snapshot`]s: the one lock is between those two. All of it takes the same memory however long a run is.
+//! Nothing that paces, sends or reads waits for an onlooker or does more work because of one. It
+//! only updates single counters. The recorder enters the rest when an exchange has ended, and an
+//! onlooker takes [`Snapshot`]s: the one lock is between those two. All of it takes the same memory
+//! however long a run is.
 //!
-//! Several processes make one run too: then each has its own part here, and what is shown on rank 0 is made of the
-//! figures that all of them send ([`figures`], [`Others`]).
+//! Several processes make one run too: then each has its own part here, and what is shown on rank 0
+//! is made of the figures that all of them send ([`figures`], [`Others`]).
 //!
 //! `cli` shows it, except for the page for Prometheus ([`exposition`], [`listen`]).
 
@@ -85,7 +86,8 @@ pub trait Others: Send + Sync {
     /// The run as it is now.
     fn snapshot(&self) -> Snapshot;
 
-    /// A thread that looks on here: what it uses of a core is taken from what measures on this machine.
+    /// A thread that looks on here: what it uses of a core is taken from what measures on this
+    /// machine.
     fn enlist(&self, thread: Watched);
 }
 
@@ -189,8 +191,8 @@ impl Live {
         self.enter(Phase::Measuring);
     }
 
-    /// The pacer has given a measured request to a worker, or on record where it cannot be sent. Only the pacer's thread
-    /// calls this.
+    /// The pacer has given a measured request to a worker, or on record where it cannot be sent.
+    /// Only the pacer's thread calls this.
     pub(crate) fn gave_out(&self) {
         let count = &self.given_out.0;
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -282,8 +284,8 @@ impl Live {
 }
 
 impl Begun {
-    /// Adds what the plan says about due times. When nothing more is sent, the due requests are those that were
-    /// handed out or recorded as not sent.
+    /// Adds what the plan says about due times. When nothing more is sent, the due requests are
+    /// those that were handed out or recorded as not sent.
     fn tell_due(&self, counts: &mut Counts, elapsed: Nanos) {
         let not_sent = counts.failed.get(&model::exchange::Class::NotSent);
         let settled = counts.given_out + not_sent.map_or(0, |failures| failures.count);

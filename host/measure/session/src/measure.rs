@@ -1,6 +1,6 @@
-//! The further steps of a run, each a type: [`Checked`] begins and is [`Begun`], then the load is made ([`Loaded`])
-//! and everything that was seen is on disk ([`Kept`]), answers are assessed ([`Assessed`]), and the result is a
-//! [`Measured`].
+//! The further steps of a run, each a type: [`Checked`] begins and is [`Begun`], then the load is
+//! made ([`Loaded`]) and everything that was seen is on disk ([`Kept`]), answers are assessed
+//! ([`Assessed`]), and the result is a [`Measured`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -342,7 +342,8 @@ impl Kept {
         &self.folder
     }
 
-    /// Makes sure that there is something to assess. Removes a folder that holds no more than a plan.
+    /// Makes sure that there is something to assess. Removes a folder that holds no more than a
+    /// plan.
     ///
     /// # Errors
     /// Where the measurement never began, or records cannot be read.

@@ -2,8 +2,8 @@
 //! writes their requests, and sends nothing. Of everything that is drawn only figures are kept, so
 //! memory does not grow with the plan.
 //!
-//! Answers that only a run gives are replaced: by the one on record, else by a text of about the requested length. The
-//! figures and their forms are `runs::outlook`'s.
+//! Answers that only a run gives are replaced: by the one on record, else by a text of about the
+//! requested length. The figures and their forms are `runs::outlook`'s.
 
 pub mod export;
 mod made_up;
@@ -92,7 +92,8 @@ pub enum OutlookError {
 }
 
 impl Resolved {
-    /// Takes the targets as they are, without a question. Says whether the model's name is a placeholder.
+    /// Takes the targets as they are, without a question. Says whether the model's name is a
+    /// placeholder.
     pub fn unasked(mut self) -> (Checked, bool) {
         let is_placeholder = self.draft.target.model.is_none();
         let model = self.draft.target.model.take();

@@ -1,4 +1,5 @@
-//! Samples on their way to a request: with what came before them in their conversation, and with their place in the run.
+//! Samples on their way to a request: with what came before them in their conversation, and with
+//! their place in the run.
 
 use model::exchange::{History, Phase};
 use model::units::Nanos;

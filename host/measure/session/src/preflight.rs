@@ -144,8 +144,8 @@ pub struct Found {
     pub remark: Option<String>,
 }
 
-/// Asks a target what it serves. Engines list `adapters` as models; a requested adapter is not taken for
-/// the model.
+/// Asks a target what it serves. Engines list `adapters` as models; a requested adapter is not
+/// taken for the model.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
@@ -270,7 +270,8 @@ pub async fn probe<C: Connect>(
     }
 }
 
-/// The backend's explanation of an error reply; a server may repeat the key, which plugins must not see.
+/// The backend's explanation of an error reply; a server may repeat the key, which plugins must not
+/// see.
 fn explained(
     dialect: &mut Dialect,
     secrets: &Secrets,

@@ -1,5 +1,6 @@
-//! Preparation: samples become requests ahead of time, so that the bytes of a request are ready before
-//! it is due. One thread asks the dataset for samples, a second has the backend write their requests.
+//! Preparation: samples become requests ahead of time, so that the bytes of a request are ready
+//! before it is due. One thread asks the dataset for samples, a second has the backend write their
+//! requests.
 
 use std::sync::{Arc, OnceLock};
 
@@ -38,7 +39,8 @@ pub use writer::Writer;
 /// The most samples to ask the dataset for in one call, and the number in the first call.
 const BATCH: u32 = 64;
 const FIRST_BATCH: u32 = 8;
-/// Bytes of prompts that one call should return: what crosses the boundary at once is limited, and held twice.
+/// Bytes of prompts that one call should return: what crosses the boundary at once is limited, and
+/// held twice.
 const BATCH_BYTES: usize = 4 << 20;
 /// Batches of samples that may wait for the backend.
 const SAMPLED_AHEAD: usize = 4;
@@ -80,7 +82,8 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Opens the dataset and the backend. What the dataset says of its input at the end goes into `remarks`.
+    /// Opens the dataset and the backend. What the dataset says of its input at the end goes into
+    /// `remarks`.
     ///
     /// # Errors
     /// If a plugin refuses its configuration or input, or traps.
@@ -128,7 +131,8 @@ impl Preparation {
             .collect())
     }
 
-    /// Begins to prepare the measured requests, of which this many must be ready before the first is due.
+    /// Begins to prepare the measured requests, of which this many must be ready before the first
+    /// is due.
     ///
     /// # Errors
     /// If no thread can be started.

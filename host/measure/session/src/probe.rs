@@ -2,13 +2,14 @@
 //! what it serves, which routes answer, and what one tiny reply of each looks like. The backends
 //! that ship write the requests and read the replies.
 //!
-//! [`engines`] is what is known of engines, [`request`] what is sent, [`ask`] one question and its answer, [`shape`] what
-//! a reply was made of, [`verdict`] what all of it means. The document and its text are `report`'s.
+//! [`engines`] is what is known of engines, [`request`] what is sent, [`ask`] one question and its
+//! answer, [`shape`] what a reply was made of, [`verdict`] what all of it means. The document and
+//! its text are `report`'s.
 //!
-//! **Keys.** A run sends the key of the backend that its user named. Here no backend is named, and the server must not
-//! choose one by what it says it is: without a name it gets the key that the user names, or `OPENAI_API_KEY`. A
-//! backend's own variable is read where the user names the backend, where the host is the service's own, and where the
-//! server is on this machine.
+//! **Keys.** A run sends the key of the backend that its user named. Here no backend is named, and
+//! the server must not choose one by what it says it is: without a name it gets the key that the
+//! user names, or `OPENAI_API_KEY`. A backend's own variable is read where the user names the
+//! backend, where the host is the service's own, and where the server is on this machine.
 
 mod ask;
 mod engines;
@@ -63,7 +64,8 @@ pub struct Probed {
 }
 
 impl Prober {
-    /// Prepares to ask the first target of a scenario, with the backend that the user names or with those that fit.
+    /// Prepares to ask the first target of a scenario, with the backend that the user names or with
+    /// those that fit.
     ///
     /// # Errors
     /// What is wrong with the scenario.
@@ -144,7 +146,8 @@ impl Prober {
         })
     }
 
-    /// Asks for the models as most engines list them: the first question, which shows whether there is a server.
+    /// Asks for the models as most engines list them: the first question, which shows whether there
+    /// is a server.
     async fn listed<C: Connect>(
         &self,
         asker: &mut Asker<'_, C>,
@@ -321,7 +324,8 @@ impl Prober {
         tries
     }
 
-    /// Asks what generates nothing: whether it is ready, what it serves, its metrics. Gives what came of the second.
+    /// Asks what generates nothing: whether it is ready, what it serves, its metrics. Gives what
+    /// came of the second.
     async fn controls<C: Connect>(
         &self,
         asker: &mut Asker<'_, C>,
@@ -383,7 +387,8 @@ impl Prober {
     }
 }
 
-/// The backends that are tried with some engine, as `--backend` takes them, whether or not they ship.
+/// The backends that are tried with some engine, as `--backend` takes them, whether or not they
+/// ship.
 pub fn backends() -> BTreeSet<&'static str> {
     TRIES.iter().map(|own| own.backend).collect()
 }

@@ -1,5 +1,6 @@
-//! The tokens that a server makes of a prompt, as far as this side can say: by the run's tokenizer, and by the model's
-//! chat template where there is one. What repeats in them is the business of [`result::prefix`].
+//! The tokens that a server makes of a prompt, as far as this side can say: by the run's tokenizer,
+//! and by the model's chat template where there is one. What repeats in them is the business of
+//! [`result::prefix`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -54,7 +55,8 @@ impl Form {
     }
 }
 
-/// The end of the last text of a prompt, of at most so many characters. `None` for what holds no text.
+/// The end of the last text of a prompt, of at most so many characters. `None` for what holds no
+/// text.
 pub fn end(prompt: &Prompt, chars: usize) -> Option<&str> {
     let text = match prompt {
         Prompt::Text(text) => Some(text.as_str()),
@@ -84,7 +86,8 @@ pub fn tail(text: &str, chars: usize) -> &str {
     &text[from.map_or(0, |(at, _)| at)..]
 }
 
-/// The tokens of a sample that is sent to a path. `None` for what is not made of text alone, or cannot be tokenized.
+/// The tokens of a sample that is sent to a path. `None` for what is not made of text alone, or
+/// cannot be tokenized.
 pub fn tokenize(tokenizer: &Tokenizer, sample: &Sample, path: &str) -> Option<Tokenized> {
     encode_form(tokenizer, Form::of(sample, path)?)
 }

@@ -1,6 +1,6 @@
-//! The first step of a run: turns a scenario as written into a [`Draft`] of its plan. Fills in defaults, finds and
-//! loads plugins, compares their configurations with their schemas, opens the tokenizer and
-//! reads input files. Everything that is wrong is reported at once.
+//! The first step of a run: turns a scenario as written into a [`Draft`] of its plan. Fills in
+//! defaults, finds and loads plugins, compares their configurations with their schemas, opens the
+//! tokenizer and reads input files. Everything that is wrong is reported at once.
 
 mod again;
 mod ahead;

@@ -1,7 +1,9 @@
-//! Measures prefix reuse across a run's prompts: keeps them while they are sent, counts after the load.
+//! Measures prefix reuse across a run's prompts: keeps them while they are sent, counts after the
+//! load.
 //!
-//! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's folder, and 24 bytes per
-//! request are held; after the load they are read back in the order in which they were sent.
+//! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's
+//! folder, and 24 bytes per request are held; after the load they are read back in the order in
+//! which they were sent.
 
 use std::fs::File;
 use std::io;
@@ -48,8 +50,8 @@ impl Stored {
     }
 }
 
-/// A request that was sent: when, whether it is measured, its number, and what the server says of its prompt: its tokens,
-/// and those of them that were cached.
+/// A request that was sent: when, whether it is measured, its number, and what the server says of
+/// its prompt: its tokens, and those of them that were cached.
 type Sent = (Nanos, bool, u64, Option<(u32, u32)>);
 
 /// A prompt in the file.

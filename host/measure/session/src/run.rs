@@ -237,7 +237,8 @@ struct Running<'r> {
 }
 
 impl<'r> Running<'r> {
-    /// Opens the plugins, and starts the threads behind this many workers: at most so many of them decode.
+    /// Opens the plugins, and starts the threads behind this many workers: at most so many of them
+    /// decode.
     fn start(
         plan: &'r Plan,
         parts: &'r Parts,

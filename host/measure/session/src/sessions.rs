@@ -1,8 +1,9 @@
-//! Sessions under way: requests that wait for others. When a reply ends, what follows from it is written, with the
-//! answer in its history, and goes to the pacer with its due time.
+//! Sessions under way: requests that wait for others. When a reply ends, what follows from it is
+//! written, with the answer in its history, and goes to the pacer with its due time.
 //!
-//! [`graph`] says what follows from what, [`history`] what stands in front of a request. The work is done on threads of
-//! its own ([`Continuer`]), so that neither a reader nor the pacer waits for a plugin.
+//! [`graph`] says what follows from what, [`history`] what stands in front of a request. The work
+//! is done on threads of its own ([`Continuer`]), so that neither a reader nor the pacer waits for
+//! a plugin.
 
 pub mod graph;
 pub mod history;
@@ -37,7 +38,8 @@ pub struct Sessions {
     over: AtomicU64,
     /// Memory of the sessions under way.
     pub memory: Memory,
-    /// One queue for each thread. A session's events all go to the same one, so that they are worked on in order.
+    /// One queue for each thread. A session's events all go to the same one, so that they are
+    /// worked on in order.
     events: Vec<Sender<Event>>,
     announcer: Announcer<Item>,
     /// True if time stands still while the followers are worked out.
@@ -108,8 +110,8 @@ pub struct Continuer {
 }
 
 impl Sessions {
-    /// For one run, with this many threads. `waits` says that replies must not go on while their first output is looked
-    /// at, as on a paused clock.
+    /// For one run, with this many threads. `waits` says that replies must not go on while their
+    /// first output is looked at, as on a paused clock.
     pub fn new(
         announcer: Announcer<Item>,
         memory: Memory,
@@ -318,7 +320,8 @@ impl Continuer {
         }
     }
 
-    /// Writes what follows. What is dropped is cancelled too if the user left, and lost to a failure otherwise.
+    /// Writes what follows. What is dropped is cancelled too if the user left, and lost to a
+    /// failure otherwise.
     fn follow(&mut self, place: &Place, steps: Steps, left: bool) -> Vec<News<Item>> {
         let mut news = Vec::new();
         if self.sessions.is_closed.load(Ordering::Acquire) {
@@ -353,7 +356,8 @@ impl Continuer {
             let item = self
                 .writer
                 .unsent(PendingRequest::of_session(index, unsent), why);
-            // It would have been due some time after the failure; when is unknown, and nothing waits for it.
+            // It would have been due some time after the failure; when is unknown, and nothing
+            // waits for it.
             let due = session.last;
             news.push(News::Lost(Follower { due, item }));
         }

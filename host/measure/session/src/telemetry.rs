@@ -1,8 +1,8 @@
-//! The devices of a run: opened before its first request, read on a thread of its own while it goes on, kept in its
-//! folder entry by entry.
+//! The devices of a run: opened before its first request, read on a thread of its own while it goes
+//! on, kept in its folder entry by entry.
 //!
-//! `devices` reads them, `report` has the file, and `result` makes figures of them. Nothing that paces, sends or reads
-//! takes part. In virtual time nothing is read.
+//! `devices` reads them, `report` has the file, and `result` makes figures of them. Nothing that
+//! paces, sends or reads takes part. In virtual time nothing is read.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -173,8 +173,8 @@ impl Telemetry {
         *lock(&self.opened) = opened;
     }
 
-    /// Begins to read the devices, if there are any, and to write what they say into the run's folder. `enlist` hears of
-    /// the thread that does it.
+    /// Begins to read the devices, if there are any, and to write what they say into the run's
+    /// folder. `enlist` hears of the thread that does it.
     ///
     /// # Errors
     /// If the file cannot be made, or no thread be started.
@@ -231,7 +231,8 @@ struct Beside {
 
 impl Aside for Beside {
     fn begin(&mut self) {
-        // First, because a thread that yields to all others may not run again before the load is over.
+        // First, because a thread that yields to all others may not run again before the load is
+        // over.
         if let (Some(enlist), Some(thread)) = (self.enlist.take(), Watched::this_thread("devices"))
         {
             enlist(thread);

@@ -1,5 +1,6 @@
-//! Cuts the texts of saved runs into tokens, with the tokenizer that counted them or with another one. Which tokens an
-//! engine produced is not on record; these are those that the tokenizer makes of the texts.
+//! Cuts the texts of saved runs into tokens, with the tokenizer that counted them or with another
+//! one. Which tokens an engine produced is not on record; these are those that the tokenizer makes
+//! of the texts.
 
 use reader::Located;
 use scenario::plan::PlannedTokenizer;
@@ -20,8 +21,8 @@ impl TextTokenizer {
         Self::open(name).map(|(tokenizer, _)| tokenizer)
     }
 
-    /// The tokenizer that counted in a saved run; `None` if that was the substitute, or if it is not there any more as
-    /// it was.
+    /// The tokenizer that counted in a saved run; `None` if that was the substitute, or if it is
+    /// not there any more as it was.
     pub fn of(planned: &PlannedTokenizer) -> Option<Self> {
         if planned.approximate {
             return None;
@@ -40,8 +41,8 @@ impl TextTokenizer {
         Ok((TextTokenizer(tokenizer), planned))
     }
 
-    /// The number of the first token at which two texts differ, from 0: that of the shorter one's end, where the other
-    /// one goes on. `None` if they are the same, or cannot be cut.
+    /// The number of the first token at which two texts differ, from 0: that of the shorter one's
+    /// end, where the other one goes on. `None` if they are the same, or cannot be cut.
     pub fn first_difference(&self, one: &str, other: &str) -> Option<u64> {
         let texts = [one.to_owned(), other.to_owned()];
         let tokens = self.0.encode(&texts, false).ok()?;

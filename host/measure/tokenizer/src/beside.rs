@@ -1,8 +1,8 @@
 //! Files beside a tokenizer's file that belong to it: the settings of the model's own tokenizer,
 //! its special tokens, its chat templates.
 //!
-//! The files are those that a model's folder on a hub has. A file that is not there is no error; one that cannot be
-//! read is an error for those alone who need it.
+//! The files are those that a model's folder on a hub has. A file that is not there is no error;
+//! one that cannot be read is an error for those alone who need it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -102,7 +102,8 @@ impl Beside {
         self.setting(key)?.as_bool()
     }
 
-    /// The names of the tokenizer's class, of the code that holds it and of the model's kind, in small letters.
+    /// The names of the tokenizer's class, of the code that holds it and of the model's kind, in
+    /// small letters.
     pub(super) fn classes(&self) -> Vec<String> {
         let class = self.setting("tokenizer_class").and_then(Value::as_str);
         let mapped = match self.setting("auto_map").map(|map| &map["AutoTokenizer"]) {

@@ -1,5 +1,6 @@
-//! Byte-level byte-pair encoding, as GPT-2 has it and most models since: the same tokens as the `tokenizers`
-//! crate gives, many times faster, because nothing is kept but tokens and words are remembered.
+//! Byte-level byte-pair encoding, as GPT-2 has it and most models since: the same tokens as the
+//! `tokenizers` crate gives, many times faster, because nothing is kept but tokens and words are
+//! remembered.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -36,8 +37,8 @@ pub(super) struct Added {
     ids: Strings,
 }
 
-/// Words that are found before the first of them is encoded. Of the words of a large vocabulary, few are in the processor's
-/// cache; this many are fetched at the same time.
+/// Words that are found before the first of them is encoded. Of the words of a large vocabulary,
+/// few are in the processor's cache; this many are fetched at the same time.
 const AHEAD: usize = 16;
 
 /// Most lengths of added tokens, and the longest: wherever one may begin, each length is looked up.

@@ -1,10 +1,11 @@
 //! Chat templates: from a conversation to the text that the model reads.
 //!
-//! A template is a Jinja program that comes with the model. It is rendered as transformers renders it
-//! (`utils/chat_template_utils.py`, version 5.23): the same blocks and functions, the same white space, the same
-//! JSON. Templates are from strangers, so steps, depth and output have bounds. No bound on steps bounds memory, because
-//! a template may double a text with every step; so the program has them rendered in a process of its own, which has a
-//! bound on memory and time ([`apart`]).
+//! A template is a Jinja program that comes with the model. It is rendered as transformers renders
+//! it (`utils/chat_template_utils.py`, version 5.23): the same blocks and functions, the same white
+//! space, the same JSON. Templates are from strangers, so steps, depth and output have bounds. No
+//! bound on steps bounds memory, because a template may double a text with every step; so the
+//! program has them rendered in a process of its own, which has a bound on memory and time
+//! ([`apart`]).
 //!
 //! This module owns finding and rendering. It leaves tokens to [`Tokenizer`](super::Tokenizer).
 
@@ -134,8 +135,9 @@ impl ChatTemplate {
         })
     }
 
-    /// The template with another date for those that write the day of the conversation: it must not be the day on
-    /// which a run happens, or its prompts could not be made again. 26 July 2024 unless said.
+    /// The template with another date for those that write the day of the conversation: it must not
+    /// be the day on which a run happens, or its prompts could not be made again. 26 July 2024
+    /// unless said.
     #[must_use]
     pub fn dated(mut self, now: DateTime) -> Self {
         self.templates
@@ -148,9 +150,10 @@ impl ChatTemplate {
 
     /// The text of a conversation, with what makes the model answer behind it.
     ///
-    /// A message is an object with `role` and `content`, and whatever else the template reads. `tools` is a list of
-    /// functions as JSON schemas. `extra` holds what engines take as `chat_template_kwargs`, such as
-    /// `enable_thinking`; `add_generation_prompt` is true unless it says otherwise.
+    /// A message is an object with `role` and `content`, and whatever else the template reads.
+    /// `tools` is a list of functions as JSON schemas. `extra` holds what engines take as
+    /// `chat_template_kwargs`, such as `enable_thinking`; `add_generation_prompt` is true unless it
+    /// says otherwise.
     ///
     /// # Errors
     /// If the template refuses the messages, fails or exceeds its bounds.
@@ -188,8 +191,8 @@ impl ChatTemplate {
     }
 }
 
-/// A message as an engine hands it to the template: the arguments of tool calls are objects, where the messages of
-/// the API hold them as texts.
+/// A message as an engine hands it to the template: the arguments of tool calls are objects, where
+/// the messages of the API hold them as texts.
 ///
 /// Source: `_postprocess_messages` in vLLM's `entrypoints/chat_utils.py`.
 pub(super) fn as_engines_do(message: &Value) -> Value {

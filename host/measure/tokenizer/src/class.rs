@@ -40,8 +40,9 @@ const LAST_MARKS: std::ops::RangeInclusive<char> = '\u{e0100}'..='\u{e01ef}';
 /// Characters from here on are none of these, but for [`LAST_MARKS`].
 const END: usize = 0x4_0000;
 
-/// Large blocks of settled characters, first and last: ideographs, Hangul, what is for private use, old scripts, and
-/// what no character has. Not looking at each of them saves most of the time that the table takes.
+/// Large blocks of settled characters, first and last: ideographs, Hangul, what is for private use,
+/// old scripts, and what no character has. Not looking at each of them saves most of the time that
+/// the table takes.
 const SETTLED: [(u32, u32); 6] = [
     (0x3400, 0xa66e),
     (0xac00, 0xd7a3),

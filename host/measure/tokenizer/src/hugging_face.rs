@@ -1,7 +1,7 @@
 //! Tokenizers of any kind, by the `tokenizers` crate.
 //!
-//! The crate panics on some files, and obeys settings that are for training. Both end here: a panic is an error,
-//! and neither truncation, padding nor dropout affects what is counted.
+//! The crate panics on some files, and obeys settings that are for training. Both end here: a panic
+//! is an error, and neither truncation, padding nor dropout affects what is counted.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,7 +14,8 @@ use tokenizers::models::ModelWrapper;
 use super::shape::{self, Shape};
 use super::{Facts, Read};
 
-/// A text with which a tokenizer is tried when it is opened: words, spaces, digits and letters of several bytes.
+/// A text with which a tokenizer is tried when it is opened: words, spaces, digits and letters of
+/// several bytes.
 const PROBE: &str = "A  first\ntry: 10 é 中";
 
 /// A tokenizer of any kind.
@@ -80,7 +81,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
         space_unless: None,
         roles: BTreeMap::new(),
     };
-    // Some texts are beyond some vocabularies, which is no error yet; a panic would be one with any text.
+    // Some texts are beyond some vocabularies, which is no error yet; a panic would be one with any
+    // text.
     if let Ok(ids) = guarded(|| model.model.encode(PROBE, true))? {
         let _ = guarded(|| model.model.decode(ids.get_ids(), false))?;
     }
@@ -112,8 +114,8 @@ fn check(parts: &BTreeMap<Cow<'_, str>, &RawValue>) -> Result<u64, String> {
 }
 
 impl HuggingFace {
-    /// Puts a space before each text, unless it is empty or begins with a special token. The crate's own way puts
-    /// none before a text that begins with a space.
+    /// Puts a space before each text, unless it is empty or begins with a special token. The
+    /// crate's own way puts none before a text that begins with a space.
     pub(super) fn begin_with_space(&mut self) {
         let added = self.model.get_added_tokens_decoder().into_values();
         let special = added.filter(|token| token.special);

@@ -1,9 +1,9 @@
-//! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, a SentencePiece model or a rank file of
-//! tiktoken, or a substitute that treats every byte as a token, which serves the mock engine and makes every count
-//! approximate.
+//! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, a SentencePiece model or
+//! a rank file of tiktoken, or a substitute that treats every byte as a token, which serves the
+//! mock engine and makes every count approximate.
 //!
-//! This crate owns the path from text to tokens, and the one from a chat to its text by the template that comes with
-//! the tokenizer. It leaves to others which texts and chats are counted.
+//! This crate owns the path from text to tokens, and the one from a chat to its text by the
+//! template that comes with the tokenizer. It leaves to others which texts and chats are counted.
 //!
 //! Byte-level tokenizers, which are most of them, are read here, because the `tokenizers` crate
 //! keeps data that nobody here needs and takes ten times as long to prepare random prompts. Known
@@ -139,9 +139,10 @@ pub enum TokenizerError {
 }
 
 impl Tokenizer {
-    /// Opens a tokenizer's file, or the one in a folder: `tokenizer.json`, else a SentencePiece model
-    /// (`tokenizer.model`, `spiece.model`), else a rank file of tiktoken (`tiktoken.model`, `*.tiktoken`, also as
-    /// `tokenizer.model`). Settings, special tokens and the chat template are those that lie beside it.
+    /// Opens a tokenizer's file, or the one in a folder: `tokenizer.json`, else a SentencePiece
+    /// model (`tokenizer.model`, `spiece.model`), else a rank file of tiktoken (`tiktoken.model`,
+    /// `*.tiktoken`, also as `tokenizer.model`). Settings, special tokens and the chat template are
+    /// those that lie beside it.
     ///
     /// # Errors
     /// If there is none, or it is something else.
@@ -157,8 +158,9 @@ impl Tokenizer {
         open::file(path)
     }
 
-    /// Opens it by what [`Tokenizer::kept`] gave of the same file before, in this [`BUILD`] of the program. Settings,
-    /// special tokens and the chat template are read anew. Absent if the bytes are none of a tokenizer.
+    /// Opens it by what [`Tokenizer::kept`] gave of the same file before, in this [`BUILD`] of the
+    /// program. Settings, special tokens and the chat template are read anew. Absent if the bytes
+    /// are none of a tokenizer.
     ///
     /// # Errors
     /// If the folder holds none, or several.
@@ -166,8 +168,8 @@ impl Tokenizer {
         open::open_kept(path, kept)
     }
 
-    /// The form in which it can be kept, to be opened faster: absent for a tokenizer that is not of the byte-level kind,
-    /// and for one that depends on more than its file.
+    /// The form in which it can be kept, to be opened faster: absent for a tokenizer that is not of
+    /// the byte-level kind, and for one that depends on more than its file.
     pub fn kept(&self) -> Option<Vec<u8>> {
         match &self.model {
             Model::ByteLevel(model) => kept::write(&self.facts, model),
@@ -175,8 +177,9 @@ impl Tokenizer {
         }
     }
 
-    /// Reads what a file of that name holds, with nothing beside it. The name's end tells a SentencePiece model
-    /// (`.model`) and a rank file (`.tiktoken`) from a `tokenizer.json`, and the name of a rank file its family.
+    /// Reads what a file of that name holds, with nothing beside it. The name's end tells a
+    /// SentencePiece model (`.model`) and a rank file (`.tiktoken`) from a `tokenizer.json`, and
+    /// the name of a rank file its family.
     ///
     /// # Errors
     /// Why it is something else.
@@ -244,7 +247,8 @@ impl Tokenizer {
         &self.facts
     }
 
-    /// Token ids of each text; with `special`, the tokens that the model puts around a text are added.
+    /// Token ids of each text; with `special`, the tokens that the model puts around a text are
+    /// added.
     ///
     /// # Errors
     /// The library's error for a text that it cannot encode.
@@ -329,16 +333,18 @@ impl Tokenizer {
         self.chat.check().map(|()| &self.chat)
     }
 
-    /// The tokenizer with another date for chat templates that write one: see [`ChatTemplate::dated`].
+    /// The tokenizer with another date for chat templates that write one: see
+    /// [`ChatTemplate::dated`].
     #[must_use]
     pub fn dated(mut self, now: jiff::civil::DateTime) -> Self {
         self.chat = self.chat.dated(now);
         self
     }
 
-    /// The text of a chat as an engine makes it of a request to `/v1/chat/completions`: by the template, of messages
-    /// whose tool calls hold their arguments as objects. See [`ChatTemplate::render`] for what is given. A message's
-    /// content is handed on as it is, a list of parts too.
+    /// The text of a chat as an engine makes it of a request to `/v1/chat/completions`: by the
+    /// template, of messages whose tool calls hold their arguments as objects. See
+    /// [`ChatTemplate::render`] for what is given. A message's content is handed on as it is, a
+    /// list of parts too.
     ///
     /// # Errors
     /// If there is no template, or it does not take the messages.

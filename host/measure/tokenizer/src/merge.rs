@@ -1,4 +1,5 @@
-//! Byte-pair encoding of one word: neighbours merge, those of the lowest rank first, the leftmost of these first.
+//! Byte-pair encoding of one word: neighbours merge, those of the lowest rank first, the leftmost
+//! of these first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -138,10 +139,11 @@ impl Merges {
 
 /// Words and parts of words that were encoded before, up to a size; then it begins anew.
 ///
-/// A long word is encoded part by part. This is exact, because merging is local: tokens side by side are what
-/// their bytes become if, and only if, every two neighbours are what the bytes of those two become. For a merge
-/// across the border between two tokens would be the first to come there in the word, as it would be among the
-/// bytes of the two alone; and what comes before it is the same in both.
+/// A long word is encoded part by part. This is exact, because merging is local: tokens side by
+/// side are what their bytes become if, and only if, every two neighbours are what the bytes of
+/// those two become. For a merge across the border between two tokens would be the first to come
+/// there in the word, as it would be among the bytes of the two alone; and what comes before it is
+/// the same in both.
 #[derive(Default)]
 pub(super) struct Memory {
     /// Number of tokens of each word; beside it the token if there is one, else the place in
@@ -168,8 +170,8 @@ struct Tokens {
 const MEMORY_BYTES: usize = 48 << 20;
 /// Longer parts of words hardly come again.
 const REMEMBERED: usize = 4 * SHORT;
-/// A part of a long word has so many bytes at least, and at most. It ends where its last bytes say so, not where
-/// it began: then the parts of texts that overlap are the same.
+/// A part of a long word has so many bytes at least, and at most. It ends where its last bytes say
+/// so, not where it began: then the parts of texts that overlap are the same.
 const PART: std::ops::Range<usize> = 12..SHORT - 8;
 
 impl Memory {
@@ -260,7 +262,8 @@ impl Memory {
         &self.joined.ids
     }
 
-    /// Appends the tokens of the next part: merges anew what lies around the border, until it fits on both sides.
+    /// Appends the tokens of the next part: merges anew what lies around the border, until it fits
+    /// on both sides.
     fn join(&mut self, merges: &Merges, word: &[u8], joined: &mut Tokens, part: &Tokens) {
         let mut window = std::mem::take(&mut self.window);
         // How many tokens are merged anew on either side.

@@ -1,6 +1,6 @@
-//! A tokenizer for tests of datasets, small enough to be written down and yet with the habits that make trouble
-//! in real ones: of printable ASCII, and taking two characters at a time where it can, so that a text made of
-//! ids has another number of tokens when it is read again.
+//! A tokenizer for tests of datasets, small enough to be written down and yet with the habits that
+//! make trouble in real ones: of printable ASCII, and taking two characters at a time where it can,
+//! so that a text made of ids has another number of tokens when it is read again.
 //!
 //! | ids | text |
 //! | --- | --- |

@@ -1,4 +1,5 @@
-//! A SentencePiece model as its file holds it: the few fields of the protocol buffer that tokenizing needs.
+//! A SentencePiece model as its file holds it: the few fields of the protocol buffer that
+//! tokenizing needs.
 //!
 //! Fields and their defaults are those of `sentencepiece_model.proto`, and the encoding is that of
 //! protobuf.dev/programming-guides/encoding.

@@ -1,5 +1,5 @@
-//! Reads a `tokenizer.json` of the byte-level kind. What is not understood to the last setting is left to the
-//! `tokenizers` crate.
+//! Reads a `tokenizer.json` of the byte-level kind. What is not understood to the last setting is
+//! left to the `tokenizers` crate.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -324,7 +324,8 @@ fn spell(token: &str, bytes: &mut Vec<u8>) -> bool {
         .all(|letter| byte(letter).map(|byte| bytes.push(byte)).is_some())
 }
 
-/// The letter that stands for a byte: itself where it can be seen, else one of those from U+0100 on in turn.
+/// The letter that stands for a byte: itself where it can be seen, else one of those from U+0100 on
+/// in turn.
 pub(super) fn letter(byte: u8) -> char {
     let unseen = match byte {
         0x00..=0x20 => Some(u32::from(byte)),

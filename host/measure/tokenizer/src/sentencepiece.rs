@@ -1,11 +1,12 @@
 //! SentencePiece models, turned into what the `tokenizers` crate reads.
 //!
-//! A text without special tokens gets the tokens that SentencePiece itself gives it. Special tokens are found in a
-//! text before all else, as the tokenizers of serving engines do and SentencePiece does not; without that, a chat's
-//! markers would be cut into letters. What merges, and in which order, follows from the pieces' scores as in
-//! `convert_slow_tokenizer.py` of transformers 5.23. Two differences remain: before a text that begins with a space,
-//! SentencePiece puts another, as here, and transformers' conversion of Llama's models does not; and a text that
-//! spells a byte's token, such as `<0x41>`, becomes that token in a unigram model here and in transformers.
+//! A text without special tokens gets the tokens that SentencePiece itself gives it. Special tokens
+//! are found in a text before all else, as the tokenizers of serving engines do and SentencePiece
+//! does not; without that, a chat's markers would be cut into letters. What merges, and in which
+//! order, follows from the pieces' scores as in `convert_slow_tokenizer.py` of transformers 5.23.
+//! Two differences remain: before a text that begins with a space, SentencePiece puts another, as
+//! here, and transformers' conversion of Llama's models does not; and a text that spells a byte's
+//! token, such as `<0x41>`, becomes that token in a unigram model here and in transformers.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +21,8 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 
 /// The character that stands for a space.
 const SPACE: &str = "▁";
-/// Most work on finding what merges, in bytes that are looked at: a hundred times what the largest model needs.
+/// Most work on finding what merges, in bytes that are looked at: a hundred times what the largest
+/// model needs.
 const MOST_WORK: usize = 1 << 31;
 /// Most pairs that merge: several times what the largest model has.
 const MOST_PAIRS: usize = 1 << 23;
@@ -287,7 +289,8 @@ fn tokens(proto: &Proto, beside: &Beside) -> Result<Tokens, String> {
     Ok(Tokens { own, added })
 }
 
-/// Tokens that are found before all else: control symbols, user-defined symbols and those that settings add.
+/// Tokens that are found before all else: control symbols, user-defined symbols and those that
+/// settings add.
 fn added(proto: &Proto, tokens: &Tokens, settings: &Settings) -> Vec<Value> {
     let mut found = BTreeMap::new();
     for (id, (piece, content)) in (0..).zip(proto.pieces.iter().zip(&tokens.own)) {
@@ -302,8 +305,8 @@ fn added(proto: &Proto, tokens: &Tokens, settings: &Settings) -> Vec<Value> {
         found.insert(*id, (&token.content, token.special));
     }
     let entry = |(id, (content, special)): (u32, (&str, bool))| {
-        // One that holds the sign for a space is there when the spaces have become that sign. With a prefix in the
-        // normalizer, the crate would put it before the token, too.
+        // One that holds the sign for a space is there when the spaces have become that sign. With
+        // a prefix in the normalizer, the crate would put it before the token, too.
         let late = content.contains(SPACE) && settings.prefix != Prefix::Always && !special;
         json!({
             "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,

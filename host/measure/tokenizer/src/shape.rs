@@ -17,7 +17,8 @@ const EXPANSION: u64 = 1024;
 pub(super) const AROUND: u64 = 1024;
 /// Longest text that is put before each piece of a text, in bytes.
 const PREFIX: usize = 64;
-/// Most characters of a word that is compared with the vocabulary from every character on, to every other.
+/// Most characters of a word that is compared with the vocabulary from every character on, to every
+/// other.
 const WORD: u64 = 512;
 /// Longest token, in bytes.
 pub(super) const TOKEN: usize = 4096;
@@ -107,7 +108,8 @@ fn each(
                 "`{key}` has more than {COMPONENTS} components, or more than {DEPTH} sequences in each other"
             ));
         }
-        // One that has components of its own may still be something else: the crate looks at its type alone.
+        // One that has components of its own may still be something else: the crate looks at its
+        // type alone.
         visit(component)?;
         if let Some(more) = component[inner].as_array() {
             open.extend(more.iter().rev().map(|one| (one, depth + 1)));
@@ -161,8 +163,8 @@ fn factor(component: &Value) -> u64 {
     }
 }
 
-/// The longest text that stands for a character in SentencePiece's table: after the length of an index and the
-/// index, texts that end with a zero each.
+/// The longest text that stands for a character in SentencePiece's table: after the length of an
+/// index and the index, texts that end with a zero each.
 fn longest_entry(encoded: Option<&str>) -> u64 {
     // The crate reports what is no base64.
     let bytes = BASE64

@@ -1,7 +1,8 @@
-//! Cuts a text into the words that merges stay within, as the regular expressions of well-known tokenizers do.
+//! Cuts a text into the words that merges stay within, as the regular expressions of well-known
+//! tokenizers do.
 //!
-//! Those take a backtracking engine, because they look ahead. The functions here are these expressions written
-//! out; properties hold them to the engine's results.
+//! Those take a backtracking engine, because they look ahead. The functions here are these
+//! expressions written out; properties hold them to the engine's results.
 
 use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 
@@ -232,7 +233,8 @@ impl Reader<'_> {
         self.lines(start, first, false)
     }
 
-    /// `U*L+`, where a character may be of both classes: the capitals give back what the rest needs.
+    /// `U*L+`, where a character may be of both classes: the capitals give back what the rest
+    /// needs.
     fn lower_word(
         &self,
         start: usize,

@@ -91,7 +91,8 @@ impl Strings {
         }
     }
 
-    /// Has the processor fetch the bytes of the string that is likely to be this one, once that place is there.
+    /// Has the processor fetch the bytes of the string that is likely to be this one, once that
+    /// place is there.
     #[inline]
     pub(super) fn fetch_bytes(&self, key: Key<'_>) {
         let mask = self.slots.len().wrapping_sub(1);
@@ -102,8 +103,8 @@ impl Strings {
         }
     }
 
-    /// The strings and their numbers, in no order. Entered in this order, they fill a table of the same size from end to
-    /// end.
+    /// The strings and their numbers, in no order. Entered in this order, they fill a table of the
+    /// same size from end to end.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], u32)> {
         let taken = self.slots.iter().filter(|slot| slot.at != FREE);
         taken.map(|slot| {
@@ -112,8 +113,8 @@ impl Strings {
         })
     }
 
-    /// Sets the number of a string, and gives the one it had. Does nothing where it, or all strings together,
-    /// are too long.
+    /// Sets the number of a string, and gives the one it had. Does nothing where it, or all strings
+    /// together, are too long.
     pub(super) fn set(&mut self, key: &[u8], value: u32) -> Option<u32> {
         self.set_both(key, value, 0)
     }
@@ -183,8 +184,8 @@ impl Strings {
     }
 }
 
-/// Mixes eight bytes at a time. Inputs are a tokenizer's vocabulary and texts that the user chose, so it need not
-/// withstand an adversary.
+/// Mixes eight bytes at a time. Inputs are a tokenizer's vocabulary and texts that the user chose,
+/// so it need not withstand an adversary.
 #[inline]
 fn hash(key: &[u8]) -> u64 {
     let mut state = key.len() as u64;
@@ -224,8 +225,9 @@ pub(super) struct Entry {
 
 /// Merges by pairs of tokens.
 ///
-/// The slots are apart from the entries and small, so that making the table touches little memory out of order: a
-/// tokenizer has a few hundred thousand merges, and they are entered while somebody waits.
+/// The slots are apart from the entries and small, so that making the table touches little memory
+/// out of order: a tokenizer has a few hundred thousand merges, and they are entered while somebody
+/// waits.
 pub(super) struct Pairs {
     slots: Vec<PairSlot>,
     entries: Vec<Entry>,

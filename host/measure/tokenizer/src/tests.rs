@@ -155,7 +155,8 @@ fn split_by(regex: &str) -> String {
     .to_string()
 }
 
-/// Every known pattern, with and without normalization, whole words and tokens that wait for the normalizer.
+/// Every known pattern, with and without normalization, whole words and tokens that wait for the
+/// normalizer.
 fn smalls() -> Vec<Both> {
     let gpt2 = r#"{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true}"#;
     let mut files = vec![small("null", gpt2, false, true)];
@@ -220,7 +221,8 @@ fn every_character_is_read_as_the_crate_reads_it() {
         false,
         false,
     ));
-    // Beside a letter, a digit and a space, so that its class shows. What lies behind is of no class.
+    // Beside a letter, a digit and a space, so that its class shows. What lies behind is of no
+    // class.
     let every: Vec<char> = ('\0'..'\u{40000}').collect();
     let texts: Vec<String> = every
         .chunks(64)

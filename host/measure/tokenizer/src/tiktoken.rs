@@ -1,11 +1,12 @@
 //! Rank files as tiktoken reads them: a token's bytes in base64 and its rank, a line each.
 //!
-//! The file holds neither the expression that cuts texts into words nor the special tokens. Both follow from the
-//! family of models that the file belongs to, which its name tells, or the settings beside it. The rank of what two
-//! neighbours become is the rank of their bytes together, and it is its id, too.
+//! The file holds neither the expression that cuts texts into words nor the special tokens. Both
+//! follow from the family of models that the file belongs to, which its name tells, or the settings
+//! beside it. The rank of what two neighbours become is the rank of their bytes together, and it is
+//! its id, too.
 //!
-//! The families' expressions and special tokens are those of `tiktoken_ext/openai_public.py` in tiktoken 0.14, of
-//! `tokenization_qwen.py` of Qwen 1 and of `tokenization_kimi.py` of Kimi K2.
+//! The families' expressions and special tokens are those of `tiktoken_ext/openai_public.py` in
+//! tiktoken 0.14, of `tokenization_qwen.py` of Qwen 1 and of `tokenization_kimi.py` of Kimi K2.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +23,8 @@ use super::{Facts, Read};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
-/// Most work on finding what merges, in bytes that are looked at: a hundred times what the largest file needs.
+/// Most work on finding what merges, in bytes that are looked at: a hundred times what the largest
+/// file needs.
 const MOST_WORK: usize = 1 << 31;
 /// Most pairs that merge: ten times what the largest file has.
 const MOST_PAIRS: usize = 1 << 24;

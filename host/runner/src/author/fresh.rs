@@ -43,8 +43,8 @@ pub fn sources(project: &Project) -> BTreeMap<String, String> {
     digests.collect()
 }
 
-/// The folder that holds the sources for compilers that read nothing outside of it: the project's own, or where some of
-/// its files are links, a copy that has what they lead to.
+/// The folder that holds the sources for compilers that read nothing outside of it: the project's
+/// own, or where some of its files are links, a copy that has what they lead to.
 ///
 /// # Errors
 /// If the copy cannot be made.

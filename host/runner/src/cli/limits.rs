@@ -1,4 +1,5 @@
-//! Limits on figures in flags: all that is wrong with them at once, each with the flag that it stands in.
+//! Limits on figures in flags: all that is wrong with them at once, each with the flag that it
+//! stands in.
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -160,7 +160,8 @@ pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     }
 }
 
-/// The number of processes of a fleet that are heard, and which are not; nothing of a run of one process.
+/// The number of processes of a fleet that are heard, and which are not; nothing of a run of one
+/// process.
 pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
     /// The agents that are named at most.
     const NAMED: usize = 3;

@@ -1,11 +1,11 @@
 //! The data of a chart, and drawing it as SVG, alone or as part of a page.
 //!
-//! A chart is data: axes, panels, marks in the axes' units, and the rows a reader steps through. Only this
-//! module decides its looks, so a page, a picture for a README and paper show the same. `charts` decides
-//! which charts a run has; the page's script handles hovering.
+//! A chart is data: axes, panels, marks in the axes' units, and the rows a reader steps through.
+//! Only this module decides its looks, so a page, a picture for a README and paper show the same.
+//! `charts` decides which charts a run has; the page's script handles hovering.
 //!
-//! Drawing needs no script and no library: a chart is drawn once for a wide and once for a narrow page,
-//! and, if an axis may be logarithmic, once for each scale; a page shows one of them.
+//! Drawing needs no script and no library: a chart is drawn once for a wide and once for a narrow
+//! page, and, if an axis may be logarithmic, once for each scale; a page shows one of them.
 
 mod draw;
 pub mod palette;
@@ -256,7 +256,8 @@ pub struct Cell {
 }
 
 impl Chart {
-    /// The columns of its table, with the key each belongs to, in the order in which they are drawn.
+    /// The columns of its table, with the key each belongs to, in the order in which they are
+    /// drawn.
     pub fn columns(&self) -> impl Iterator<Item = (usize, &Column)> {
         let marks = self.panels.iter().flat_map(|panel| &panel.marks);
         marks.filter_map(|mark| Some((mark.key, mark.column.as_ref()?)))

@@ -1,5 +1,5 @@
-//! The charts of runs, and what each shows. Each chart overlays several runs, except the charts of single
-//! requests, of which every run has its own.
+//! The charts of runs, and what each shows. Each chart overlays several runs, except the charts of
+//! single requests, of which every run has its own.
 //!
 //! Pure: takes the data gathered from the runs and returns charts. `chart` draws them.
 

@@ -1,7 +1,7 @@
-//! The exchanges as a table, one row and one line each, for spreadsheets and data frames (RFC
-//! 4180, but for line ends, which are LF; control characters become spaces, and text that a spreadsheet would take for
-//! a formula has an apostrophe before it). An absent value is an empty cell, never 0. Instants are milliseconds since
-//! the run's origin, to the nanosecond.
+//! The exchanges as a table, one row and one line each, for spreadsheets and data frames (RFC 4180,
+//! but for line ends, which are LF; control characters become spaces, and text that a spreadsheet
+//! would take for a formula has an apostrophe before it). An absent value is an empty cell, never
+//! 0. Instants are milliseconds since the run's origin, to the nanosecond.
 
 use std::borrow::Borrow;
 use std::io::{self, Write};
@@ -50,8 +50,8 @@ const AFTER: [&str; 14] = [
 /// Writes the table: a header, then a row for each exchange in the order given. It is written row
 /// by row, holding only the current exchange in memory.
 ///
-/// Metrics with many samples per exchange (ITL) have no column. A failed exchange has the values that
-/// were observed; no statistic includes them.
+/// Metrics with many samples per exchange (ITL) have no column. A failed exchange has the values
+/// that were observed; no statistic includes them.
 ///
 /// # Errors
 /// Those of `out`.

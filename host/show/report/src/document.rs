@@ -1,9 +1,9 @@
-//! A page as data: headings, text, tables, code and charts, which become Markdown and one HTML file. Both have the same
-//! content, because both are drawn from the same blocks.
+//! A page as data: headings, text, tables, code and charts, which become Markdown and one HTML
+//! file. Both have the same content, because both are drawn from the same blocks.
 //!
-//! This module owns the blocks and their two forms. What a page says is left to its makers: `lab`, [`crate::sweep`] and
-//! [`crate::search`]. All text is escaped here, so makers give it as it is. Markdown has no charts: a maker puts a table
-//! of the same figures beside each.
+//! This module owns the blocks and their two forms. What a page says is left to its makers: `lab`,
+//! [`crate::sweep`] and [`crate::search`]. All text is escaped here, so makers give it as it is.
+//! Markdown has no charts: a maker puts a table of the same figures beside each.
 
 mod html;
 mod markdown;
@@ -174,7 +174,8 @@ impl Table {
         };
         let cell =
             |row: &Vec<Cell>, at: usize| row.get(at).map_or("", |cell| &cell.text).to_owned();
-        // The first column holds names. Some of them, such as ids of trials, only look like numbers.
+        // The first column holds names. Some of them, such as ids of trials, only look like
+        // numbers.
         let of = |at: usize| {
             at > 0
                 && self.rows.iter().all(|row| is_number(&cell(row, at)))

@@ -1,5 +1,6 @@
-//! Records that no run writes: instants near the end of time, times that go backwards, absurd numbers of tokens. All
-//! of them are drawn in every form, and none panics, overflows or goes on without end.
+//! Records that no run writes: instants near the end of time, times that go backwards, absurd
+//! numbers of tokens. All of them are drawn in every form, and none panics, overflows or goes on
+//! without end.
 
 use std::convert::Infallible;
 

@@ -1,9 +1,9 @@
-//! Runs as a page: one file that needs no network, and works on a screen, a telephone and paper, with a
-//! pointer, a keyboard or a screen reader.
+//! Runs as a page: one file that needs no network, and works on a screen, a telephone and paper,
+//! with a pointer, a keyboard or a screen reader.
 //!
-//! Pure: the same runs give the same bytes. `chart` draws the charts; the page's script only moves and
-//! hides elements. The template escapes all text of a server, a plugin or a scenario; the page's content
-//! security policy allows no script but its own, by its digest.
+//! Pure: the same runs give the same bytes. `chart` draws the charts; the page's script only moves
+//! and hides elements. The template escapes all text of a server, a plugin or a scenario; the
+//! page's content security policy allows no script but its own, by its digest.
 
 mod beside;
 mod figures;
@@ -80,8 +80,9 @@ struct Definition {
     equals: &'static str,
 }
 
-/// The page of these runs, of which there is at least one. The first one is the baseline; `compared` states which
-/// differences are more than chance, and is present if there are several runs.
+/// The page of these runs, of which there is at least one. The first one is the baseline;
+/// `compared` states which differences are more than chance, and is present if there are several
+/// runs.
 ///
 /// # Errors
 /// Only if the template uses a value that it is not given, which is a bug.
@@ -156,7 +157,8 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Result<String, min
     frame::render(TEMPLATE, &page)
 }
 
-/// The definitions of the metrics that any of the runs has measured, or might have been expected to.
+/// The definitions of the metrics that any of the runs has measured, or might have been expected
+/// to.
 fn definitions(runs: &[Shown]) -> Vec<Definition> {
     let named = |metric: &&Metric| {
         let headline = figures::HEADLINE.contains(&metric.name);

@@ -1,10 +1,11 @@
-//! A page of runs in Markdown, as engine projects publish them: doubts first, a table of contents, a
-//! summary, a comparison of the runs of each model, then a section for each engine and model with the
-//! server's launch command, the runner's command and the text block, and finally how the runs were made.
+//! A page of runs in Markdown, as engine projects publish them: doubts first, a table of contents,
+//! a summary, a comparison of the runs of each model, then a section for each engine and model with
+//! the server's launch command, the runner's command and the text block, and finally how the runs
+//! were made.
 //!
 //! The layout is the template `markdown/page.md`. `page` and `made` gather its content; this module
-//! renders it. All text is escaped unless it was made safe here: text from a server, a plugin or a file
-//! name must not become a heading, a link, a cell or HTML.
+//! renders it. All text is escaped unless it was made safe here: text from a server, a plugin or a
+//! file name must not become a heading, a link, a cell or HTML.
 
 pub(crate) mod escape;
 mod made;

@@ -131,7 +131,8 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     lines
 }
 
-/// The load that is nearest to being decided where an end of the interval is missing, and what would decide it.
+/// The load that is nearest to being decided where an end of the interval is missing, and what
+/// would decide it.
 fn missing(answer: &Answer, found: &Found) -> Option<String> {
     let number = answer.tiers.iter().position(|own| own == found)?;
     let open = answer
@@ -158,7 +159,8 @@ fn lasting(answer: &Answer, found: &Found, requests: u64) -> String {
     at.map_or(String::new(), |at| time(answer, at, requests))
 }
 
-/// `, some 12 minutes`: how long so many requests take at a load; nothing where no rate is known there.
+/// `, some 12 minutes`: how long so many requests take at a load; nothing where no rate is known
+/// there.
 fn time(answer: &Answer, at: f64, requests: u64) -> String {
     let seen = || {
         let levels = answer

@@ -1,4 +1,5 @@
-//! A sweep: what its runs measured; as text and as a page, its curve, the knee and the Pareto front.
+//! A sweep: what its runs measured; as text and as a page, its curve, the knee and the Pareto
+//! front.
 
 mod page;
 #[cfg(test)]

@@ -440,8 +440,9 @@ proptest! {
         }
     }
 
-    /// The block that is printed by default fits a screen, whatever was measured, judged and found: more lines than that
-    /// are findings that put the run in doubt. Its lines are those of the whole block.
+    /// The block that is printed by default fits a screen, whatever was measured, judged and found:
+    /// more lines than that are findings that put the run in doubt. Its lines are those of the
+    /// whole block.
     #[test]
     fn the_default_block_fits_a_screen(run in any_run(), scores in 0..12_u32) {
         let mut facts = facts();

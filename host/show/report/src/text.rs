@@ -1,14 +1,15 @@
 //! The result as a block of text for both scripts and people. Labels, order, widths, rules and
-//! decimals are those of LMDeploy's `profile_restful_api.py` (and of SGLang's and vLLM's, which share
-//! the ancestor); our own lines are inserted into the sections they belong to, and our own sections
-//! follow.
+//! decimals are those of LMDeploy's `profile_restful_api.py` (and of SGLang's and vLLM's, which
+//! share the ancestor); our own lines are inserted into the sections they belong to, and our own
+//! sections follow.
 //!
 //! A figure that was not measured has no line, and a section without figures no rule: a script
 //! that looks for it fails instead of reading a zero. `Not measured:` names what is left out.
 //! There are no colours and no control characters in the block, whatever a server put into its
 //! messages.
 //!
-//! [`short`] draws what fits a screen. [`vllm`] and [`sglang`] draw the blocks of those tools, line for line, with their definitions.
+//! [`short`] draws what fits a screen. [`vllm`] and [`sglang`] draw the blocks of those tools, line
+//! for line, with their definitions.
 
 mod confidence;
 mod devices;

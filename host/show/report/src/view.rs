@@ -1,9 +1,9 @@
 //! Views of a run's exchanges that pages and pictures show in addition to its summary:
 //! distributions, the course over time, some requests in full.
 //!
-//! It is gathered in one pass over the records without holding them in memory: samples as `stats::spread`
-//! keeps them, and a bounded number of spans of time and requests. What is kept depends on the
-//! requests' numbers, never on the order of their records.
+//! It is gathered in one pass over the records without holding them in memory: samples as
+//! `stats::spread` keeps them, and a bounded number of spans of time and requests. What is kept
+//! depends on the requests' numbers, never on the order of their records.
 
 mod course;
 mod pick;
@@ -48,7 +48,8 @@ pub struct View {
     /// The statistics of the metrics in [`DRAWN`] that were measured, by name, in that order.
     pub distributions: Vec<(&'static str, Figures)>,
     pub course: Course,
-    /// Requests that follow each other, from the middle of the run, in the order in which they were due.
+    /// Requests that follow each other, from the middle of the run, in the order in which they were
+    /// due.
     pub consecutive: Vec<Request>,
     /// Some of its requests, evenly over the run, in the order in which they were due.
     pub sampled: Vec<Request>,

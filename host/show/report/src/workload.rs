@@ -23,7 +23,8 @@ const OUTPUT: &str = "output-tokens";
 pub struct Workload {
     /// The name of what was run.
     pub name: String,
-    /// The requests: where their contents come from, their lengths, their number, when they were sent.
+    /// The requests: where their contents come from, their lengths, their number, when they were
+    /// sent.
     pub requests: Vec<Fact>,
     /// Engine, model and machines.
     pub machines: Vec<Fact>,
@@ -111,8 +112,8 @@ impl Workload {
     }
 }
 
-/// Puts workloads on a page, under that heading: their facts as rows, a column for each; facts that are the same for
-/// all are said once.
+/// Puts workloads on a page, under that heading: their facts as rows, a column for each; facts that
+/// are the same for all are said once.
 pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) {
     let Some((_, first)) = workloads.first() else {
         return;

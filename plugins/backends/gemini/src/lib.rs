@@ -17,8 +17,8 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The path before `/models/MODEL:generateContent`, below the target's URL. For Vertex AI, it is
-    /// `/v1/projects/PROJECT/locations/LOCATION/publishers/google`.
+    /// The path before `/models/MODEL:generateContent`, below the target's URL. For Vertex AI, it
+    /// is `/v1/projects/PROJECT/locations/LOCATION/publishers/google`.
     prefix: String,
     /// Header of the API key: alone in the header `x-goog-api-key`, or as a bearer token in
     /// `authorization`, as Vertex AI expects access tokens.
@@ -27,8 +27,8 @@ pub struct Config {
     /// timed. Models that do not think refuse this. Without it, a model thinks before the first
     /// token without a sign of it.
     include_thoughts: bool,
-    /// Most tokens to think (`thinkingConfig.thinkingBudget`): 0 turns thinking off, -1 lets the model decide. Absent:
-    /// the model's default.
+    /// Most tokens to think (`thinkingConfig.thinkingBudget`): 0 turns thinking off, -1 lets the
+    /// model decide. Absent: the model's default.
     thinking_budget: Option<i32>,
 }
 

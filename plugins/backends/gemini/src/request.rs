@@ -85,7 +85,8 @@ fn part(part: &Piece<'_>) -> Result<Value, Error> {
     })
 }
 
-/// The result of a tool must be an object; a text becomes the field that the API's documentation names.
+/// The result of a tool must be an object; a text becomes the field that the API's documentation
+/// names.
 fn response(text: &str) -> Value {
     match serde_json::from_str::<Map<String, Value>>(text) {
         Ok(object) => Value::Object(object),

@@ -43,7 +43,8 @@ pub struct State {
     openai: openai::Reply,
 }
 
-/// llama.cpp's names of server metrics (`tools/server/README.md`); older servers report the share of the KV cache.
+/// llama.cpp's names of server metrics (`tools/server/README.md`); older servers report the share
+/// of the KV cache.
 const METRICS: [(&str, ServerMetric); 6] = [
     (
         "llamacpp:requests_processing",
@@ -96,8 +97,8 @@ impl Backend for LlamaCpp {
         }
     }
 
-    /// As the OpenAI API's, with the context of a slot as `meta.n_ctx`. `meta.n_ctx_train` is what the model was
-    /// trained with, which a slot need not have.
+    /// As the OpenAI API's, with the context of a slot as `meta.n_ctx`. `meta.n_ctx_train` is what
+    /// the model was trained with, which a slot need not have.
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         #[derive(Deserialize)]
         struct List {

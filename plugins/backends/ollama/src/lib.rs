@@ -25,8 +25,9 @@ pub struct Config {
     /// Reasoning before the answer: `true`, `false`, or a level such as `"low"`. By default, the
     /// model decides. For a text that is sent unchanged, the text decides.
     think: Option<Think>,
-    /// The size of the context in tokens, for prompt and answer together (`options.num_ctx`). The server's default is
-    /// small, 4096 tokens, whatever the model can do. Another size than that of the loaded model loads the model anew.
+    /// The size of the context in tokens, for prompt and answer together (`options.num_ctx`). The
+    /// server's default is small, 4096 tokens, whatever the model can do. Another size than that of
+    /// the loaded model loads the model anew.
     num_ctx: Option<u32>,
     /// True if the server may cut a prompt that does not fit into the context, and drop the
     /// beginning of a text that outgrows it, which are its defaults (`truncate` and `shift`). By
@@ -112,8 +113,9 @@ impl Backend for Ollama {
         }
     }
 
-    /// `{"models": [{"name": "llama3.2:latest"}]}`. A name without a tag means the tag `latest`, so such a model has two
-    /// names; but the only model of a server gets one, so that it can be chosen without being named.
+    /// `{"models": [{"name": "llama3.2:latest"}]}`. A name without a tag means the tag `latest`, so
+    /// such a model has two names; but the only model of a server gets one, so that it can be
+    /// chosen without being named.
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         #[derive(Deserialize)]
         struct List {
@@ -171,7 +173,8 @@ impl Backend for Ollama {
     }
 }
 
-/// The refusal with the kind of error that Ollama's words tell (`ErrMaxQueue` in `server/sched.go`).
+/// The refusal with the kind of error that Ollama's words tell (`ErrMaxQueue` in
+/// `server/sched.go`).
 fn refined(refusal: Refusal) -> Refusal {
     let reason = if refusal.message.contains("server busy") {
         Reason::Overloaded

@@ -53,8 +53,8 @@ struct Said {
 /// Writes the request for a sample.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting, and [`Error::InvalidInput`] if a
-/// message's further fields are wrong.
+/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting, and
+/// [`Error::InvalidInput`] if a message's further fields are wrong.
 pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     if let Prompt::Embedding(texts) = &sample.prompt {
         return embed(config, texts, sample, settings);
@@ -198,8 +198,8 @@ fn speaker(role: Role) -> &'static str {
     }
 }
 
-/// The further fields of a message. Datasets hold the arguments of tool calls as OpenAI writes them, as a text; Ollama
-/// wants the object.
+/// The further fields of a message. Datasets hold the arguments of tool calls as OpenAI writes
+/// them, as a text; Ollama wants the object.
 fn extra(message: &Message) -> Result<Map<String, Value>, Error> {
     let Some(extra) = &message.extra else {
         return Ok(Map::new());

@@ -14,16 +14,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The route to use: `chat` (text becomes a single user message), `completions` (text or token ids,
-    /// unchanged) or `responses` (as `chat`, with the newer API).
+    /// The route to use: `chat` (text becomes a single user message), `completions` (text or token
+    /// ids, unchanged) or `responses` (as `chat`, with the newer API).
     route: openai::Route,
-    /// The path before `/chat/completions`, `/completions`, `/responses` and `/models`, below the target's URL.
+    /// The path before `/chat/completions`, `/completions`, `/responses` and `/models`, below the
+    /// target's URL.
     prefix: String,
     /// The field that limits the answer's length. By default `max_tokens` for completions,
-    /// `max_completion_tokens` for chat and `max_output_tokens` for responses; older servers support only `max_tokens`.
+    /// `max_completion_tokens` for chat and `max_output_tokens` for responses; older servers
+    /// support only `max_tokens`.
     max_tokens_field: Option<String>,
-    /// The field that makes this server ignore the end-of-sequence token, such as `ignore_eos`. The OpenAI
-    /// API has none, so by default answers may end early.
+    /// The field that makes this server ignore the end-of-sequence token, such as `ignore_eos`. The
+    /// OpenAI API has none, so by default answers may end early.
     ignore_eos_field: Option<String>,
     /// True to request token counts at the end of a stream (`stream_options.include_usage`). Turn
     /// this off for a server that rejects the field. Not for responses, which always have the

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The path of requests below the target's URL, such as `/v2/models/{model}/generate`. It may contain the
-    /// placeholders `{model}` and `{adapter}`.
+    /// The path of requests below the target's URL, such as `/v2/models/{model}/generate`. It may
+    /// contain the placeholders `{model}` and `{adapter}`.
     pub path: String,
     /// The path of requests for streamed replies, if the server has one of its own for them.
     pub stream_path: Option<String>,
@@ -19,19 +19,21 @@ pub struct Config {
     pub method: String,
     /// Header fields of requests. `content-type` is `application/json` unless it is set here.
     pub headers: BTreeMap<String, String>,
-    /// The body of requests. A text that is only a placeholder, such as `"{prompt}"` or `"{max-tokens}"`, becomes its
-    /// value with its type; within a longer text it becomes text. A key whose value is absent is left out. Write
-    /// `{{prompt}}` for a text that is not a placeholder.
+    /// The body of requests. A text that is only a placeholder, such as `"{prompt}"` or
+    /// `"{max-tokens}"`, becomes its value with its type; within a longer text it becomes text. A
+    /// key whose value is absent is left out. Write `{{prompt}}` for a text that is not a
+    /// placeholder.
     ///
-    /// Placeholders: `{model}`, `{adapter}`, `{prompt}` (a text), `{messages}` (a conversation as in the OpenAI API),
-    /// `{token-ids}`, `{max-tokens}`, `{min-tokens}`, `{temperature}`, `{top-p}`, `{top-k}`, `{min-p}`,
-    /// `{frequency-penalty}`, `{presence-penalty}`, `{repetition-penalty}`, `{seed}`, `{stop}` (a list),
-    /// `{ignore-eos}` and `{stream}` (true or false).
+    /// Placeholders: `{model}`, `{adapter}`, `{prompt}` (a text), `{messages}` (a conversation as
+    /// in the OpenAI API), `{token-ids}`, `{max-tokens}`, `{min-tokens}`, `{temperature}`,
+    /// `{top-p}`, `{top-k}`, `{min-p}`, `{frequency-penalty}`, `{presence-penalty}`,
+    /// `{repetition-penalty}`, `{seed}`, `{stop}` (a list), `{ignore-eos}` and `{stream}` (true or
+    /// false).
     pub body: Map<String, Value>,
     /// Fields that `body` has as well when a streamed reply is requested.
     pub stream_body: Map<String, Value>,
-    /// Fields that `body` has as well when the end-of-sequence token is to be ignored, for servers without a single
-    /// field for it.
+    /// Fields that `body` has as well when the end-of-sequence token is to be ignored, for servers
+    /// without a single field for it.
     pub ignore_eos_body: Map<String, Value>,
     /// Framing: the division of a streamed reply into events.
     pub framing: Framing,
@@ -53,9 +55,9 @@ pub struct Config {
     /// `/error`), the message of an error. Null, `false` and an empty text are no finish reason and
     /// no error.
     ///
-    /// `cumulative = true` says that text and reasoning are all there is so far. `done` says what ends a stream: an event
-    /// that is only this text, such as `[DONE]`; `{ at = "/done", is = true }`, an event with this value; or
-    /// `end-of-body`, if the server has no end marker.
+    /// `cumulative = true` says that text and reasoning are all there is so far. `done` says what
+    /// ends a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is = true
+    /// }`, an event with this value; or `end-of-body`, if the server has no end marker.
     pub events: Events,
     /// The URL of a server with its default settings.
     pub default_url: String,
@@ -63,13 +65,15 @@ pub struct Config {
     pub health: Option<String>,
     /// The path that empties the prefix cache on a POST request.
     pub flush_cache: Option<String>,
-    /// The list of models that the server serves: at the path `path` (default `/v1/models`), with the list at the
-    /// pointer `list` (`/data`), and in each item the name at `name` (`/id`; empty if the items are the names) and the
-    /// most tokens of prompt and answer together at `context-tokens`.
+    /// The list of models that the server serves: at the path `path` (default `/v1/models`), with
+    /// the list at the pointer `list` (`/data`), and in each item the name at `name` (`/id`; empty
+    /// if the items are the names) and the most tokens of prompt and answer together at
+    /// `context-tokens`.
     pub models: Option<Models>,
-    /// The server's metrics in the Prometheus text format, at the path `path` (default `/metrics`). The other keys have
-    /// the server's names: `finished-requests`, `running-requests`, `waiting-requests`, `input-tokens`,
-    /// `output-tokens`, `prefix-cache-queries`, `prefix-cache-hits`, `kv-cache-usage`, `preemptions`.
+    /// The server's metrics in the Prometheus text format, at the path `path` (default `/metrics`).
+    /// The other keys have the server's names: `finished-requests`, `running-requests`,
+    /// `waiting-requests`, `input-tokens`, `output-tokens`, `prefix-cache-queries`,
+    /// `prefix-cache-hits`, `kv-cache-usage`, `preemptions`.
     pub metrics: Option<Metrics>,
     /// Authentication of requests: `bearer`, `none`, or `{ header = "x-api-key" }` for the key
     /// alone in a header.
@@ -124,7 +128,8 @@ pub struct LengthPrefix {
     pub skip: u8,
     /// Bytes of the length: 1, 2, 4 or 8.
     pub width: u8,
-    /// Added to the stated length to get the number of bytes that follow it: negative if the length includes itself.
+    /// Added to the stated length to get the number of bytes that follow it: negative if the length
+    /// includes itself.
     pub adjust: i32,
     /// True if the lowest byte of the length comes first.
     pub little_endian: bool,
@@ -151,7 +156,8 @@ pub struct Events {
     pub text: Places,
     /// A piece of reasoning.
     pub reasoning: Places,
-    /// A piece of a tool call, of any type. Histories of conversations take over those in the form of the OpenAI API.
+    /// A piece of a tool call, of any type. Histories of conversations take over those in the form
+    /// of the OpenAI API.
     pub tool_call: Places,
     /// Reason why the server stopped. Null, `false` and an empty text mean that it has not.
     pub finish: Places,
@@ -180,8 +186,8 @@ pub struct Events {
     pub input_audio_tokens: Places,
     /// Of the tokens of the answer, those of audio.
     pub output_audio_tokens: Places,
-    /// An error inside a reply with a success status, and the message in a reply with an error status. Null, `false`
-    /// and an empty text mean that there is none.
+    /// An error inside a reply with a success status, and the message in a reply with an error
+    /// status. Null, `false` and an empty text mean that there is none.
     pub error: Places,
     /// True if text and reasoning are the whole answer so far, so that only the new part counts.
     pub cumulative: bool,

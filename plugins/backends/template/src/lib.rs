@@ -1,5 +1,6 @@
-//! Any HTTP engine that answers in JSON, described in the scenario and without code: `request` fills a template of its
-//! requests, `reply` looks up the places of an event, `check` reports all mistakes of the configuration at once.
+//! Any HTTP engine that answers in JSON, described in the scenario and without code: `request`
+//! fills a template of its requests, `reply` looks up the places of an event, `check` reports all
+//! mistakes of the configuration at once.
 //!
 //! ```toml
 //! [backend]

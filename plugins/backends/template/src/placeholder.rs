@@ -71,8 +71,8 @@ pub enum Piece<'t> {
     Unknown(&'t str),
 }
 
-/// The pieces of a text. `{name}` of lower-case letters and hyphens is a placeholder, `{{name}}` is that text with
-/// single braces, and all other braces are text.
+/// The pieces of a text. `{name}` of lower-case letters and hyphens is a placeholder, `{{name}}` is
+/// that text with single braces, and all other braces are text.
 pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let (mut rest, mut from) = (text, 0);
@@ -108,8 +108,8 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A text with its placeholders filled: a value of its own type if the text is only a placeholder. `None` if one has
-/// no value.
+/// A text with its placeholders filled: a value of its own type if the text is only a placeholder.
+/// `None` if one has no value.
 fn fill_text(text: &str, value: &impl Fn(Name) -> Option<Value>) -> Option<Value> {
     let pieces = pieces(text);
     if let [Piece::Value(name)] = pieces[..] {
@@ -153,8 +153,8 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// A value with its placeholders filled. What has no value is left out, and so is an object or a list of which
-/// nothing is left.
+/// A value with its placeholders filled. What has no value is left out, and so is an object or a
+/// list of which nothing is left.
 pub fn fill(template: &Value, value: &impl Fn(Name) -> Option<Value>) -> Option<Value> {
     Some(match template {
         Value::String(text) => fill_text(text, value)?,

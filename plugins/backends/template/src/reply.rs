@@ -18,7 +18,8 @@ pub struct State {
     reasoning: Seen,
     /// Tokens so far, where events state that.
     produced: u32,
-    /// The last counts, in the order of the contract's record; and whether they are yet to be reported.
+    /// The last counts, in the order of the contract's record; and whether they are yet to be
+    /// reported.
     counts: [Option<u32>; 10],
     unreported: bool,
 }
@@ -151,7 +152,8 @@ pub fn decode(
     state.pieces(places, &event, is_last, events)?;
     state.count(places, &event)?;
     let unmarked = matches!(&places.done, Some(Done::Text(text)) if text == "end-of-body");
-    // Servers that count in every event repeat the counts of its pieces; only the last ones are new.
+    // Servers that count in every event repeat the counts of its pieces; only the last ones are
+    // new.
     if is_last || unmarked || state.whole || events.len() == before {
         state.report(events);
     }
@@ -245,8 +247,8 @@ impl State {
         if events.len() == first {
             let counted = tokens.is_some_and(|tokens| tokens > 0);
             let silent = (text.is_some() || reasoning.is_some()) && !is_last;
-            // No new text, but perhaps tokens: half a character, say, or a special one. The first event without
-            // either only opens the reply.
+            // No new text, but perhaps tokens: half a character, say, or a special one. The first
+            // event without either only opens the reply.
             if counted || (silent && (self.begun || any_text)) {
                 events.push(Meaning::Text(Output::text("")));
             }

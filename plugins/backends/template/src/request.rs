@@ -1,5 +1,5 @@
-//! Requests: the template's body and path, filled with a sample and the run's settings. What the template has no
-//! place for is refused, never dropped.
+//! Requests: the template's body and path, filled with a sample and the run's settings. What the
+//! template has no place for is refused, never dropped.
 
 use runner_plugin::dialect::openai;
 use runner_plugin::{Body, Error, Prompt, Request, Sample, Settings};
@@ -12,7 +12,8 @@ use crate::placeholder::{NAMES, Name, Uses, fill_object, fill_path, lay_over};
 /// The requests that a configuration describes.
 pub struct Template {
     config: Config,
-    /// The bodies for whole and for streamed replies, and for each without and with ignoring the end of text.
+    /// The bodies for whole and for streamed replies, and for each without and with ignoring the
+    /// end of text.
     forms: [[Form; 2]; 2],
     headers: Vec<(String, String)>,
 }

@@ -1,4 +1,5 @@
-//! Configurations that are wrong, settings without a place, and replies that a simple reader gets wrong.
+//! Configurations that are wrong, settings without a place, and replies that a simple reader gets
+//! wrong.
 
 use runner_plugin::{Meaning, Prompt, Sampling};
 use serde_json::json;
@@ -258,7 +259,8 @@ fn a_minimum_stands_in_for_ignoring_the_end() {
 #[test]
 fn a_cumulative_text_that_the_server_rewrites_adds_only_what_is_beyond_it() {
     let backend = with_events(json!({"text": "/t", "cumulative": true, "done": "X"}));
-    // Half a character is U+FFFD, which is three bytes, until the other half makes it one of two bytes.
+    // Half a character is U+FFFD, which is three bytes, until the other half makes it one of two
+    // bytes.
     let frames = [
         r#"{"t":"caf\ufffd"}"#,
         r#"{"t":"café"}"#,

@@ -29,7 +29,8 @@ pub struct Config {
     /// `tensorrt_llm_bls` with `accumulate_tokens` sends it. A model `ensemble` sends only the new
     /// text.
     accumulated: bool,
-    /// The input of the route `generate` for the least number of tokens: `min_length` for models of older releases.
+    /// The input of the route `generate` for the least number of tokens: `min_length` for models of
+    /// older releases.
     min_tokens_field: String,
     /// The input of the route `generate` for the seed: `random_seed` for models of older releases.
     seed_field: String,
@@ -62,8 +63,8 @@ pub enum Route {
     Completions,
     /// `/v1/chat/completions` of `trtllm-serve`: conversations; text becomes a single user message.
     Chat,
-    /// `/v2/models/MODEL/generate_stream` of Triton, or `/generate` without streaming, for the models `ensemble` and
-    /// `tensorrt_llm_bls`: text, unchanged.
+    /// `/v2/models/MODEL/generate_stream` of Triton, or `/generate` without streaming, for the
+    /// models `ensemble` and `tensorrt_llm_bls`: text, unchanged.
     Generate,
 }
 

@@ -32,7 +32,8 @@ pub fn list_models() -> Request {
     Request::json("/v2/repository/index", &body)
 }
 
-/// The models in the answer to [`list_models`], `[{"name", "version", "state"}]` with an entry for each version.
+/// The models in the answer to [`list_models`], `[{"name", "version", "state"}]` with an entry for
+/// each version.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the body is not such a list.
@@ -195,7 +196,8 @@ pub struct Reply {
     complete: u32,
 }
 
-/// The state before the first frame. The host finds the end of a reply that is not streamed by itself.
+/// The state before the first frame. The host finds the end of a reply that is not streamed by
+/// itself.
 pub fn begin(head: &Head) -> Reply {
     Reply {
         ended: !head.streaming,
@@ -312,8 +314,8 @@ impl Reply {
         }
     }
 
-    /// The part of an accumulated text that is new. What stands for half a character at its end is left for the event
-    /// that has the rest, which puts the character in its place.
+    /// The part of an accumulated text that is new. What stands for half a character at its end is
+    /// left for the event that has the rest, which puts the character in its place.
     fn new_text<'t>(&mut self, sequence: u32, text: &'t str, is_last: bool) -> &'t str {
         let place = sequence.min(SEQUENCES) as usize;
         if place >= self.seen.len() {

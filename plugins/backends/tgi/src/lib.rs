@@ -23,7 +23,8 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
-    /// `/generate_stream`, or `/generate` without streaming: the text unchanged; an event for every token.
+    /// `/generate_stream`, or `/generate` without streaming: the text unchanged; an event for every
+    /// token.
     #[default]
     Generate,
     /// `/v1/chat/completions`: conversations; text becomes a single user message.
@@ -37,7 +38,8 @@ pub struct State {
     openai: openai::Reply,
 }
 
-/// TGI's names of server metrics (`docs/source/reference/metrics.md`). Its counts of tokens are sums of histograms.
+/// TGI's names of server metrics (`docs/source/reference/metrics.md`). Its counts of tokens are
+/// sums of histograms.
 const METRICS: [(&str, ServerMetric); 5] = [
     ("tgi_request_success", ServerMetric::FinishedRequests),
     ("tgi_batch_current_size", ServerMetric::RunningRequests),

@@ -20,14 +20,14 @@ pub(crate) const DEEPEST: u32 = 16;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The format of the file `data`. If absent, it is recognised by the first line; without a file, agents are
-    /// `synthetic`.
+    /// The format of the file `data`. If absent, it is recognised by the first line; without a
+    /// file, agents are `synthetic`.
     pub format: Option<Format>,
     /// True to begin again from the start of the file when it ends, with new ids. Otherwise the run
     /// ends with the file.
     pub repeat: bool,
-    /// The time from a reply to what depends on it, such as a tool takes: as `recorded` in the file, or `none`. By default
-    /// `recorded`.
+    /// The time from a reply to what depends on it, such as a tool takes: as `recorded` in the
+    /// file, or `none`. By default `recorded`.
     pub delays: Delays,
     /// The longest delay of a file, in seconds; longer ones are shortened to it.
     pub max_delay: Option<f64>,
@@ -48,11 +48,12 @@ pub struct Config {
     pub tool_result_len: Option<Distribution>,
     /// Seconds that a tool takes; 0 by default.
     pub tool_latency: Option<Distribution>,
-    /// The role in which a synthetic tool's result is sent, by default `user`. `user` works with the answers that the model really gives.
-    /// `tool` belongs to recorded histories, in which every answer calls the tool; many servers refuse it after an
-    /// answer that calls none.
+    /// The role in which a synthetic tool's result is sent, by default `user`. `user` works with
+    /// the answers that the model really gives. `tool` belongs to recorded histories, in which
+    /// every answer calls the tool; many servers refuse it after an answer that calls none.
     pub tool_role: ToolRole,
-    /// Tokens of a system prompt before synthetic agents; there is none by default. Sub-agents have it too.
+    /// Tokens of a system prompt before synthetic agents; there is none by default. Sub-agents have
+    /// it too.
     pub system_len: Option<Distribution>,
     /// Number of system prompts. They are handed out to the agents in turn; with 1, the default,
     /// all share one; with 0, each has its own.
@@ -63,8 +64,8 @@ pub struct Config {
     pub compaction: Option<Compaction>,
 }
 
-/// Sub-agents: fresh conversations that start after an answer of an agent, all at once. The agent goes on when all of
-/// them have ended, with their last answers.
+/// Sub-agents: fresh conversations that start after an answer of an agent, all at once. The agent
+/// goes on when all of them have ended, with their last answers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SubAgents {
@@ -114,7 +115,8 @@ pub enum Format {
     Synthetic,
     /// AIPerf's `dag_jsonl`: a conversation a line, with `forks` and `spawns`.
     Dag,
-    /// Spans of OpenTelemetry with the attributes `gen_ai.…`: a trace or a span a line, or OTLP in JSON.
+    /// Spans of OpenTelemetry with the attributes `gen_ai.…`: a trace or a span a line, or OTLP in
+    /// JSON.
     Otel,
     /// An agent a line, by its lengths: `{"input_prompt_length": 32, "num_turns": 2, …}`.
     Trie,

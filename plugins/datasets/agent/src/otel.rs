@@ -227,8 +227,8 @@ impl Otel {
         Ok(Some(graph.finish(&*self.tokenizer)))
     }
 
-    /// Writes prompts for requests of which only the length was recorded, and lengths of answers of which only the text
-    /// was.
+    /// Writes prompts for requests of which only the length was recorded, and lengths of answers of
+    /// which only the text was.
     fn write(
         &self,
         session: u64,

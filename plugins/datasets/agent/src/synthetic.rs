@@ -323,7 +323,8 @@ impl Agent<'_> {
         })
     }
 
-    /// The message with the result of the tool that the answer to a request called, or with the answers of sub-agents.
+    /// The message with the result of the tool that the answer to a request called, or with the
+    /// answers of sub-agents.
     fn result(&self, of: usize, parts: Vec<Part>) -> Message {
         let (role, extra) = match self.shape.role {
             ToolRole::User => (Role::User, None),

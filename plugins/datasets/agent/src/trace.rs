@@ -176,8 +176,9 @@ fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
     parents
 }
 
-/// The conversation of each request, and all conversations in the order of their beginnings. Of several requests that
-/// continue the same one, the first goes on with its conversation, and the others are forks.
+/// The conversation of each request, and all conversations in the order of their beginnings. Of
+/// several requests that continue the same one, the first goes on with its conversation, and the
+/// others are forks.
 fn chains(spans: &[Span], parents: &[Option<Parent>]) -> (Vec<usize>, Vec<Chain>) {
     let mut chains: Vec<Chain> = Vec::new();
     let mut of_span: Vec<usize> = Vec::with_capacity(spans.len());

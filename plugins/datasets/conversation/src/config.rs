@@ -14,11 +14,11 @@ const LONGEST: u32 = 1 << 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The format of the file `data`. If absent, it is recognised by the first line; without a file, conversations are
-    /// `synthetic`.
+    /// The format of the file `data`. If absent, it is recognised by the first line; without a
+    /// file, conversations are `synthetic`.
     pub format: Option<Format>,
-    /// Shuffle the conversations by the seed, as Python does. Only of a ShareGPT file that is one JSON array, where it
-    /// is the default; other files are read in their order.
+    /// Shuffle the conversations by the seed, as Python does. Only of a ShareGPT file that is one
+    /// JSON array, where it is the default; other files are read in their order.
     pub shuffle: Option<bool>,
     /// True to begin again from the start of the file when it ends, with new ids. Otherwise the run
     /// ends with the file.
@@ -27,24 +27,29 @@ pub struct Config {
     pub min_turns: u32,
     /// Keep at most this many turns of a conversation.
     pub max_turns: Option<u32>,
-    /// The fewest tokens of a turn's new messages; 4 for ShareGPT, as vLLM and LMDeploy have it, and otherwise none.
+    /// The fewest tokens of a turn's new messages; 4 for ShareGPT, as vLLM and LMDeploy have it,
+    /// and otherwise none.
     pub min_input_tokens: Option<u32>,
-    /// The most tokens of a turn's new messages; 1024 for ShareGPT, as vLLM and LMDeploy have it, and otherwise none.
+    /// The most tokens of a turn's new messages; 1024 for ShareGPT, as vLLM and LMDeploy have it,
+    /// and otherwise none.
     pub max_input_tokens: Option<u32>,
     /// The fewest tokens of a recorded answer; 4 for ShareGPT, and otherwise none.
     pub min_output_tokens: Option<u32>,
     /// The most tokens of a recorded answer.
     pub max_output_tokens: Option<u32>,
-    /// The most tokens of a conversation up to a turn, with its answer. Set it to what fits into the model's context.
+    /// The most tokens of a conversation up to a turn, with its answer. Set it to what fits into
+    /// the model's context.
     pub max_context_tokens: Option<u32>,
     /// Treatment of a conversation in which a turn is outside of these bounds: `truncate` keeps the
     /// turns before it, `drop` leaves the conversation out. By default `truncate`.
     pub outside: Outside,
-    /// Output tokens to request: as many as the `recorded` answer has, as the `run` says, or drawn from a distribution.
-    /// The default is `recorded` for files and 128 for synthetic conversations.
+    /// Output tokens to request: as many as the `recorded` answer has, as the `run` says, or drawn
+    /// from a distribution. The default is `recorded` for files and 128 for synthetic
+    /// conversations.
     pub output_len: Option<Setting<Length>>,
-    /// Seconds between an answer and the next question: as `recorded` in the file, which is the default, `none`, or
-    /// drawn from a distribution. Synthetic conversations have none unless a distribution is given.
+    /// Seconds between an answer and the next question: as `recorded` in the file, which is the
+    /// default, `none`, or drawn from a distribution. Synthetic conversations have none unless a
+    /// distribution is given.
     pub think_time: Option<Setting<Think>>,
     /// The number of turns of a synthetic conversation; 4 by default.
     pub turns: Option<Distribution>,
@@ -84,8 +89,8 @@ impl Default for Config {
     }
 }
 
-/// Tokens of a synthetic answer if nothing says how many: without a limit, an answer may fill the model's context, and
-/// the next turn is refused.
+/// Tokens of a synthetic answer if nothing says how many: without a limit, an answer may fill the
+/// model's context, and the next turn is refused.
 const OUTPUT_LEN: u32 = 128;
 
 /// The format of a file.
@@ -96,11 +101,12 @@ pub enum Format {
     Sharegpt,
     /// A conversation a line: `{"messages": [{"role": "user", "content": "…"}, …], "tools": […]}`.
     Messages,
-    /// A message a line: `{"conversation_id": "c1", "turn": 1, "role": "user", "content": "…", "delay_seconds": 0.4}`.
+    /// A message a line: `{"conversation_id": "c1", "turn": 1, "role": "user", "content": "…",
+    /// "delay_seconds": 0.4}`.
     Mlperf,
-    /// A conversation a line: `{"session_id": "a", "turns": [{"text": "…", "delay": 500}]}`, or a turn a line with the
-    /// same `session_id`, with what is new in it or, in `messages`, with the whole conversation so far. Delays are in
-    /// milliseconds.
+    /// A conversation a line: `{"session_id": "a", "turns": [{"text": "…", "delay": 500}]}`, or a
+    /// turn a line with the same `session_id`, with what is new in it or, in `messages`, with the
+    /// whole conversation so far. Delays are in milliseconds.
     Aiperf,
     /// Drawn from distributions.
     Synthetic,

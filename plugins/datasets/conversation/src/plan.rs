@@ -112,8 +112,8 @@ impl Plan {
         })
     }
 
-    /// The samples of a conversation, the root first; `None` if it is dropped, which is then counted in `remarks`.
-    /// `number` is that of the conversation among all of the run.
+    /// The samples of a conversation, the root first; `None` if it is dropped, which is then
+    /// counted in `remarks`. `number` is that of the conversation among all of the run.
     pub(crate) fn samples(
         &self,
         session: &str,
@@ -192,8 +192,8 @@ impl Plan {
         Some(samples)
     }
 
-    /// Tokens of each turn: of its new messages, the first with those that the model adds around a text; and of its
-    /// recorded answer, if there is one and it has any.
+    /// Tokens of each turn: of its new messages, the first with those that the model adds around a
+    /// text; and of its recorded answer, if there is one and it has any.
     fn count(&self, turns: &[Turn]) -> Vec<Tokens> {
         let groups: Vec<_> = turns
             .iter()
@@ -250,7 +250,8 @@ impl Plan {
     }
 }
 
-/// The error if nothing can be measured, of so many conversations that were read and so many that were spare.
+/// The error if nothing can be measured, of so many conversations that were read and so many that
+/// were spare.
 pub(crate) fn nothing(read: u64, spares: u64, remarks: &Remarks) -> Error {
     let reasons: Vec<String> = remarks
         .list()

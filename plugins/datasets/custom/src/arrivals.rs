@@ -39,7 +39,8 @@ impl Time {
     }
 }
 
-/// Seconds from the beginning of 1970 to a time in the format of ISO 8601; without an offset, in UTC.
+/// Seconds from the beginning of 1970 to a time in the format of ISO 8601; without an offset, in
+/// UTC.
 fn seconds(text: &str) -> Option<f64> {
     let (date, time) = text.trim().split_once(['T', 't', ' '])?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());

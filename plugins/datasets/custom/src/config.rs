@@ -8,14 +8,16 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The file's format. Without it, it follows from the file's content, and the log says which it is. A file compressed by gzip or zstd is
-    /// decompressed, whatever its name.
+    /// The file's format. Without it, it follows from the file's content, and the log says which it
+    /// is. A file compressed by gzip or zstd is decompressed, whatever its name.
     pub format: Option<Format>,
-    /// Your file's column names (of a JSON object, its fields), e.g. `columns.prompt = "question"`. Keys: prompt, messages,
-    /// system, reference, output-tokens, class, id, adapter, images, audio, tools, parameters, arrival, session. Columns
-    /// with usual names are found without this. `a.b` names the field `b` of the column `a`.
+    /// Your file's column names (of a JSON object, its fields), e.g. `columns.prompt = "question"`.
+    /// Keys: prompt, messages, system, reference, output-tokens, class, id, adapter, images, audio,
+    /// tools, parameters, arrival, session. Columns with usual names are found without this. `a.b`
+    /// names the field `b` of the column `a`.
     pub columns: Columns,
-    /// The prompt as a text with columns in it, such as `"{context}\n\n{question}"`. `{{` is a brace.
+    /// The prompt as a text with columns in it, such as `"{context}\n\n{question}"`. `{{` is a
+    /// brace.
     pub template: Option<String>,
     /// A system message before every prompt that has none.
     pub system: Option<String>,
@@ -24,11 +26,12 @@ pub struct Config {
     /// Turns of a conversation to send. By default `last` for rows with `messages`, and `first` for
     /// others.
     pub turns: Option<Turns>,
-    /// Output tokens to request, instead of what the file says: the column `output-tokens`, a recorded request's limit,
-    /// or the length of a recorded answer.
+    /// Output tokens to request, instead of what the file says: the column `output-tokens`, a
+    /// recorded request's limit, or the length of a recorded answer.
     pub output_len: Option<u32>,
-    /// Ask for as many output tokens as a row's reference has, where nothing else says how many. Otherwise a reference is
-    /// only what scorers compare answers with: an answer that is right and longer would be cut.
+    /// Ask for as many output tokens as a row's reference has, where nothing else says how many.
+    /// Otherwise a reference is only what scorers compare answers with: an answer that is right and
+    /// longer would be cut.
     pub reference_sets_length: bool,
     /// Use only rows of these classes.
     pub classes: Vec<String>,
@@ -40,12 +43,13 @@ pub struct Config {
     pub max_total_tokens: Option<u32>,
     /// Leave out rows that cannot be read, instead of ending the run.
     pub skip_invalid: bool,
-    /// Shuffle the rows by the seed, as Python's `random.shuffle` does. Otherwise they come in the order of the file.
+    /// Shuffle the rows by the seed, as Python's `random.shuffle` does. Otherwise they come in the
+    /// order of the file.
     pub shuffle: bool,
     /// Start over at the end of the file. Otherwise the run ends there.
     pub repeat: bool,
-    /// The unit of arrival times that are numbers. Without it, seconds for recorded requests (rows with a `body`), and
-    /// milliseconds for others.
+    /// The unit of arrival times that are numbers. Without it, seconds for recorded requests (rows
+    /// with a `body`), and milliseconds for others.
     pub arrival_unit: Option<Unit>,
 }
 
@@ -55,7 +59,8 @@ pub struct Config {
 pub struct Columns {
     /// The prompt.
     pub prompt: Option<String>,
-    /// A conversation in the format of the OpenAI API, a list of texts that a user says, or ShareGPT's `conversations`.
+    /// A conversation in the format of the OpenAI API, a list of texts that a user says, or
+    /// ShareGPT's `conversations`.
     pub messages: Option<String>,
     /// The system message.
     pub system: Option<String>,
@@ -78,10 +83,11 @@ pub struct Columns {
     pub tools: Option<String>,
     /// An object of further fields for the request.
     pub parameters: Option<String>,
-    /// The arrival time: a number, or a date and time such as `2026-03-01T12:00:00Z`. Only differences matter, and rows
-    /// must be in this order.
+    /// The arrival time: a number, or a date and time such as `2026-03-01T12:00:00Z`. Only
+    /// differences matter, and rows must be in this order.
     pub arrival: Option<String>,
-    /// The session. Rows of one session follow one another, and each is sent after the answer to the one before.
+    /// The session. Rows of one session follow one another, and each is sent after the answer to
+    /// the one before.
     pub session: Option<String>,
 }
 

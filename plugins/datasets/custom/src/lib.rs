@@ -175,8 +175,8 @@ impl Dataset for Custom {
         Ok(self.ready.drain(..limit.min(self.ready.len())).collect())
     }
 
-    /// Behind the rows that are measured, where it is known how many these are; otherwise from the beginning of the file.
-    /// Only the first request of a session.
+    /// Behind the rows that are measured, where it is known how many these are; otherwise from the
+    /// beginning of the file. Only the first request of a session.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let mut samples = Vec::new();
         for counted in self.take_spares(limit as usize)? {

@@ -78,7 +78,8 @@ impl Source {
     /// file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if its format cannot be told, or it is not in the format that was named.
+    /// [`Error::InvalidInput`] if its format cannot be told, or it is not in the format that was
+    /// named.
     pub fn open(
         files: &dyn Files,
         name: &str,

@@ -24,7 +24,8 @@ impl Rows {
     /// The next line that is not blank, with its number from 1.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read, and with the number of a line that is too long to hold.
+    /// [`Error::InvalidInput`] if the file cannot be read, and with the number of a line that is
+    /// too long to hold.
     pub fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         match self.kept.take() {
             Some(kept) => Ok(Some(kept)),

@@ -60,8 +60,8 @@ impl Writer {
     /// Writes the texts of a session.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if all of them have more than [`MOST_TOKENS`] together, and [`Error::InvalidInput`] if the
-    /// file cannot be read.
+    /// [`Error::InvalidConfig`] if all of them have more than [`MOST_TOKENS`] together, and
+    /// [`Error::InvalidInput`] if the file cannot be read.
     pub fn write(
         &self,
         tokenizer: &dyn Tokenizer,

@@ -23,7 +23,8 @@ const MOST_TEXTS: u32 = 4096;
 const BATCH: u64 = 16;
 const ENOUGH_TOKENS: u64 = 1 << 20;
 
-/// The user's configuration. Texts are random words, or passages of the file `data` if the scenario names one.
+/// The user's configuration. Texts are random words, or passages of the file `data` if the scenario
+/// names one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {

@@ -41,8 +41,8 @@ pub struct Config {
     pub output_len: Distribution,
     /// Images of a request: a number or a distribution.
     pub images: Distribution,
-    /// Sizes of images, each with its weight: `["512x512:0.7", "1920x1080:0.3"]`, width before height. Without a weight,
-    /// it is 1.
+    /// Sizes of images, each with its weight: `["512x512:0.7", "1920x1080:0.3"]`, width before
+    /// height. Without a weight, it is 1.
     pub sizes: Vec<String>,
     /// The width of an image in pixels, instead of `sizes`: a number or a distribution.
     pub width: Option<Distribution>,

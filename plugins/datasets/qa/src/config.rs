@@ -19,8 +19,8 @@ pub struct Config {
     pub shots: Option<u32>,
     /// The form of prompts. Default: text, and turns for bfcl.
     pub form: Option<Form>,
-    /// Ask about these subjects alone: of MMLU, such as `anatomy`; of MMLU-Pro its categories; of GPQA its subdomains;
-    /// of LongBench its datasets; of BFCL its categories.
+    /// Ask about these subjects alone: of MMLU, such as `anatomy`; of MMLU-Pro its categories; of
+    /// GPQA its subdomains; of LongBench its datasets; of BFCL its categories.
     #[serde(default)]
     pub subjects: Vec<String>,
     /// Ask at most so many questions of each subject, or of the file if the task has no subjects.
@@ -31,7 +31,8 @@ pub struct Config {
     /// Class of a sample.
     #[serde(default)]
     pub class: Class,
-    /// The seed by which examples are drawn, where the task draws them: the fourth of the harness' `--seed`.
+    /// The seed by which examples are drawn, where the task draws them: the fourth of the harness'
+    /// `--seed`.
     #[serde(default = "examples_seed")]
     pub examples_seed: u64,
     /// The seed by which the choices of GPQA are put in order: the first of the harness' `--seed`.
@@ -40,7 +41,8 @@ pub struct Config {
     /// Begin the answer where the task does, such as with `The best answer is`.
     #[serde(default = "yes")]
     pub begin_answer: bool,
-    /// Send the task's stop texts with each request, as the field `stop`. They replace `request.stop`.
+    /// Send the task's stop texts with each request, as the field `stop`. They replace
+    /// `request.stop`.
     #[serde(default = "yes")]
     pub stop: bool,
     /// Output tokens to request, instead of the task's.
@@ -63,7 +65,8 @@ pub enum Form {
     Text,
     /// A conversation in which each example is a turn, as the harness with `--apply_chat_template`.
     Turns,
-    /// One user's message with the examples in it, as the harness with `--fewshot_as_multiturn False` beside.
+    /// One user's message with the examples in it, as the harness with `--fewshot_as_multiturn
+    /// False` beside.
     Message,
 }
 
@@ -85,7 +88,8 @@ pub enum Class {
     /// The subject.
     #[default]
     Subject,
-    /// The group of the subject: of MMLU such as `stem`, of GPQA such as `Physics`, of LongBench such as `single`.
+    /// The group of the subject: of MMLU such as `stem`, of GPQA such as `Physics`, of LongBench
+    /// such as `single`.
     Category,
 }
 

@@ -68,7 +68,8 @@ impl Examples {
     /// Opens the file of examples, if the task has some.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if the file is missing, [`Error::InvalidInput`] if it has too few rows or wrong ones.
+    /// [`Error::InvalidConfig`] if the file is missing, [`Error::InvalidInput`] if it has too few
+    /// rows or wrong ones.
     pub fn open(
         config: &Config,
         files: &dyn Files,

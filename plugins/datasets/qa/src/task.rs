@@ -23,19 +23,22 @@ use crate::table::Table;
 pub use bfcl::Answers;
 pub use gpqa::Orders;
 
-/// A task, each with the name of the task of lm-evaluation-harness 0.4.13 that has the same prompts.
+/// A task, each with the name of the task of lm-evaluation-harness 0.4.13 that has the same
+/// prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
     /// GSM8K, as `gsm8k`: five examples drawn from the file `examples`.
     Gsm8k,
-    /// GSM8K, as `gsm8k_cot`: the first eight examples of the file `examples`, with `question` and `target`.
+    /// GSM8K, as `gsm8k_cot`: the first eight examples of the file `examples`, with `question` and
+    /// `target`.
     Gsm8kCot,
     /// GSM8K, as `gsm8k_cot_llama`: the same, asked in another way.
     Gsm8kCotLlama,
     /// GSM8K, as `gsm8k_cot_zeroshot`: without examples.
     Gsm8kCotZeroshot,
-    /// MMLU, as `mmlu_*_generative`: the answer is a letter. Examples are the first of each subject in `examples`.
+    /// MMLU, as `mmlu_*_generative`: the answer is a letter. Examples are the first of each subject
+    /// in `examples`.
     Mmlu,
     /// MMLU, as `mmlu_*_flan_cot_zeroshot`: with reasoning, without examples.
     MmluCotZeroshot,
@@ -47,7 +50,8 @@ pub enum Task {
     GpqaCot,
     /// GPQA, as `gpqa_*_cot_zeroshot`: with reasoning, without examples.
     GpqaCotZeroshot,
-    /// ARC, easy or challenge, as `arc_challenge_chat`. Examples are drawn from the file `examples`.
+    /// ARC, easy or challenge, as `arc_challenge_chat`. Examples are drawn from the file
+    /// `examples`.
     Arc,
     /// HumanEval, as `humaneval`: functions to complete.
     Humaneval,
@@ -61,8 +65,8 @@ pub enum Task {
     Ifeval,
     /// LongBench, as `longbench_*`, by the column `dataset`.
     Longbench,
-    /// The single-turn questions of the Berkeley Function Calling Leaderboard, as `bfcl-eval` 2026.3.23 asks OpenAI's
-    /// models with function calling. The file `answers` has what is right.
+    /// The single-turn questions of the Berkeley Function Calling Leaderboard, as `bfcl-eval`
+    /// 2026.3.23 asks OpenAI's models with function calling. The file `answers` has what is right.
     Bfcl,
 }
 

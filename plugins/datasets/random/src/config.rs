@@ -14,28 +14,30 @@ pub struct Config {
     pub input_len: Distribution,
     /// Output tokens to request: a number, or the table of a distribution.
     pub output_len: Distribution,
-    /// Kinds of prompts, each with its share and its lengths. Every sample carries the name of its class, by which
-    /// results can be grouped.
+    /// Kinds of prompts, each with its share and its lengths. Every sample carries the name of its
+    /// class, by which results can be grouped.
     pub classes: Vec<Class>,
-    /// The range of lengths, as defined by the tool in `like`. With `sglang`, `lmdeploy` and without `like`, lengths are drawn
-    /// from (ratio × length) to (length), and 1, the default, makes all exact; with `vllm`, from (1 − ratio) ×
-    /// length to (1 + ratio) × length, and 0, the default, makes all exact. A table `{ input = …, output = … }`
-    /// sets the two separately. Not with distributions or classes, which say themselves how lengths vary.
+    /// The range of lengths, as defined by the tool in `like`. With `sglang`, `lmdeploy` and
+    /// without `like`, lengths are drawn from (ratio × length) to (length), and 1, the default,
+    /// makes all exact; with `vllm`, from (1 − ratio) × length to (1 + ratio) × length, and 0, the
+    /// default, makes all exact. A table `{ input = …, output = … }` sets the two separately. Not
+    /// with distributions or classes, which say themselves how lengths vary.
     pub range_ratio: Option<Ratio>,
-    /// The tool whose prompts to reproduce, character by character, for the same seed, number of prompts and
-    /// tokenizer. Without it, prompts are drawn as with `sglang` and then adjusted until their text tokenizes to exactly
-    /// the length that is asked for. `sglang`: runs of consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`,
-    /// its texts cut and repeated to length (its `random`); the text of such prompts
-    /// often has more or fewer tokens than were drawn. `lmdeploy`: the latter, in LMDeploy's way. `vllm`:
-    /// runs of consecutive token ids, adjusted until their text tokenizes to the requested length. With distributions
-    /// or classes, lengths are not those of the tool, but prompts are still made in its way. With a file `text`, prompts
-    /// are pieces of that text, and `like` is left out.
+    /// The tool whose prompts to reproduce, character by character, for the same seed, number of
+    /// prompts and tokenizer. Without it, prompts are drawn as with `sglang` and then adjusted
+    /// until their text tokenizes to exactly the length that is asked for. `sglang`: runs of
+    /// consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`, its texts cut and
+    /// repeated to length (its `random`); the text of such prompts often has more or fewer tokens
+    /// than were drawn. `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive
+    /// token ids, adjusted until their text tokenizes to the requested length. With distributions
+    /// or classes, lengths are not those of the tool, but prompts are still made in its way. With a
+    /// file `text`, prompts are pieces of that text, and `like` is left out.
     pub like: Option<Like>,
     /// Send the prompt as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
-    /// Length in tokens of a prefix that all prompts share; it is drawn once. Only for `like = "vllm"`; it is
-    /// added to `input-len`.
+    /// Length in tokens of a prefix that all prompts share; it is drawn once. Only for `like =
+    /// "vllm"`; it is added to `input-len`.
     pub prefix_len: u32,
 }
 

@@ -213,8 +213,8 @@ impl Records {
         record
     }
 
-    /// The place where the next record ends, and how many bytes separate it from the one after it; `None` if
-    /// there is none.
+    /// The place where the next record ends, and how many bytes separate it from the one after it;
+    /// `None` if there is none.
     fn end(&mut self) -> Result<Option<(usize, usize)>, String> {
         let mut seen = Seen {
             blank: true,

@@ -29,7 +29,8 @@ const SAME: u64 = 2;
 const BATCH: u64 = 16;
 const ENOUGH_TOKENS: u64 = 1 << 20;
 
-/// The user's configuration. Texts are random words, or passages of the file `data` if the scenario names one.
+/// The user's configuration. Texts are random words, or passages of the file `data` if the scenario
+/// names one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -39,7 +40,8 @@ pub struct Config {
     pub document_len: Distribution,
     /// Texts of a request: a number or a distribution.
     pub documents: Distribution,
-    /// Use the same query in all requests, as vLLM's `random-rerank` does; a server may find it in its cache.
+    /// Use the same query in all requests, as vLLM's `random-rerank` does; a server may find it in
+    /// its cache.
     pub same_query: bool,
 }
 

@@ -19,24 +19,30 @@ pub struct Config {
     /// many as the number of requests has for each. With `runner` prompts do not end, and this key
     /// is left out.
     pub prompts_per_group: Option<u32>,
-    /// Length of a prefix in tokens, a number or, with `runner`, a distribution. By default 2048; with `vllm` 256.
+    /// Length of a prefix in tokens, a number or, with `runner`, a distribution. By default 2048;
+    /// with `vllm` 256.
     pub prefix_len: Option<Distribution>,
-    /// Length in tokens of what follows the prefix, and of each later turn; a number or, with `runner`, a distribution.
-    /// By default 128; with `vllm` 256.
+    /// Length in tokens of what follows the prefix, and of each later turn; a number or, with
+    /// `runner`, a distribution. By default 128; with `vllm` 256.
     pub question_len: Option<Distribution>,
-    /// Output tokens to request, a number or, with `runner`, a distribution. By default 256; with `vllm` 128.
+    /// Output tokens to request, a number or, with `runner`, a distribution. By default 256; with
+    /// `vllm` 128.
     pub output_len: Option<Distribution>,
-    /// Draw all lengths from (ratio × length) to (length). Only with `sglang`; 1, the default, makes them exact.
+    /// Draw all lengths from (ratio × length) to (length). Only with `sglang`; 1, the default,
+    /// makes them exact.
     pub range_ratio: Option<f64>,
-    /// Choose each prompt's prefix by Zipf's law with this exponent, rather than each equally often: the first is in
-    /// the most prompts, the n-th in 1 / n^exponent as many. Not with `vllm`.
+    /// Choose each prompt's prefix by Zipf's law with this exponent, rather than each equally
+    /// often: the first is in the most prompts, the n-th in 1 / n^exponent as many. Not with
+    /// `vllm`.
     pub zipf: Option<f64>,
-    /// Turns of a conversation, a number or, with `runner`, a distribution: each of the later ones is another question,
-    /// sent after the answer to the one before. By default 1. Not with `vllm`.
+    /// Turns of a conversation, a number or, with `runner`, a distribution: each of the later ones
+    /// is another question, sent after the answer to the one before. By default 1. Not with `vllm`.
     pub turns: Option<Distribution>,
-    /// Shuffle the prompts. Otherwise those of one prefix follow each other; with `runner`, the prefixes take turns.
+    /// Shuffle the prompts. Otherwise those of one prefix follow each other; with `runner`, the
+    /// prefixes take turns.
     pub shuffle: bool,
-    /// Send the prompt as `text`, the default, or as token ids (`tokens`). With `vllm`, and with several turns, it is text.
+    /// Send the prompt as `text`, the default, or as token ids (`tokens`). With `vllm`, and with
+    /// several turns, it is text.
     #[serde(rename = "as")]
     pub form: Form,
 }
@@ -67,7 +73,8 @@ pub enum Algorithm {
     Sglang,
     /// As `prefix_repetition` of `vllm bench serve`.
     Vllm,
-    /// Prefix and prompt have exactly the tokens asked for, and a prompt's first tokens are those of its prefix.
+    /// Prefix and prompt have exactly the tokens asked for, and a prompt's first tokens are those
+    /// of its prefix.
     Runner,
 }
 

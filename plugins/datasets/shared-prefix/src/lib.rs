@@ -169,7 +169,8 @@ fn turns(
         .collect()
 }
 
-/// A text as the first message of a conversation, with the tokens of the chat template if that is known.
+/// A text as the first message of a conversation, with the tokens of the chat template if that is
+/// known.
 fn as_conversation(sample: Sample, tokenizer: &dyn Tokenizer) -> Sample {
     let Prompt::Text(text) = sample.prompt else {
         return sample;

@@ -28,7 +28,8 @@ pub enum Like {
     Lmdeploy,
     /// vLLM's `vllm bench serve`: entries without `conversations` are passed over.
     Vllm,
-    /// SGLang's `bench_serving`: the key may also be `conversation`; entries without it are passed over.
+    /// SGLang's `bench_serving`: the key may also be `conversation`; entries without it are passed
+    /// over.
     Sglang,
 }
 
@@ -83,8 +84,8 @@ pub struct Conversations {
 }
 
 impl Conversations {
-    /// Passes over the file that the scenario calls `name`; `None` where it names no such file. With
-    /// `keep_empty` false, conversations whose first turn is an empty string are left out.
+    /// Passes over the file that the scenario calls `name`; `None` where it names no such file.
+    /// With `keep_empty` false, conversations whose first turn is an empty string are left out.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] where the file is not of the format, with place and advice.
@@ -97,9 +98,9 @@ impl Conversations {
         Self::open_extent(files, name, like, keep_empty, Extent::Pair)
     }
 
-    /// Passes over the file that the scenario calls `name`, for the whole of its conversations, which
-    /// [`read_whole`](Self::read_whole) reads; `None` where it names no such file. Entries without `conversations` or
-    /// `conversation` are passed over.
+    /// Passes over the file that the scenario calls `name`, for the whole of its conversations,
+    /// which [`read_whole`](Self::read_whole) reads; `None` where it names no such file. Entries
+    /// without `conversations` or `conversation` are passed over.
     ///
     /// # Errors
     /// As [`open`](Self::open).

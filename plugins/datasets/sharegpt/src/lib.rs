@@ -34,14 +34,16 @@ const BATCH_BYTES: usize = 1 << 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The tool whose choice of conversations to reproduce exactly. `lmdeploy` (profile_restful_api.py) and `vllm`
-    /// (vllm bench serve) drop conversations with fewer than 4 tokens in prompt or answer, more than 1024 in the
-    /// prompt or more than 2048 in both; `sglang` (bench_serving) drops those with fewer than 2 tokens. If the file
-    /// has too few, `vllm` repeats some of them to reach the requested number.
+    /// The tool whose choice of conversations to reproduce exactly. `lmdeploy`
+    /// (profile_restful_api.py) and `vllm` (vllm bench serve) drop conversations with fewer than 4
+    /// tokens in prompt or answer, more than 1024 in the prompt or more than 2048 in both; `sglang`
+    /// (bench_serving) drops those with fewer than 2 tokens. If the file has too few, `vllm`
+    /// repeats some of them to reach the requested number.
     pub like: Like,
     /// Output tokens to request, instead of the length of the conversation's second turn.
     pub output_len: Option<u32>,
-    /// Drop conversations with more tokens than this in prompt and answer together. Only for `like = "sglang"`.
+    /// Drop conversations with more tokens than this in prompt and answer together. Only for `like
+    /// = "sglang"`.
     pub context_len: Option<u32>,
     /// Shuffle the conversations by the seed. Otherwise they come in the order of the file.
     pub shuffle: bool,
@@ -163,9 +165,9 @@ impl Dataset for ShareGpt {
         Ok(samples)
     }
 
-    /// From the back of the shuffled file. To know what is measured, as many conversations are examined as the
-    /// run will measure; this is work that [`next`](Self::next) need not do again. Where that number is not known,
-    /// half of the file at most is taken.
+    /// From the back of the shuffled file. To know what is measured, as many conversations are
+    /// examined as the run will measure; this is work that [`next`](Self::next) need not do again.
+    /// Where that number is not known, half of the file at most is taken.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let front = match self.count {
             Some(count) => {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The format of the file `data`; found from its first row if absent. `vllm-timed` must be named: its rows look like
-    /// Mooncake's, whose times are milliseconds.
+    /// The format of the file `data`; found from its first row if absent. `vllm-timed` must be
+    /// named: its rows look like Mooncake's, whose times are milliseconds.
     pub format: Option<Name>,
     /// Arrival of requests: every request arrives when the trace says (`timestamps`), or the
     /// requests of a session wait for the end of the one before and for the recorded pause
@@ -21,20 +21,20 @@ pub struct Config {
     /// Send made-up prompts as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
-    /// Tokens of a block, if not those of the format: 512 for Mooncake, 16 for Bailian and vLLM's timed traces. Weka's
-    /// traces state it themselves.
+    /// Tokens of a block, if not those of the format: 512 for Mooncake, 16 for Bailian and vLLM's
+    /// timed traces. Weka's traces state it themselves.
     pub block_size: Option<u32>,
-    /// Seconds of one unit of the numbers in the trace's time column, if not those of the format: 0.001 for Mooncake,
-    /// 1 for all else.
+    /// Seconds of one unit of the numbers in the trace's time column, if not those of the format:
+    /// 0.001 for Mooncake, 1 for all else.
     pub time_unit: Option<f64>,
     /// Speed of the replay, as a multiple of the recorded one: 2 makes a minute of it 30 seconds,
     /// 0.5 makes it two minutes.
     pub time_scale: f64,
-    /// The part of the trace to replay, in seconds from its first request. A session belongs to it with its first
-    /// request.
+    /// The part of the trace to replay, in seconds from its first request. A session belongs to it
+    /// with its first request.
     pub window: Option<Window>,
-    /// The share of the sessions to replay, from 0 to 1; of the requests, where they have no sessions. A smaller share
-    /// is a part of a larger one with the same seed.
+    /// The share of the sessions to replay, from 0 to 1; of the requests, where they have no
+    /// sessions. A smaller share is a part of a larger one with the same seed.
     pub share: f64,
     /// The longest prompt, in tokens.
     pub max_input: Option<u32>,
@@ -47,8 +47,9 @@ pub struct Config {
     /// Treatment of rows whose number of hash ids does not fit their length. `repair` makes up
     /// missing ids, and ignores surplus ids; `error` ends the run. By default `error`.
     pub on_wrong_blocks: WrongBlocks,
-    /// The longest pause in seconds of the run: between a request's end and the one that follows it in its session, or
-    /// between two arrivals with `replay = "timestamps"`. Longer ones are shortened to it.
+    /// The longest pause in seconds of the run: between a request's end and the one that follows it
+    /// in its session, or between two arrivals with `replay = "timestamps"`. Longer ones are
+    /// shortened to it.
     pub max_idle: Option<f64>,
     /// Other names of the columns, for `format = "vllm-timed"`.
     pub labels: Option<Labels>,

@@ -99,7 +99,8 @@ pub(crate) struct Index {
     pub(crate) threads: Vec<Thread>,
     /// The names of the first requests, by group, in traces that link requests.
     pub(crate) roots: Vec<i64>,
-    /// Hashes of the names of sessions whose rows hold their whole prompts, although they do not say so.
+    /// Hashes of the names of sessions whose rows hold their whole prompts, although they do not
+    /// say so.
     pub(crate) whole: BTreeSet<u64>,
     /// Time at which the run's clock begins, on the trace's clock.
     pub(crate) base: i64,
@@ -138,7 +139,8 @@ struct Seen {
     all: u64,
     /// By the hash of a session's name, or by a request's name.
     known: BTreeMap<u64, Known>,
-    /// By the hash of a session's name, how many whole blocks the last row with hash ids had, and a hash of those ids.
+    /// By the hash of a session's name, how many whole blocks the last row with hash ids had, and a
+    /// hash of those ids.
     blocks: BTreeMap<u64, (usize, u64)>,
     origin: Option<i64>,
     /// The first row without a time.

@@ -46,7 +46,8 @@ struct State {
     given: Vec<SentSample>,
     /// A session in one line, of which requests are left.
     open: Option<Open>,
-    /// The session's prompt before, by session, of traces that split prompts. Not more runs than the trace has rows.
+    /// The session's prompt before, by session, of traces that split prompts. Not more runs than
+    /// the trace has rows.
     splits: BTreeMap<u32, Vec<Run>>,
     /// The last arrival: on the trace's clock, and on the run's.
     last: Option<(u64, u64)>,
@@ -415,8 +416,8 @@ impl Player {
         }
     }
 
-    /// A turn that holds only what is new: a conversation, or what follows in one. An answer is made up for runs whose
-    /// histories do not take the model's own.
+    /// A turn that holds only what is new: a conversation, or what follows in one. An answer is
+    /// made up for runs whose histories do not take the model's own.
     fn continued(&self, mut sample: Sample, own: &[u64; 2], after: &[Dependency]) -> Sample {
         let messages = match sample.prompt {
             Prompt::Text(text) => vec![Message::text(Role::User, text)],

@@ -183,7 +183,8 @@ fn all(verdicts: &[Option<bool>]) -> Option<bool> {
         .map(|_| true)
 }
 
-/// The answer, and the answer without its first line, its last, and both; each also without asterisks.
+/// The answer, and the answer without its first line, its last, and both; each also without
+/// asterisks.
 fn variants(answer: &str) -> Vec<String> {
     let lines: Vec<&str> = answer.split('\n').collect();
     let joined = |lines: &[&str]| python::strip(&lines.join("\n")).to_owned();

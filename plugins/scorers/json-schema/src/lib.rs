@@ -52,7 +52,8 @@ pub struct Config {
     pub fenced: bool,
     /// The part of the reply that is judged.
     pub part: Part,
-    /// The key of the schema if a reference is a table that has it; otherwise the reference is the schema.
+    /// The key of the schema if a reference is a table that has it; otherwise the reference is the
+    /// schema.
     pub reference_key: String,
 }
 

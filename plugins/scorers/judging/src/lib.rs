@@ -68,7 +68,8 @@ pub fn score(name: &str, value: f64) -> Score {
     }
 }
 
-/// Returns whether a finish reason, in the server's own word, says that the limit of tokens ended the answer.
+/// Returns whether a finish reason, in the server's own word, says that the limit of tokens ended
+/// the answer.
 #[must_use]
 pub fn is_cut(finish: &str) -> bool {
     let finish = finish.to_ascii_lowercase();
@@ -107,8 +108,8 @@ pub fn unusable(exchange: &Exchange, reference: &Value, expected: &str) -> Error
     ))
 }
 
-/// The texts of a reference: a string, a number, a truth value, a list of them, or a table with one of these under
-/// `key`. A list has at least one.
+/// The texts of a reference: a string, a number, a truth value, a list of them, or a table with one
+/// of these under `key`. A list has at least one.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] for any other reference.

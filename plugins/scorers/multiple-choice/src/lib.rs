@@ -58,7 +58,8 @@ pub enum Extraction {
 pub struct Config {
     /// Way in which the chosen letter is found.
     pub extraction: Extraction,
-    /// The letters that stand for choices, in their order. Default: ABCDEFGHIJ, and all of the alphabet for flexible.
+    /// The letters that stand for choices, in their order. Default: ABCDEFGHIJ, and all of the
+    /// alphabet for flexible.
     pub letters: Option<String>,
     /// The part of the reply that is searched.
     pub part: Part,

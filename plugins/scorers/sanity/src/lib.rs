@@ -56,7 +56,8 @@ pub enum Check {
 pub struct Config {
     /// Checks that do not make an answer insane; they have their own scores all the same.
     pub ignore: Vec<Check>,
-    /// The part of the reply that is checked; whether it is empty or cut is always about the whole reply.
+    /// The part of the reply that is checked; whether it is empty or cut is always about the whole
+    /// reply.
     pub part: Part,
     /// The share of repeated 4-grams of words above which an answer is repetitive, from 0 to 1.
     pub repetition: f64,

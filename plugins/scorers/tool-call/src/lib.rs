@@ -41,7 +41,8 @@ use serde_json::Value;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Expect `_` where a tool's name has a dot, as BFCL does for models whose API allows no dots in names.
+    /// Expect `_` where a tool's name has a dot, as BFCL does for models whose API allows no dots
+    /// in names.
     pub underscore_to_dot: bool,
     /// The key of the tools in a reference.
     pub functions_key: String,

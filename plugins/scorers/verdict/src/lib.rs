@@ -107,7 +107,8 @@ impl Scorer for Verdict {
 }
 
 impl Verdict {
-    /// The last number in double brackets, else the last one in single brackets after `Rating:`, if it is on the scale.
+    /// The last number in double brackets, else the last one in single brackets after `Rating:`, if
+    /// it is on the scale.
     fn grade(&self, text: &str) -> Option<f64> {
         let Config {
             lowest, highest, ..

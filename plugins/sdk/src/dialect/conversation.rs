@@ -106,8 +106,8 @@ const REASONING: [&str; 2] = ["reasoning", "reasoning_content"];
 /// Reads a text or messages as a conversation; `api` names the API in messages.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] for another kind of prompt, and [`Error::InvalidInput`] if a message has a form that only
-/// OpenAI's API takes, with the message's number from 1.
+/// [`Error::InvalidConfig`] for another kind of prompt, and [`Error::InvalidInput`] if a message
+/// has a form that only OpenAI's API takes, with the message's number from 1.
 pub fn read<'a>(prompt: &'a Prompt, api: &str) -> Result<Conversation<'a>, Error> {
     match prompt {
         Prompt::Text(text) => Ok(Conversation {

@@ -28,7 +28,8 @@ pub enum Route {
     Completions,
     /// `/v1/chat/completions`: a conversation, to which the server applies the model's template.
     Chat,
-    /// `/v1/responses`: the same with typed events, reasoning and, with `store`, conversations that the server keeps.
+    /// `/v1/responses`: the same with typed events, reasoning and, with `store`, conversations that
+    /// the server keeps.
     Responses,
 }
 
@@ -52,7 +53,8 @@ impl Route {
     }
 }
 
-/// Sets `prompt` or `messages`. A text becomes a conversation of one message if the route needs one.
+/// Sets `prompt` or `messages`. A text becomes a conversation of one message if the route needs
+/// one.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] if the route does not support such a prompt.
@@ -79,8 +81,8 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
     Ok(())
 }
 
-/// The value of `messages` for a text, which becomes a single user message, or for a conversation; `None` for another
-/// prompt.
+/// The value of `messages` for a text, which becomes a single user message, or for a conversation;
+/// `None` for another prompt.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] if a message holds what this API cannot express.
@@ -94,7 +96,8 @@ pub fn messages(prompt: &Prompt) -> Result<Option<Value>, Error> {
     Ok(Some(written))
 }
 
-/// The error for a prompt that a path does not take; `chat` is the name of the route for conversations.
+/// The error for a prompt that a path does not take; `chat` is the name of the route for
+/// conversations.
 pub fn not_taken(prompt: &Prompt, path: &str, chat: &str) -> Error {
     let remedy = match prompt {
         Prompt::Messages(_) | Prompt::Continuation(_) => format!("set route = \"{chat}\""),
@@ -106,8 +109,8 @@ pub fn not_taken(prompt: &Prompt, path: &str, chat: &str) -> Error {
     ))
 }
 
-/// The fields that every server with this API supports: model, prompt, sampling, length, and streaming with token
-/// counts at the end of the stream.
+/// The fields that every server with this API supports: model, prompt, sampling, length, and
+/// streaming with token counts at the end of the stream.
 ///
 /// # Errors
 /// As [`set_prompt`].
@@ -171,7 +174,8 @@ pub fn list_models(prefix: &str) -> Request {
     Request::get(format!("{prefix}/models"))
 }
 
-/// The models in the answer to [`list_models`]: vLLM, SGLang and LMDeploy add `root`, and vLLM and SGLang `max_model_len`.
+/// The models in the answer to [`list_models`]: vLLM, SGLang and LMDeploy add `root`, and vLLM and
+/// SGLang `max_model_len`.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the body is not such a list.

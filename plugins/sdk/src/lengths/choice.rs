@@ -17,8 +17,8 @@ impl Choice {
     /// With probabilities in proportion to `weights`; `key` is their key in the configuration.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] that names the key, if there are no weights, more than 4,194,304 of them, one that is
-    /// negative or not a number, or only zeros.
+    /// [`Error::InvalidConfig`] that names the key, if there are no weights, more than 4,194,304 of
+    /// them, one that is negative or not a number, or only zeros.
     pub fn weighted(key: &str, weights: impl IntoIterator<Item = f64>) -> Result<Self, Error> {
         let mut cumulative: Vec<f64> = Vec::new();
         let mut sum = 0.0;
@@ -52,8 +52,8 @@ impl Choice {
     /// same; `key` is the exponent's key in the configuration.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] that names the key, if the exponent is negative or not a number, or if there is nothing
-    /// or too much to choose among.
+    /// [`Error::InvalidConfig`] that names the key, if the exponent is negative or not a number, or
+    /// if there is nothing or too much to choose among.
     pub fn zipf(key: &str, count: u32, exponent: f64) -> Result<Self, Error> {
         if !(exponent.is_finite() && exponent >= 0.0) {
             return Err(Error::InvalidConfig(format!(

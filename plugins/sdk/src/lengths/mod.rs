@@ -53,13 +53,13 @@ use crate::Error;
 use crate::random::{NumpyGenerator, NumpyLegacy, Python};
 use table::Table;
 
-/// The most tokens of a prompt or an answer, and of all texts of a request or a session that are made up: more than any
-/// model takes, and as many as fit into a plugin's memory.
+/// The most tokens of a prompt or an answer, and of all texts of a request or a session that are
+/// made up: more than any model takes, and as many as fit into a plugin's memory.
 pub const MOST_TOKENS: u32 = 4 << 20;
 
-/// Checks that the texts of a request, as many as `counts` says and each as long as `lengths` says, have no more than
-/// [`MOST_TOKENS`] together. It goes by large numbers of both, that are exceeded once in a thousand draws; what is drawn
-/// beyond them is the caller's to check.
+/// Checks that the texts of a request, as many as `counts` says and each as long as `lengths` says,
+/// have no more than [`MOST_TOKENS`] together. It goes by large numbers of both, that are exceeded
+/// once in a thousand draws; what is drawn beyond them is the caller's to check.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] that names both keys.
@@ -101,7 +101,8 @@ impl Stream for NumpyGenerator {
     }
 }
 
-/// A distribution of numbers, for a key of a configuration. The module says which there are, and their formulas.
+/// A distribution of numbers, for a key of a configuration. The module says which there are, and
+/// their formulas.
 ///
 /// ```
 /// use runner_plugin::{lengths::Distribution, random::NumpyGenerator, serde_json};
@@ -215,12 +216,13 @@ impl Distribution {
         }
     }
 
-    /// The distribution as one of lengths within `range`; `key` is its key in the configuration. A distribution
-    /// without a bound of its own gets that of the range.
+    /// The distribution as one of lengths within `range`; `key` is its key in the configuration. A
+    /// distribution without a bound of its own gets that of the range.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] that names the key, if a number of the configuration is outside the range, or if a
-    /// constant, or an end of a uniform distribution or of a bin, is not a whole number.
+    /// [`Error::InvalidConfig`] that names the key, if a number of the configuration is outside the
+    /// range, or if a constant, or an end of a uniform distribution or of a bin, is not a whole
+    /// number.
     pub fn lengths(&self, key: &str, range: RangeInclusive<u32>) -> Result<Lengths, Error> {
         let (least, most) = (f64::from(*range.start()), f64::from(*range.end()));
         let called = |name: &str| match name {

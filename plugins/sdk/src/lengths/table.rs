@@ -18,15 +18,16 @@ pub(super) struct Table {
     /// The number; only of `constant`.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
-    /// The least number. Of `uniform`, which needs it, and of `normal` and `lognormal`, where a number below becomes
-    /// this one.
+    /// The least number. Of `uniform`, which needs it, and of `normal` and `lognormal`, where a
+    /// number below becomes this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<f64>,
-    /// The largest number. Of `uniform`, which needs it, and of `normal` and `lognormal`, where a number above becomes
-    /// this one.
+    /// The largest number. Of `uniform`, which needs it, and of `normal` and `lognormal`, where a
+    /// number above becomes this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<f64>,
-    /// The mean, before `min` and `max` take effect. Of `normal`, which needs it, and of `lognormal`.
+    /// The mean, before `min` and `max` take effect. Of `normal`, which needs it, and of
+    /// `lognormal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<f64>,
     /// The median; only of `lognormal`, in place of `mean`.
@@ -36,7 +37,8 @@ pub(super) struct Table {
     #[serde(alias = "sd", alias = "stddev")]
     #[serde(skip_serializing_if = "Option::is_none")]
     deviation: Option<f64>,
-    /// The standard deviation of the natural logarithm; only of `lognormal`, in place of `deviation`.
+    /// The standard deviation of the natural logarithm; only of `lognormal`, in place of
+    /// `deviation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     sigma: Option<f64>,
     /// Numbers and ranges with their weights; only of `histogram`.

@@ -55,7 +55,8 @@ fn normal_quantiles_are_those_of_python() {
     }
 }
 
-/// In Python: `random.seed(42)`, and for each length `p = random.random()` and the formula of the module.
+/// In Python: `random.seed(42)`, and for each length `p = random.random()` and the formula of the
+/// module.
 #[test]
 fn lengths_follow_the_documented_formulas() {
     assert_eq!(lengths("512"), [512; 8]);
@@ -281,7 +282,8 @@ fn the_schema_takes_a_number_or_a_table() {
     assert!(kinds.contains("Kind"), "{schema}");
 }
 
-/// `numpy.random.default_rng(42).choice(n, size=10, p=p)`, with `p` as the formula of Zipf's law gives it.
+/// `numpy.random.default_rng(42).choice(n, size=10, p=p)`, with `p` as the formula of Zipf's law
+/// gives it.
 #[test]
 fn choices_are_those_of_numpy() {
     let drawn = |choice: &Choice| -> Vec<usize> {

@@ -68,8 +68,8 @@ pub(super) struct Hub {
     pub(super) documents: Value,
     pub(super) files: Vec<FileEntry>,
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
-    /// The number of bytes of them that were written. While a disk is slow the copies are locked, and nobody
-    /// here waits for a disk.
+    /// The number of bytes of them that were written. While a disk is slow the copies are locked,
+    /// and nobody here waits for a disk.
     pub(super) written: Arc<[AtomicU64]>,
     pub(super) links: Links,
 }

@@ -37,7 +37,8 @@ pub(super) struct Shared {
     pub(super) files: Vec<(String, PathBuf)>,
     /// The copies of records, by rank.
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
-    /// The number of bytes of them that were written, by rank: to read that, nobody waits for a disk.
+    /// The number of bytes of them that were written, by rank: to read that, nobody waits for a
+    /// disk.
     pub(super) written: Arc<[AtomicU64]>,
 }
 

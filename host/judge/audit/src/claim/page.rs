@@ -43,8 +43,8 @@ pub(super) struct Page<'a> {
     pub headings: Vec<Heading>,
 }
 
-/// The number of characters of a model's or a machine's name that are kept: each result of a page repeats
-/// them.
+/// The number of characters of a model's or a machine's name that are kept: each result of a page
+/// repeats them.
 const LONGEST: usize = 200;
 
 /// The most headings, and the most fenced parts, of a page.

@@ -11,9 +11,9 @@ use model::duration;
 use scenario::comparability::Fate::{self, May, Must, Silent};
 use scenario::plan::Plan;
 
-/// The keys of a plan by their prefix; the longest match counts. How to treat what a scenario's key decides is declared
-/// with that key; these are what the plan says of plugins beside their configuration, settings of the random dataset,
-/// and what no scenario says.
+/// The keys of a plan by their prefix; the longest match counts. How to treat what a scenario's key
+/// decides is declared with that key; these are what the plan says of plugins beside their
+/// configuration, settings of the random dataset, and what no scenario says.
 fn fates() -> impl Iterator<Item = (&'static str, Fate)> {
     let own = [
         ("backend.plugin", Silent),
@@ -82,8 +82,8 @@ fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     if on_the_wire.is_all() {
         return;
     }
-    // Another dialect, model, option or salt makes other bytes of the same sample; what the dataset said of
-    // it tells whether it was the same. Where all of them agree, the bytes must too.
+    // Another dialect, model, option or salt makes other bytes of the same sample; what the dataset
+    // said of it tells whether it was the same. Where all of them agree, the bytes must too.
     let explained = unlike(&a.reported.plan, &b.reported.plan)
         .iter()
         .any(|(key, ..)| {

@@ -1,4 +1,5 @@
-//! Throughput and latency over the load: scenarios that differ in their load alone, as points of one curve.
+//! Throughput and latency over the load: scenarios that differ in their load alone, as points of
+//! one curve.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,8 +20,8 @@ pub struct LoadCurves {
     pub load: search::Load,
     /// The figure that more of is better, and the one that less of is better.
     pub figures: [String; 2],
-    /// A curve for each trial that was measured at two loads or more. A place is on the front where no place of any trial
-    /// beats it.
+    /// A curve for each trial that was measured at two loads or more. A place is on the front where
+    /// no place of any trial beats it.
     pub lines: Vec<LoadLine>,
 }
 

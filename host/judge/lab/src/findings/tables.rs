@@ -1,4 +1,5 @@
-//! The tables of a study: by option, everything against the baseline, the Pareto front, and the drift.
+//! The tables of a study: by option, everything against the baseline, the Pareto front, and the
+//! drift.
 
 use std::collections::BTreeMap;
 
@@ -75,8 +76,8 @@ impl<'a> Tables<'a> {
         rows.find_map(|row| row.why.clone())
     }
 
-    /// Every trial against the baseline, each by the last stage that has both: in a stage before, it was in part lucky to
-    /// be chosen for the next one. They are judged together.
+    /// Every trial against the baseline, each by the last stage that has both: in a stage before,
+    /// it was in part lucky to be chosen for the next one. They are judged together.
     pub fn against_baseline(&self) -> Vec<Row> {
         let Some(baseline) = self.baseline() else {
             return Vec::new();
@@ -114,7 +115,8 @@ impl<'a> Tables<'a> {
         found.next()
     }
 
-    /// The least correlation of differences: none between those of different stages, which have no runs in common.
+    /// The least correlation of differences: none between those of different stages, which have no
+    /// runs in common.
     fn correlation(&self, pairs: &[Option<judge::Pair<'_>>]) -> f64 {
         let mut compared = pairs.iter().flatten();
         let Some((fits, base, _)) = compared.next() else {
@@ -128,7 +130,8 @@ impl<'a> Tables<'a> {
         trials.map_or(0.0, |trials| fits.starts.correlation(*base, &trials))
     }
 
-    /// A trial's row, not judged yet, with its figures in that stage; else in the last that it was in.
+    /// A trial's row, not judged yet, with its figures in that stage; else in the last that it was
+    /// in.
     fn row(&self, trial: &Trial, baseline: &Trial, stage: Option<&StageReport>) -> Row {
         let in_stage = stage.and_then(|stage| stage.row(&trial.id));
         let mut own = self.study.stages.iter().rev();

@@ -6,8 +6,8 @@ use crate::judge::{Judgement, StageReport, ToShow};
 use crate::strategy::Study;
 use crate::study::{Scenario, Start, key};
 
-/// Says of each row of each stage that shows no difference, and of each constraint that is not shown to hold, how many
-/// rounds would show it and how long those take that were not made yet.
+/// Says of each row of each stage that shows no difference, and of each constraint that is not
+/// shown to hold, how many rounds would show it and how long those take that were not made yet.
 pub(super) fn to_show(study: &mut Study, scenarios: &[Scenario], timing: &Timing) {
     for stage in &mut study.stages {
         let round = round(stage, &study.trials, scenarios, timing);

@@ -1,4 +1,5 @@
-//! Throughput and latency over the load, and the Pareto front of each scenario: charts, and tables of the same figures.
+//! Throughput and latency over the load, and the Pareto front of each scenario: charts, and tables
+//! of the same figures.
 
 use report::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart, front};
 use report::document::{Document, Table};

@@ -1,4 +1,5 @@
-//! Every experiment with its judgements, the tables by option and against the baseline, and every run.
+//! Every experiment with its judgements, the tables by option and against the baseline, and every
+//! run.
 
 use report::document::{Cell, Document, Table, Text, Tone};
 

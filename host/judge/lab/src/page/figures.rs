@@ -1,4 +1,5 @@
-//! The figures of every trial on every scenario, and one figure of all models and scenarios at a glance.
+//! The figures of every trial on every scenario, and one figure of all models and scenarios at a
+//! glance.
 
 use report::document::{Cell, Document, Table};
 use report::label::label;

@@ -13,7 +13,8 @@ pub(super) fn number(value: f64) -> String {
     number::fixed(value, places(value))
 }
 
-/// Fewer repeats have no interval that says anything: that of two is some nine times as wide as they lie apart.
+/// Fewer repeats have no interval that says anything: that of two is some nine times as wide as
+/// they lie apart.
 pub(super) const FEWEST: usize = 3;
 
 /// A mean with half of its interval, to the same place; of too few repeats the mean alone.

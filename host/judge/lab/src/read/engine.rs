@@ -190,7 +190,8 @@ fn check_word(t: &Reader<'_, '_>, key: &str, word: &Located<String>, known: &[St
     );
 }
 
-/// Placeholders in the values of options, and references to variables: a variable may hold one, a command line may not.
+/// Placeholders in the values of options, and references to variables: a variable may hold one, a
+/// command line may not.
 fn check_values(t: &Reader<'_, '_>, dimension: &Dimension, known: &[String]) {
     let key = format!("engines.options.{}", dimension.name);
     for (option, value) in dimension

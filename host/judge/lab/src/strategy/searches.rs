@@ -7,7 +7,8 @@ use crate::study::{PlannedStage, WHOLE};
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// The engine to tune: its baseline. And the baseline of all: that of the first engine that was measured.
+    /// The engine to tune: its baseline. And the baseline of all: that of the first engine that was
+    /// measured.
     fn engine(&mut self) -> Option<[Trial; 2]> {
         let lab = self.lab;
         let baselines = lab
@@ -94,7 +95,8 @@ impl Walk<'_> {
                     let stage =
                         self.stage(self.asked("The best of each option together", trials, rounds))?;
                     confirmed = Some(stage.clone());
-                    // The best alone stays if the stage shows neither, and the last stage then decides.
+                    // The best alone stays if the stage shows neither, and the last stage then
+                    // decides.
                     self.best(&stage, |_| true)
                         .unwrap_or(Choice { stage, ..best })
                 }
@@ -230,8 +232,8 @@ impl Walk<'_> {
         None
     }
 
-    /// The baseline and the best of the others by their means, `many` of them; those whose means meet all constraints
-    /// first.
+    /// The baseline and the best of the others by their means, `many` of them; those whose means
+    /// meet all constraints first.
     fn survivors(&self, stage: &StageReport, baseline: &Trial, many: usize) -> Vec<Trial> {
         let mut rows: Vec<&Row> = stage
             .rows

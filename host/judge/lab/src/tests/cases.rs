@@ -20,7 +20,8 @@ fn scenarios(names: &[&str]) -> Vec<Scenario> {
     names.iter().map(scenario).collect()
 }
 
-/// The trials that a lab runs if no option helps, in the order of their first run; and how many runs that takes.
+/// The trials that a lab runs if no option helps, in the order of their first run; and how many
+/// runs that takes.
 fn told(lab: &Lab, scenarios: &[Scenario]) -> String {
     let mut out = String::new();
     let starts = forecast(lab, scenarios, &Results::default(), 0.0);
@@ -239,7 +240,8 @@ fn texts() -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any mixture of lines of lab files, with letters exchanged, is read or refused, and what is read expands.
+    /// Any mixture of lines of lab files, with letters exchanged, is read or refused, and what is
+    /// read expands.
     #[test]
     fn whatever_is_written_is_read_or_refused(
         lines in prop::collection::vec((0..1000_usize, 0..1000_usize), 1..30),

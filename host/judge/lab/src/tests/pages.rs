@@ -1,5 +1,5 @@
-//! Pages of labs in a world whose truth is known: curves, a previous release, hostile names, and the schemas of what
-//! they are made of.
+//! Pages of labs in a world whose truth is known: curves, a previous release, hostile names, and
+//! the schemas of what they are made of.
 
 use super::world::{Fate, Settings, World};
 use crate::findings::{self, LabReport};
@@ -42,7 +42,8 @@ fn report(world: &World, previous: Option<&Previous>) -> (LabReport, Results, Ve
     (report, results, events)
 }
 
-/// Throughput follows the load up to 400 tokens a second, or 600 with the fast mode, and latency rises from there.
+/// Throughput follows the load up to 400 tokens a second, or 600 with the fast mode, and latency
+/// rises from there.
 fn queue(settings: &Settings, scenario: &str) -> Fate {
     let load = scenario
         .rsplit('-')
@@ -140,7 +141,8 @@ fn a_release_is_held_against_the_one_before() {
     golden("src/tests/release.html", &body(&page(&report)));
 }
 
-/// Without `same-within` nothing is called the same, and a scenario that has changed is not compared.
+/// Without `same-within` nothing is called the same, and a scenario that has changed is not
+/// compared.
 #[test]
 fn what_cannot_be_compared_is_not() {
     let mut earlier = previous();
@@ -172,7 +174,8 @@ fn what_cannot_be_compared_is_not() {
     );
 }
 
-/// A published result is means only: its difference is shown and not judged. It is found by the model's path too.
+/// A published result is means only: its difference is shown and not judged. It is found by the
+/// model's path too.
 #[test]
 fn nothing_is_judged_against_published_means() {
     let figures = [

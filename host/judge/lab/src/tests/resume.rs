@@ -61,8 +61,8 @@ fn uninterrupted() -> &'static [Ran] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Stopped after any number of events, and again, it comes to the same runs and the same findings. The last line
-    /// may be torn.
+    /// Stopped after any number of events, and again, it comes to the same runs and the same
+    /// findings. The last line may be torn.
     #[test]
     fn a_lab_that_is_stopped_comes_to_the_same(
         lab in 0..STRATEGIES.len(),

@@ -16,8 +16,9 @@ fn equal_options_are_hardly_ever_recommended() {
     }
 }
 
-/// A gain of 5 % with three rounds at 1 %, in at least 95 of 100 labs: 24 of 30 or fewer come with a probability of 0.3 %
-/// at that share. Unpaired rounds find it in a fourth where they differ by 2 %.
+/// A gain of 5 % with three rounds at 1 %, in at least 95 of 100 labs: 24 of 30 or fewer come with
+/// a probability of 0.3 % at that share. Unpaired rounds find it in a fourth where they differ by 2
+/// %.
 #[test]
 fn five_percent_are_found_though_rounds_differ() {
     for strategy in STRATEGIES {

@@ -157,7 +157,8 @@ fn fewer_faults_are_better() {
     }
 }
 
-/// One at a time: what is kept is only what is shown; the combination is run against the baseline and the best alone.
+/// One at a time: what is kept is only what is shown; the combination is run against the baseline
+/// and the best alone.
 #[test]
 fn one_at_a_time_combines_what_helps() {
     let world = World::new(&text("one-at-a-time", ""), truth);
@@ -204,7 +205,8 @@ fn one_at_a_time_combines_what_helps() {
     }
 }
 
-/// Successive halving comes to the same as a matrix with fewer runs, also where its first rung is short.
+/// Successive halving comes to the same as a matrix with fewer runs, also where its first rung is
+/// short.
 #[test]
 fn halving_takes_less() {
     let (_, matrix) = run(&World::new(&text("matrix", "confirm = 3"), truth));
@@ -354,7 +356,8 @@ fn the_better_engine_is_tuned() {
     }
 }
 
-/// An option whose condition holds only with another option's better value is tried after that is kept.
+/// An option whose condition holds only with another option's better value is tried after that is
+/// kept.
 #[test]
 fn conditional_options_follow() {
     fn truth(settings: &Settings, _: &str) -> Fate {
@@ -474,7 +477,8 @@ fn the_page_is_as_it_was() {
     golden("src/tests/page.html", &body(&page::page(&report)));
 }
 
-/// Without an objective, a page has the figures of every model on every scenario, and recommends nothing.
+/// Without an objective, a page has the figures of every model on every scenario, and recommends
+/// nothing.
 #[test]
 fn a_release_is_measured_and_nothing_is_recommended() {
     let text = "name = \"A release\"\nstrategy = \"matrix\"\nscenarios = [\"chat.toml\", \"long.toml\"]\n\

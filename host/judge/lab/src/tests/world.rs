@@ -1,4 +1,5 @@
-//! A world of engines whose throughput is known, with variation from start to start and from run to run, for tests.
+//! A world of engines whose throughput is known, with variation from start to start and from run to
+//! run, for tests.
 
 use std::collections::BTreeMap;
 

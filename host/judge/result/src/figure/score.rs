@@ -1,4 +1,5 @@
-//! Scores as figures: `score.exact-match` is the mean of the score of that name, or the score of the run as a whole.
+//! Scores as figures: `score.exact-match` is the mean of the score of that name, or the score of
+//! the run as a whole.
 
 use super::Better;
 use crate::summary::Summary;
@@ -17,7 +18,8 @@ pub fn better(name: &str) -> Better {
     }
 }
 
-/// The name without the number of a second score of that name, given later: `sanity-empty` of `sanity-empty.2`.
+/// The name without the number of a second score of that name, given later: `sanity-empty` of
+/// `sanity-empty.2`.
 fn first_of(name: &str) -> &str {
     let numbered = name
         .rsplit_once('.')
@@ -38,9 +40,10 @@ pub(super) fn read(name: &str, summary: &Summary) -> Option<f64> {
     mean.or_else(|| summary.run_scores.get(name).copied())
 }
 
-/// The mean where requests that failed or were not sent count as the worst: as 0, or as 1 for a share of faults. Otherwise a
-/// run could pass because it loses the samples that it would answer wrongly. Absent for scores of the run as a whole, which
-/// are no means, and for those that are neither better nor worse.
+/// The mean where requests that failed or were not sent count as the worst: as 0, or as 1 for a
+/// share of faults. Otherwise a run could pass because it loses the samples that it would answer
+/// wrongly. Absent for scores of the run as a whole, which are no means, and for those that are
+/// neither better nor worse.
 pub(super) fn with_failures(name: &str, summary: &Summary) -> Option<f64> {
     let score = summary.scores.get(name)?;
     let worst = match better(name) {

@@ -9,8 +9,9 @@ use model::session::Cache as Policy;
 /// share of all prompt tokens.
 const APART: f64 = 0.05;
 
-/// The share of prompt tokens in the cache that the run's own repeats explain, whoever counts it: servers with smaller
-/// pages find up to a page more of each prompt. `None` if more may repeat than is known.
+/// The share of prompt tokens in the cache that the run's own repeats explain, whoever counts it:
+/// servers with smaller pages find up to a page more of each prompt. `None` if more may repeat than
+/// is known.
 pub(super) fn explained(cache: &Cache) -> Option<f64> {
     let most = cache.reusable + u64::from(cache.page) * cache.requests;
     let share = most as f64 / cache.tokens.max(1) as f64;

@@ -10,7 +10,8 @@ use model::exchange::Class;
 /// server's latency. If everything is due at the same moment, some request has to be the last.
 const LATE_MS: f64 = 10.0;
 
-/// Send lag below which a client is not late, in milliseconds: the cost of a busy kernel's scheduler.
+/// Send lag below which a client is not late, in milliseconds: the cost of a busy kernel's
+/// scheduler.
 const PUNCTUAL_MS: f64 = 1.0;
 
 /// Gaps this short are between chunks of one read, in milliseconds.

@@ -9,7 +9,8 @@ use crate::summary::{SteadyState, Summary, Window};
 /// Change over the window below which a drift does not matter.
 const SMALL: f64 = 0.1;
 
-/// Mann and Kendall's Z beyond which a trend is not chance: one course in a thousand exceeds it by chance.
+/// Mann and Kendall's Z beyond which a trend is not chance: one course in a thousand exceeds it by
+/// chance.
 const SURE: f64 = 3.3;
 
 /// Share of the mean by which throughput must oscillate to be reported.
@@ -35,8 +36,9 @@ pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// A figure that changed over the steady window. A run too short for its longest answers has none: those that are under
-/// way together are then a large part of the window, and their course is one path.
+/// A figure that changed over the steady window. A run too short for its longest answers has none:
+/// those that are under way together are then a large part of the window, and their course is one
+/// path.
 pub(super) fn drift(summary: &Summary) -> Option<Finding> {
     let window = window(summary)?;
     if Sending::of(summary).is_none_or(|sending| sending.is_short()) {

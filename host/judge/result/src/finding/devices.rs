@@ -3,19 +3,21 @@
 use super::{Finding, Id, Severity};
 use crate::summary::{Devices, Summary};
 
-/// Shares of the time in which heat or the power supply kept a clock down, beyond which it is reported, and beyond
-/// which it affects figures. A machine that is cooled and supplied as it should be has none of it.
+/// Shares of the time in which heat or the power supply kept a clock down, beyond which it is
+/// reported, and beyond which it affects figures. A machine that is cooled and supplied as it
+/// should be has none of it.
 const FAULT: [f64; 2] = [0.001, 0.01];
 
-/// The share of the time beyond which it is reported that a device drew as much as it may. A device that is fully used
-/// usually does, so it is no reason to doubt a run; but another limit on its power gives other figures.
+/// The share of the time beyond which it is reported that a device drew as much as it may. A device
+/// that is fully used usually does, so it is no reason to doubt a run; but another limit on its
+/// power gives other figures.
 const CAPPED: f64 = 0.05;
 
 /// The share of the time without samples beyond which it is reported.
 const MISSING: f64 = 0.05;
 
-/// The devices and reasons for which more than this share of the time was throttled, faults or others, in words; and
-/// the largest share.
+/// The devices and reasons for which more than this share of the time was throttled, faults or
+/// others, in words; and the largest share.
 fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, String)> {
     let throttled = devices.telemetry().throttled(above);
     let of_kind: Vec<_> = throttled.iter().filter(|it| it.fault == faults).collect();

@@ -1,9 +1,11 @@
-//! Rules on what stood in the requests: what the dataset did to its input, and which answers stood in histories.
+//! Rules on what stood in the requests: what the dataset did to its input, and which answers stood
+//! in histories.
 
 use super::{Finding, Id, Severity};
 use crate::summary::{Dataset, Summary, Treatment};
 
-/// Share of the measured requests from which repeated or truncated samples make another workload of it.
+/// Share of the measured requests from which repeated or truncated samples make another workload of
+/// it.
 const ANOTHER: f64 = 0.1;
 
 pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
@@ -68,8 +70,8 @@ fn altered(dataset: &Dataset, what: Treatment) -> Option<String> {
     })
 }
 
-/// Shares of requests from which answers on record in histories are worth knowing, and from which the run did not have
-/// the conversations that it was to have.
+/// Shares of requests from which answers on record in histories are worth knowing, and from which
+/// the run did not have the conversations that it was to have.
 const KNOWN: f64 = 0.01;
 const OTHERS: f64 = 0.1;
 

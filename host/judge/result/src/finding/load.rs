@@ -1,5 +1,5 @@
-//! Rules on how the load was offered: was it as planned, and long enough that filling and draining the
-//! server do not dominate the figures?
+//! Rules on how the load was offered: was it as planned, and long enough that filling and draining
+//! the server do not dominate the figures?
 
 use super::{Finding, Id, Severity};
 use crate::metric;
@@ -93,9 +93,9 @@ const MANY: u64 = 100;
 /// that little.
 const VARIES: f64 = 0.1;
 
-/// Lateness up to which a client is punctual, in milliseconds: less than a step of most engines, and what
-/// `send-lag` accepts. Gaps of a millisecond vary much if each request is a fraction of one late, and no
-/// server sees that; so without later requests, the pattern counts as kept.
+/// Lateness up to which a client is punctual, in milliseconds: less than a step of most engines,
+/// and what `send-lag` accepts. Gaps of a millisecond vary much if each request is a fraction of
+/// one late, and no server sees that; so without later requests, the pattern counts as kept.
 const PUNCTUAL: f64 = 10.0;
 
 pub(super) fn arrivals_changed(summary: &Summary) -> Option<Finding> {

@@ -1,7 +1,7 @@
-//! The rules: each checks one thing in a summary and may return a finding. This module has the rules
-//! on the load and the figures; `client` has those on this client and `vitals` those on its processor,
-//! `tokens` those on token counts, `load` those on how the load was offered, `server` those on the server's own
-//! metrics, and `course` those on how figures changed over the run.
+//! The rules: each checks one thing in a summary and may return a finding. This module has the
+//! rules on the load and the figures; `client` has those on this client and `vitals` those on its
+//! processor, `tokens` those on token counts, `load` those on how the load was offered, `server`
+//! those on the server's own metrics, and `course` those on how figures changed over the run.
 
 use super::{Finding, Id, Severity};
 use crate::figure::{Statistic, score_needs_the_end};
@@ -43,8 +43,8 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let percentiles = summary.run.percentiles.iter().copied();
     let highest = percentiles.filter(|percent| *percent < 100.0);
     let highest = highest.reduce(f64::max).unwrap_or(99.0);
-    // With half of what lies beyond a percentile failed, it is read where a much lower one belongs: P99 of the
-    // answers is then P98.5 of the requests.
+    // With half of what lies beyond a percentile failed, it is read where a much lower one belongs:
+    // P99 of the answers is then P98.5 of the requests.
     let hides = failed > 0 && share >= (100.0 - highest) / 100.0 / 2.0 - 1e-12;
     if share <= ACCIDENT && !hides {
         return None;
@@ -175,8 +175,9 @@ pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// Requests arrive faster than the server answers them, so delays grow with the length of the run. At one rate, the
-/// backlog shows that: it grows. At several, it may grow by plan, and only a lower rate of answers shows it.
+/// Requests arrive faster than the server answers them, so delays grow with the length of the run.
+/// At one rate, the backlog shows that: it grows. At several, it may grow by plan, and only a lower
+/// rate of answers shows it.
 pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
     let Some(backlog) = summary.concurrency.backlog else {

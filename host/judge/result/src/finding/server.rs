@@ -8,8 +8,8 @@ use crate::summary::{Counted, Summary};
 /// The most by which the server's count may differ from ours, as a share of ours.
 const APART: f64 = 0.01;
 
-/// Shares of cached prompt tokens beyond which it is reported, and beyond which it affects figures. Chat
-/// templates begin all prompts alike, so a few tokens are always cached.
+/// Shares of cached prompt tokens beyond which it is reported, and beyond which it affects figures.
+/// Chat templates begin all prompts alike, so a few tokens are always cached.
 const WARM: [f64; 2] = [0.02, 0.1];
 
 pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {

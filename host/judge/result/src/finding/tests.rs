@@ -27,8 +27,8 @@ fn sound() -> (RunFacts, Vec<Exchange>) {
     (facts(), run.collect())
 }
 
-/// The findings after something was done to the sound run. Left out is that a hundred answers are few for a P99, which is
-/// so for all of these runs.
+/// The findings after something was done to the sound run. Left out is that a hundred answers are
+/// few for a P99, which is so for all of these runs.
 fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Severity)> {
     let (mut facts, mut run) = sound();
     spoil(&mut facts, &mut run);
@@ -410,7 +410,8 @@ fn means_that_are_known_roughly() {
             }
         }
     };
-    // Half at 50 ms, half later by chance: the mean of 100 varies by a tenth of the half, twice that at 95 %.
+    // Half at 50 ms, half later by chance: the mean of 100 varies by a tenth of the half, twice
+    // that at 95 %.
     assert_eq!(after(vary(50)), []);
     assert_eq!(after(vary(150)), [(Id::WideInterval, Severity::Note)]);
 }

@@ -23,9 +23,10 @@ fn repeats_agree_by_pairs_of_verdicts() {
     assert_eq!(Repeated::of(alone.into_iter(), true), None);
 }
 
-/// By hand: right answers have 8, 6 and 5, wrong ones 5 and 1. The mean is 5 and the squares are 9 + 1 + 0 + 0 + 16 = 26, so
-/// the deviation is √5.2. The means are 19/3 and 3, so the correlation is (10/3) / √5.2 · √6 / 5. Of the six pairs of a right and a
-/// wrong answer five are in order and one is a tie: 5.5 / 6.
+/// By hand: right answers have 8, 6 and 5, wrong ones 5 and 1. The mean is 5 and the squares are 9
+/// + 1 + 0 + 0 + 16 = 26, so the deviation is √5.2. The means are 19/3 and 3, so the correlation is
+/// (10/3) / √5.2 · √6 / 5. Of the six pairs of a right and a wrong answer five are in order and one
+/// is a tie: 5.5 / 6.
 #[test]
 fn grades_are_held_against_right_and_wrong() {
     let grades = column(&[8.0, 6.0, 5.0, 5.0, 1.0, 9.0]);
@@ -73,7 +74,8 @@ const TIE: f64 = 0.5;
 const FIRST: f64 = 1.0;
 const SECOND: f64 = 0.0;
 
-/// Each outcome by hand: the first choice is with the run's answer first, the second with the baseline's.
+/// Each outcome by hand: the first choice is with the run's answer first, the second with the
+/// baseline's.
 #[test]
 fn a_win_takes_both_orders() {
     let found = Preference::of(&[
@@ -91,7 +93,8 @@ fn a_win_takes_both_orders() {
     close(found.win_rate, 3.5 / 6.0);
     assert_eq!((found.pairs, found.consistent), (6, 4));
     close(found.consistent_share, 4.0 / 6.0);
-    // First, second, first, second, second, first, first, first, first, and the one of the pair that lacks the other.
+    // First, second, first, second, second, first, first, first, first, and the one of the pair
+    // that lacks the other.
     close(found.first_share, 7.0 / 10.0);
     // Two of three: 2 · (1 + 3) / 8, at most 1.
     assert_eq!(found.probability, Some(1.0));
@@ -117,8 +120,9 @@ fn repeats_decide_by_more_than_half() {
     assert_eq!(found.pairs, 9);
     let repeats = found.repeats.unwrap();
     assert_eq!(repeats.mean_difference, None);
-    // With the run first: three pairs of the first sample of which one is equal, one of the second, none of the third as it
-    // has but one and a tie among the fourth's three. With the baseline first, the third has two that differ.
+    // With the run first: three pairs of the first sample of which one is equal, one of the second,
+    // none of the third as it has but one and a tie among the fourth's three. With the baseline
+    // first, the third has two that differ.
     assert_eq!(repeats.pairs, 3 + 1 + 3 + 3 + 1 + 1 + 3);
 }
 

@@ -1,5 +1,5 @@
-//! Input and output tokens of an exchange, and the source of each count. Sources are tried in a fixed
-//! order; if none has the count, it is unknown and never guessed.
+//! Input and output tokens of an exchange, and the source of each count. Sources are tried in a
+//! fixed order; if none has the count, it is unknown and never guessed.
 
 use model::exchange::Exchange;
 
@@ -92,7 +92,8 @@ fn stated(exchange: &Exchange) -> Option<u32> {
     sum
 }
 
-/// The requested length, where the server stopped for it. Of several answers only the last one's reason is on record.
+/// The requested length, where the server stopped for it. Of several answers only the last one's
+/// reason is on record.
 fn length(exchange: &Exchange) -> Option<u32> {
     if !exchange.choices.is_empty() {
         return None;

@@ -102,11 +102,12 @@ impl Reading<'_> {
         Some(longest.as_millis_f64())
     }
 
-    /// Share of the tokens after the first that come later than a reader who begins with the first token and
-    /// takes the objective's time for each would want them: with deadlines as in Etalon's fluidity index
-    /// (Agrawal et al., arXiv:2407.07000) and the reader of Andes (Liu et al., arXiv:2404.16283). A gap costs
-    /// nothing while the reader still has tokens that came early, so it differs from the share of long gaps.
-    /// Deadlines do not move: a reply that falls behind is late until it has caught up.
+    /// Share of the tokens after the first that come later than a reader who begins with the first
+    /// token and takes the objective's time for each would want them: with deadlines as in Etalon's
+    /// fluidity index (Agrawal et al., arXiv:2407.07000) and the reader of Andes (Liu et al.,
+    /// arXiv:2404.16283). A gap costs nothing while the reader still has tokens that came early, so
+    /// it differs from the share of long gaps. Deadlines do not move: a reply that falls behind is
+    /// late until it has caught up.
     pub(super) fn stall_share(&self) -> Option<f64> {
         let pace = self.pace.filter(|pace| *pace > Nanos::ZERO)?;
         let (mut first, mut tokens, mut late) = (None, 0u64, 0u64);

@@ -1,4 +1,5 @@
-//! The names of metrics that other modules speak of: the headline's, and those that findings look at.
+//! The names of metrics that other modules speak of: the headline's, and those that findings look
+//! at.
 
 /// Time to first token: the headline's definition.
 pub const TTFT: &str = "ttft";

@@ -1,5 +1,5 @@
-//! Service level objectives: upper limits that the metrics of a request must meet for it to count as
-//! good. `summary` counts the good requests.
+//! Service level objectives: upper limits that the metrics of a request must meet for it to count
+//! as good. `summary` counts the good requests.
 
 use std::str::FromStr;
 
@@ -111,8 +111,8 @@ impl Objective {
     }
 }
 
-/// The time per token at which an answer is read: the limit on `tpot`, the tightest if there are several;
-/// absent without one.
+/// The time per token at which an answer is read: the limit on `tpot`, the tightest if there are
+/// several; absent without one.
 pub fn pace(objectives: &[Objective]) -> Option<Nanos> {
     let limits = objectives.iter().filter(|own| own.metric == TPOT);
     let tightest = limits.map(|own| own.at_most_ms).reduce(f64::min)?;

@@ -39,9 +39,9 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads an exchange. `streamed` is whether replies were requested as a stream: the single event of
-    /// a whole body does not show when the first token came. `retokenized` is the number of tokens that
-    /// the client's tokenizer finds in the answer.
+    /// Reads an exchange. `streamed` is whether replies were requested as a stream: the single
+    /// event of a whole body does not show when the first token came. `retokenized` is the number
+    /// of tokens that the client's tokenizer finds in the answer.
     pub fn new(exchange: &'a Exchange, streamed: bool, retokenized: Option<u32>) -> Self {
         let at = &exchange.events.at;
         let mut reading = Reading {
@@ -127,10 +127,10 @@ impl<'a> Reading<'a> {
     /// order of arrival; nothing if the number of tokens is unknown or the reply was not
     /// streamed.
     ///
-    /// If every output event states its tokens, uses those. Otherwise distributes the answer's `n` tokens
-    /// over its output events in proportion to the bytes that each adds, in whole tokens that sum to
-    /// `n`, with at least one for each event that carries bytes, if there are as many. If no event
-    /// carries bytes, each gets an equal part.
+    /// If every output event states its tokens, uses those. Otherwise distributes the answer's `n`
+    /// tokens over its output events in proportion to the bytes that each adds, in whole tokens
+    /// that sum to `n`, with at least one for each event that carries bytes, if there are as many.
+    /// If no event carries bytes, each gets an equal part.
     pub fn each_token_arrival(&self, mut show: impl FnMut(Nanos, u64)) {
         let Some(count) = self.output_tokens.filter(|_| self.streamed) else {
             return;

@@ -1,19 +1,21 @@
-//! The mean of values that come one at a time, and how sure it is however often one looks and whenever one stops.
+//! The mean of values that come one at a time, and how sure it is however often one looks and
+//! whenever one stops.
 //!
-//! Who looks after each value and stops as soon as Student's interval is narrow enough stops too early: the interval is
-//! narrow where the values happen to lie close together, and holds the mean less often than it says. A confidence sequence
-//! holds it at all times at once, with 95 % probability. This one is for independent normal values of unknown variance: it
-//! holds the means against which the t statistic does not reach the bound of Ville's inequality, where the evidence is the
-//! likelihood ratio of the t statistic, averaged over normal effects with the weight of [`PRIOR`] values (Lai 1976, "On
-//! confidence sequences"; Pérez-Ortiz, Lardy, de Heide and Grünwald 2024, "E-statistics, group invariance and anytime-valid
-//! testing"; Wang and Ramdas 2025, "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown
-//! variance").
+//! Who looks after each value and stops as soon as Student's interval is narrow enough stops too
+//! early: the interval is narrow where the values happen to lie close together, and holds the mean
+//! less often than it says. A confidence sequence holds it at all times at once, with 95 %
+//! probability. This one is for independent normal values of unknown variance: it holds the means
+//! against which the t statistic does not reach the bound of Ville's inequality, where the evidence
+//! is the likelihood ratio of the t statistic, averaged over normal effects with the weight of
+//! [`PRIOR`] values (Lai 1976, "On confidence sequences"; Pérez-Ortiz, Lardy, de Heide and Grünwald
+//! 2024, "E-statistics, group invariance and anytime-valid testing"; Wang and Ramdas 2025,
+//! "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance").
 
 use super::Interval;
 use super::interval::LEVEL;
 
-/// Values that the prior distribution of effects is worth. The more, the narrower the interval of many values and the wider
-/// that of a few. From 0.15 on, three values have no interval at all.
+/// Values that the prior distribution of effects is worth. The more, the narrower the interval of
+/// many values and the wider that of a few. From 0.15 on, three values have no interval at all.
 const PRIOR: f64 = 0.1;
 
 /// The fewest values that have an interval.
@@ -28,7 +30,8 @@ pub fn quantile(values: usize) -> Option<f64> {
     let count = values as f64;
     let freedom = count - 1.0;
     let outside = 1.0 - LEVEL / 100.0;
-    // The evidence against a mean at t is g^(-1/2) ((1 + t²/ν) / (1 + t²/(g ν)))^(n/2), and reaches 1/α at the quantile.
+    // The evidence against a mean at t is g^(-1/2) ((1 + t²/ν) / (1 + t²/(g ν)))^(n/2), and reaches
+    // 1/α at the quantile.
     let growth = (count + PRIOR) / PRIOR;
     let ratio = (growth.sqrt() / outside).powf(2.0 / count);
     (ratio < growth).then(|| (freedom * (ratio - 1.0) / (1.0 - ratio / growth)).sqrt())
@@ -72,9 +75,10 @@ mod tests {
         (10, 4.182_671_84),
     ];
 
-    /// Evidence by its definition: the density of the noncentral t statistic against the central one, averaged over effects
-    /// with standard deviation 1/√PRIOR, by numeric integration in Python (`scipy.stats.nct`, `scipy.integrate.quad`), is
-    /// 20 at these quantiles: `reference.py` prints them.
+    /// Evidence by its definition: the density of the noncentral t statistic against the central
+    /// one, averaged over effects with standard deviation 1/√PRIOR, by numeric integration in
+    /// Python (`scipy.stats.nct`, `scipy.integrate.quad`), is 20 at these quantiles: `reference.py`
+    /// prints them.
     #[test]
     fn quantiles_are_those_of_the_definition() {
         for (values, wanted) in REFERENCE {

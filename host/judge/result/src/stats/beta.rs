@@ -1,7 +1,7 @@
 //! The incomplete beta function, and the binomial distribution that follows from it.
 
-/// The probability that at most `successes` of `trials` succeed, each with the same chance. Numbers between whole ones
-/// are interpolated, as the incomplete beta function does.
+/// The probability that at most `successes` of `trials` succeed, each with the same chance. Numbers
+/// between whole ones are interpolated, as the incomplete beta function does.
 pub fn binomial(trials: f64, chance: f64, successes: f64) -> f64 {
     if successes < 0.0 {
         return 0.0;

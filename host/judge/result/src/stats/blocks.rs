@@ -1,10 +1,13 @@
-//! A metric's samples by block of consecutive requests: what intervals of one run are computed from.
+//! A metric's samples by block of consecutive requests: what intervals of one run are computed
+//! from.
 //!
-//! Requests of one run are not independent samples: those in flight together share a batch and a queue. A block is
-//! long enough that little of this dependence crosses its ends, and `dependence` corrects for what does.
+//! Requests of one run are not independent samples: those in flight together share a batch and a
+//! queue. A block is long enough that little of this dependence crosses its ends, and `dependence`
+//! corrects for what does.
 //!
-//! **The fill is apart.** Requests that were sent before the first answer had ended meet an engine that fills, in every
-//! run alike: that their latencies differ from the later ones is no chance. They have blocks of their own.
+//! **The fill is apart.** Requests that were sent before the first answer had ended meet an engine
+//! that fills, in every run alike: that their latencies differ from the later ones is no chance.
+//! They have blocks of their own.
 
 use std::collections::HashMap;
 
@@ -13,10 +16,12 @@ use super::dependence::inflation;
 use super::interval::{LEVEL, NORMAL};
 use super::student;
 
-/// Largest number of blocks after the fill. Batch means work best with few long ones: beyond twenty, more blocks add
-/// little about the variance, and shorter ones capture less of the dependence (Schmeiser 1982).
+/// Largest number of blocks after the fill. Batch means work best with few long ones: beyond
+/// twenty, more blocks add little about the variance, and shorter ones capture less of the
+/// dependence (Schmeiser 1982).
 const MOST: u64 = 20;
-/// Smallest number of blocks that a run is cut into. Half of them must hold samples for an estimate of their variance.
+/// Smallest number of blocks that a run is cut into. Half of them must hold samples for an estimate
+/// of their variance.
 const FEWEST: u64 = 10;
 /// Requests that a block has if there are enough of them.
 const EACH: u64 = 5;
@@ -41,8 +46,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of so many requests, of which the first `fill` were sent before the first answer had ended. Their
-    /// indexes go from `first` to `last`; in a slice of a run, they are further apart. `None` if there are too few.
+    /// The layout of so many requests, of which the first `fill` were sent before the first answer
+    /// had ended. Their indexes go from `first` to `last`; in a slice of a run, they are further
+    /// apart. `None` if there are too few.
     pub fn of(requests: u64, fill: u64, first: u64, last: u64) -> Option<Self> {
         // Where most of the run is the fill, it is the run.
         let fill = if 2 * fill > requests { 0 } else { fill };
@@ -56,8 +62,8 @@ impl Layout {
         })
     }
 
-    /// The layout of a part of the run, from one instant to another: blocks of equal length, and no fill. Its requests
-    /// have the instants at which they were sent for their indexes.
+    /// The layout of a part of the run, from one instant to another: blocks of equal length, and no
+    /// fill. Its requests have the instants at which they were sent for their indexes.
     pub fn over(from: u64, to: u64) -> Self {
         Layout {
             requests: MOST * EACH,
@@ -163,7 +169,8 @@ impl Blocks {
         ((sample * self.scale).round().max(0.0) as u64).min(u64::MAX >> NAME)
     }
 
-    /// The mean of each block of the fill, in order, and of each block after it; blocks without samples are left out.
+    /// The mean of each block of the fill, in order, and of each block after it; blocks without
+    /// samples are left out.
     pub(super) fn means(&self) -> [Vec<f64>; 2] {
         let means = |sums: &[(u128, u64)]| {
             let held = sums.iter().filter(|(_, count)| *count > 0);
@@ -181,8 +188,8 @@ impl Blocks {
         fill as f64 / all.max(1) as f64
     }
 
-    /// The design effect of the event that a sample is above a value: by what factor dependence multiplies the
-    /// variance of its share. At least 1.
+    /// The design effect of the event that a sample is above a value: by what factor dependence
+    /// multiplies the variance of its share. At least 1.
     pub(super) fn design_effect(&self, value: f64) -> f64 {
         let limit = self.steps(value);
         let above = self.above(limit);
@@ -224,8 +231,9 @@ impl Blocks {
     }
 }
 
-/// Values of the requests in the order of sending, of which only the design effect is of interest: `values` has those
-/// after the fill. The largest of the design effects at the median, the upper quartile and the upper tenth.
+/// Values of the requests in the order of sending, of which only the design effect is of interest:
+/// `values` has those after the fill. The largest of the design effects at the median, the upper
+/// quartile and the upper tenth.
 pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
     let mut sorted: Vec<u32> = values.to_vec();
     sorted.sort_unstable();
@@ -247,9 +255,10 @@ pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
     effects.into_iter().fold(1.0, f64::max)
 }
 
-/// The design effect of an event, given how many samples of each block show it and how many there are: the variance of
-/// the blocks' shares over the binomial one, times the inflation for the dependence between blocks, and widened as
-/// Student's quantile is for a variance that rests on few blocks. At least 1.
+/// The design effect of an event, given how many samples of each block show it and how many there
+/// are: the variance of the blocks' shares over the binomial one, times the inflation for the
+/// dependence between blocks, and widened as Student's quantile is for a variance that rests on few
+/// blocks. At least 1.
 fn design_effect(counts: &[(u64, u64)]) -> f64 {
     let shares: Vec<f64> = (counts.iter())
         .map(|(above, count)| *above as f64 / (*count).max(1) as f64)

@@ -1,9 +1,11 @@
-//! Means of values that come in clusters, as the scores of a conversation's turns do: how sure such a mean is.
+//! Means of values that come in clusters, as the scores of a conversation's turns do: how sure such
+//! a mean is.
 //!
-//! Clusters are independent of each other, values within one are not, so the standard error is that of whole clusters
-//! (Cochran 1977, section 6.3). Scores are skewed: most answers are right, and a few are very wrong. Student's interval of
-//! few such values is too short on the side of the long tail, so its quantile is adjusted for the skewness (Willink 2005, "A
-//! confidence interval and test for the mean of an asymmetric distribution"). Where few values are very skewed, that
+//! Clusters are independent of each other, values within one are not, so the standard error is that
+//! of whole clusters (Cochran 1977, section 6.3). Scores are skewed: most answers are right, and a
+//! few are very wrong. Student's interval of few such values is too short on the side of the long
+//! tail, so its quantile is adjusted for the skewness (Willink 2005, "A confidence interval and
+//! test for the mean of an asymmetric distribution"). Where few values are very skewed, that
 //! adjustment has no bound, so an end lies at most [`FARTHEST`] times as far away as Student's.
 
 use super::interval::{LEVEL, NORMAL, adjusted, skewness};
@@ -12,8 +14,8 @@ use super::{Interval, student};
 /// Spread below this share of a mean is due to rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Times Student's distance that an end lies from the mean at most. With less, intervals of five skewed scores hold their
-/// mean in less than 92 of a hundred.
+/// Times Student's distance that an end lies from the mean at most. With less, intervals of five
+/// skewed scores hold their mean in less than 92 of a hundred.
 const FARTHEST: f64 = 3.0;
 
 /// Values that depend on each other.
@@ -39,14 +41,16 @@ pub struct Mean {
 /// The estimate of a mean difference: its interval and its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The 95 % interval; absent where all clusters have the same mean, because nothing shows then how they vary.
+    /// The 95 % interval; absent where all clusters have the same mean, because nothing shows then
+    /// how they vary.
     pub interval: Option<Interval>,
     /// The probability of a mean so far from zero if the true one is zero; two-sided.
     pub probability: f64,
 }
 
 impl Mean {
-    /// The mean of clusters; `None` if they hold no value. The order of the clusters makes no difference beyond rounding.
+    /// The mean of clusters; `None` if they hold no value. The order of the clusters makes no
+    /// difference beyond rounding.
     pub fn of(clusters: &[Cluster]) -> Option<Mean> {
         let sum: f64 = clusters.iter().map(|cluster| cluster.sum).sum();
         let count: u64 = clusters.iter().map(|cluster| cluster.count).sum();
@@ -99,8 +103,8 @@ impl Mean {
     }
 }
 
-/// The 95 % interval of the mean of clustered scores. `None` of fewer than two clusters, and where all have the same mean,
-/// because nothing shows then how they vary.
+/// The 95 % interval of the mean of clustered scores. `None` of fewer than two clusters, and where
+/// all have the same mean, because nothing shows then how they vary.
 pub fn interval(clusters: &[Cluster]) -> Option<Interval> {
     let whole = Mean::of(clusters)?;
     let error = whole.spread()?;
@@ -179,8 +183,9 @@ mod tests {
         values.iter().map(cluster).collect()
     }
 
-    /// By SciPy's skewness and Student's distribution, and Willink's formula: `reference.py` prints these. The first are the
-    /// ten differences in hours of sleep of Student 1908 (R's `sleep`, paired), the others skewed grades.
+    /// By SciPy's skewness and Student's distribution, and Willink's formula: `reference.py` prints
+    /// these. The first are the ten differences in hours of sleep of Student 1908 (R's `sleep`,
+    /// paired), the others skewed grades.
     #[test]
     fn intervals_and_probabilities_are_those_of_the_reference() {
         for (values, [low, high, probability]) in REFERENCE {
@@ -211,7 +216,8 @@ mod tests {
         let found = interval(&alone(&[10.0, 10.0, 10.0, 9.0, 10.0, 9.0, 10.0, 3.0])).unwrap();
         let mean = 8.875;
         assert!(mean - found.low > 1.5 * (found.high - mean), "{found:?}");
-        // What lies about its mean alike has Student's interval: the deviation is √2, so the half is 1.961 √2 / √2001.
+        // What lies about its mean alike has Student's interval: the deviation is √2, so the half
+        // is 1.961 √2 / √2001.
         let values: Vec<f64> = (0..2001).map(|i| f64::from(i % 5)).collect();
         let found = interval(&alone(&values)).unwrap();
         assert!(

@@ -4,13 +4,13 @@
 //! correlation of each with the next. It is modelled as a first-order autoregressive process, which
 //! reduces the effective number of blocks.
 //!
-//! **A queue walks.** Near and beyond an engine's capacity, each request waits for those before it, so
-//! times to first token wander or grow from the first request to the last. The whole run is then one
-//! path of a random walk, and its blocks do not show where another run's path would lie. They do show
-//! how far it moves from block to block, and so how far it moves in a run. The test of Kwiatkowski,
-//! Phillips, Schmidt and Shin (1992) decides whether a metric walks, applied to either side and to what
-//! they do not have in common. In trials, intervals that ignore this call two runs of the same
-//! overloaded engine different in seven of ten cases (`trials`).
+//! **A queue walks.** Near and beyond an engine's capacity, each request waits for those before it,
+//! so times to first token wander or grow from the first request to the last. The whole run is then
+//! one path of a random walk, and its blocks do not show where another run's path would lie. They
+//! do show how far it moves from block to block, and so how far it moves in a run. The test of
+//! Kwiatkowski, Phillips, Schmidt and Shin (1992) decides whether a metric walks, applied to either
+//! side and to what they do not have in common. In trials, intervals that ignore this call two runs
+//! of the same overloaded engine different in seven of ten cases (`trials`).
 
 /// Critical values of the test: at 1 % for one side, at 2.5 % for what is not common.
 const SIDE: f64 = 0.739;
@@ -20,8 +20,8 @@ pub const WALKING: f64 = 4.0;
 /// Correlation beyond this would make less than two of the blocks.
 const MOST: f64 = 0.9;
 
-/// The factor by which dependence multiplies the variance of a mean of blocks, given one value per block
-/// in order, and the degrees of freedom it leaves.
+/// The factor by which dependence multiplies the variance of a mean of blocks, given one value per
+/// block in order, and the degrees of freedom it leaves.
 pub fn inflation(values: &[f64]) -> (f64, f64) {
     let blocks = values.len() as f64;
     // The estimate falls short by about (1 + 3ρ) / n.

@@ -1,7 +1,7 @@
 //! A histogram of whole numbers, which holds the distribution of any number of samples.
 //!
-//! Count, mean, deviation, minimum and maximum are exact. A percentile comes from the buckets, which
-//! are narrow relative to their values (HDR histogram): it is within [`ERROR`] of NumPy's.
+//! Count, mean, deviation, minimum and maximum are exact. A percentile comes from the buckets,
+//! which are narrow relative to their values (HDR histogram): it is within [`ERROR`] of NumPy's.
 
 use super::Ranked;
 
@@ -18,7 +18,8 @@ const HALF: usize = 1 << (BITS - 1);
 /// The largest value that is counted as such; greater ones count as this. 146 years in nanoseconds.
 const LARGEST: u64 = i64::MAX as u64 / 2;
 
-/// Counts of whole numbers. Histograms of parts, merged in any order, give the histogram of the whole.
+/// Counts of whole numbers. Histograms of parts, merged in any order, give the histogram of the
+/// whole.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     cells: Cells,

@@ -1,19 +1,21 @@
 //! 95 % confidence intervals of one run's figures, from samples that depend on each other.
 //!
-//! **Means** rest on the means of blocks of consecutive requests (`blocks`), with the dependence that remains between
-//! blocks corrected for (`dependence`), and Student's quantile adjusted for their skewness (Willink 2005, "A confidence
-//! interval and test for the mean of an asymmetric distribution", as in Tafazzoli and Wilson's Skart, 2011).
+//! **Means** rest on the means of blocks of consecutive requests (`blocks`), with the dependence
+//! that remains between blocks corrected for (`dependence`), and Student's quantile adjusted for
+//! their skewness (Willink 2005, "A confidence interval and test for the mean of an asymmetric
+//! distribution", as in Tafazzoli and Wilson's Skart, 2011).
 //!
-//! **Percentiles** lie between order statistics. The rank of a percentile has a binomial distribution; dependent
-//! samples are worth fewer independent ones, by the design effect of being above it. An end that no sample bounds is
-//! infinite, and a percentile that no sample bounds, or beyond which less than half an independent sample is expected,
-//! has no interval.
+//! **Percentiles** lie between order statistics. The rank of a percentile has a binomial
+//! distribution; dependent samples are worth fewer independent ones, by the design effect of being
+//! above it. An end that no sample bounds is infinite, and a percentile that no sample bounds, or
+//! beyond which less than half an independent sample is expected, has no interval.
 //!
-//! **Waiting is rare and comes in bursts.** A run may hold none of the bursts that another one does, and then nothing in
-//! its times to first token shows that. How often the load itself changed does show, in the number of requests in
-//! flight: of so many independent loads, a share may be of a kind that none of them is. The upper end of such a
-//! metric's mean allows for that share, with waits as long as the longest seen, and no shorter than the time between
-//! two answers' ends: where the batch is full, a request waits at least for the next one.
+//! **Waiting is rare and comes in bursts.** A run may hold none of the bursts that another one
+//! does, and then nothing in its times to first token shows that. How often the load itself changed
+//! does show, in the number of requests in flight: of so many independent loads, a share may be of
+//! a kind that none of them is. The upper end of such a metric's mean allows for that share, with
+//! waits as long as the longest seen, and no shorter than the time between two answers' ends: where
+//! the batch is full, a request waits at least for the next one.
 //!
 //! How often these intervals hold the truth is measured: `host/benches/statistics`.
 
@@ -37,8 +39,8 @@ const UNSEEN: f64 = 0.1;
 /// Correlation of the fill's blocks from which on they are one path rather than independent values.
 const PATH: f64 = 0.4;
 
-/// Percentiles above this are of the tail; the design effect at this one counts for them too, because few samples
-/// beyond a percentile show little of how they cluster.
+/// Percentiles above this are of the tail; the design effect at this one counts for them too,
+/// because few samples beyond a percentile show little of how they cluster.
 const TAIL: f64 = 90.0;
 
 /// The interval in which a figure lies with 95 % confidence.
@@ -59,8 +61,8 @@ pub struct Loads {
     pub between_ends: f64,
 }
 
-/// The interval of the mean of the samples; `None` if there are too few blocks. `loads` is given for metrics that
-/// contain a wait, which is zero most of the time.
+/// The interval of the mean of the samples; `None` if there are too few blocks. `loads` is given
+/// for metrics that contain a wait, which is zero most of the time.
 pub fn mean(blocks: &Blocks, figures: &Figures, loads: Option<Loads>) -> Option<Interval> {
     mean_with_fill(blocks, figures, loads, 1.0)
 }
@@ -99,9 +101,10 @@ pub fn mean_with_fill(
     })
 }
 
-/// The interval of the mean of samples that follow a trend, such as that of an engine that fills, which every run has alike:
-/// what blocks differ from their neighbours is chance (von Neumann 1941, "Distribution of the ratio of the mean square
-/// successive difference to the variance"). Chance that lasts for longer than a block is not in it.
+/// The interval of the mean of samples that follow a trend, such as that of an engine that fills,
+/// which every run has alike: what blocks differ from their neighbours is chance (von Neumann 1941,
+/// "Distribution of the ratio of the mean square successive difference to the variance"). Chance
+/// that lasts for longer than a block is not in it.
 pub fn mean_beside_trend(blocks: &Blocks, figures: &Figures) -> Option<Interval> {
     let [fill, rest] = blocks.means();
     let count = rest.len() as f64;
@@ -130,8 +133,8 @@ fn beside_trend(values: &[f64]) -> f64 {
     steps.sum::<f64>() / (2.0 * (values.len() as f64 - 1.0)).max(1.0)
 }
 
-/// The variance of the mean of the fill's blocks. Where each waits for those before it, they are one path, and the
-/// mean of a random walk of n steps of variance s² has the variance s² n / 3.
+/// The variance of the mean of the fill's blocks. Where each waits for those before it, they are
+/// one path, and the mean of a random walk of n steps of variance s² has the variance s² n / 3.
 fn of_fill(means: &[f64]) -> f64 {
     let count = means.len() as f64;
     if count < 3.0 {
@@ -165,8 +168,8 @@ pub(super) fn adjusted(quantile: f64, skewness: f64, count: f64) -> f64 {
     ((1.0 + 6.0 * b * (quantile - b)).cbrt() - 1.0) / (2.0 * b)
 }
 
-/// The interval of a percentile of the samples; `None` if they are worth too few independent ones. `loads` is given for
-/// metrics that contain a wait.
+/// The interval of a percentile of the samples; `None` if they are worth too few independent ones.
+/// `loads` is given for metrics that contain a wait.
 pub fn percentile(
     blocks: &Blocks,
     figures: &Figures,
@@ -208,8 +211,9 @@ pub fn is_of_fill(blocks: &Blocks, figures: &Figures, percent: f64) -> bool {
     percent > TAIL && blocks.is_of_fill(figures.percentile(percent))
 }
 
-/// The ranks, from 1 and not whole, of the order statistics of so many independent samples between which a share lies:
-/// the value of rank r is below the quantile if at least r samples are below it, and above it if at most r - 1 are.
+/// The ranks, from 1 and not whole, of the order statistics of so many independent samples between
+/// which a share lies: the value of rank r is below the quantile if at least r samples are below
+/// it, and above it if at most r - 1 are.
 fn ranks(independent: f64, share: f64) -> [Option<f64>; 2] {
     let outside = (1.0 - LEVEL / 100.0) / 2.0;
     let search = |holds: &dyn Fn(f64) -> bool, mut from: f64, mut to: f64| {
@@ -251,8 +255,8 @@ mod tests {
         (blocks, spread.figures().unwrap())
     }
 
-    /// Ranks as in tables of distribution-free intervals: of 100 samples, the median lies between the 40th and the
-    /// 61st, and the 99th percentile above the 97th, without an upper end.
+    /// Ranks as in tables of distribution-free intervals: of 100 samples, the median lies between
+    /// the 40th and the 61st, and the 99th percentile above the 97th, without an upper end.
     #[test]
     fn ranks_are_those_of_the_tables() {
         let [below, above] = ranks(100.0, 0.5).map(Option::unwrap);
@@ -305,7 +309,8 @@ mod tests {
         assert_eq!(percentile(&blocks, &figures, 99.0, None), None);
     }
 
-    /// Samples that vary by 1 about a level, which rises by 2 in all: what all runs have alike is no chance.
+    /// Samples that vary by 1 about a level, which rises by 2 in all: what all runs have alike is
+    /// no chance.
     #[test]
     fn a_trend_is_no_chance() {
         let mut random = Random::new(7);

@@ -1,8 +1,10 @@
-//! Shares: how sure the share of right answers is, and whether two runs differ in it on the same samples.
+//! Shares: how sure the share of right answers is, and whether two runs differ in it on the same
+//! samples.
 //!
-//! A share's interval is Wilson's (1927, "Probable inference, the law of succession, and statistical inference"): it stays
-//! within 0 and 1, and is honest where all answers are right. Two runs over the same samples differ only in the answers
-//! that flipped, so these alone are tested (McNemar 1947), exactly where they are few.
+//! A share's interval is Wilson's (1927, "Probable inference, the law of succession, and
+//! statistical inference"): it stays within 0 and 1, and is honest where all answers are right. Two
+//! runs over the same samples differ only in the answers that flipped, so these alone are tested
+//! (McNemar 1947), exactly where they are few.
 
 use super::Interval;
 use super::beta::binomial;
@@ -12,8 +14,8 @@ use super::student;
 /// Fewer flipped answers than this are tested by the binomial distribution itself.
 pub const EXACT_BELOW: u64 = 25;
 
-/// The 95 % interval of a share of so many independent answers. Their number need not be whole: dependent answers are
-/// worth fewer independent ones. `None` without answers.
+/// The 95 % interval of a share of so many independent answers. Their number need not be whole:
+/// dependent answers are worth fewer independent ones. `None` without answers.
 pub fn wilson(share: f64, answers: f64) -> Option<Interval> {
     if answers <= 0.0 {
         return None;
@@ -61,7 +63,8 @@ impl Flips {
         }
     }
 
-    /// The standard error of the difference of both shares, with half a flip more each way, so that it is never zero.
+    /// The standard error of the difference of both shares, with half a flip more each way, so that
+    /// it is never zero.
     pub fn error(&self) -> f64 {
         let samples = self.samples as f64 + 2.0;
         let (gained, lost) = (
@@ -71,9 +74,9 @@ impl Flips {
         ((gained + lost - (gained - lost).powi(2)) / samples).sqrt()
     }
 
-    /// The 95 % interval of the second share minus the first: Wald's with one flip more each way (Bonett and Price 2012,
-    /// "Adjusted Wald confidence interval for a difference of binomial proportions based on paired data"). `None` without
-    /// samples.
+    /// The 95 % interval of the second share minus the first: Wald's with one flip more each way
+    /// (Bonett and Price 2012, "Adjusted Wald confidence interval for a difference of binomial
+    /// proportions based on paired data"). `None` without samples.
     pub fn interval(&self) -> Option<Interval> {
         if self.samples == 0 {
             return None;
@@ -99,7 +102,8 @@ mod tests {
         );
     }
 
-    /// The examples of Newcombe 1998, "Two-sided confidence intervals for the single proportion", table I, method 3.
+    /// The examples of Newcombe 1998, "Two-sided confidence intervals for the single proportion",
+    /// table I, method 3.
     #[test]
     fn intervals_are_newcombes() {
         for (right, of, wanted) in [
@@ -123,8 +127,9 @@ mod tests {
         }
     }
 
-    /// Binomial probabilities by hand, and the approval of a prime minister (Agresti 1990, page 350): 86 and 150 of 1600
-    /// flipped, so the statistic is 64² / 236 = 17.36, beyond which the chi-squared distribution of one degree has 3.1e-5.
+    /// Binomial probabilities by hand, and the approval of a prime minister (Agresti 1990, page
+    /// 350): 86 and 150 of 1600 flipped, so the statistic is 64² / 236 = 17.36, beyond which the
+    /// chi-squared distribution of one degree has 3.1e-5.
     #[test]
     fn tests_are_mcnemars() {
         for (found, wanted) in [
@@ -142,7 +147,8 @@ mod tests {
         assert!(flips(100, 12, 12).is_exact() && !flips(100, 13, 12).is_exact());
     }
 
-    /// The approval again: by hand, (86 - 150) / 1602 ± 1.96 √(((87 + 151) / 1602 - (64 / 1602)²) / 1602).
+    /// The approval again: by hand, (86 - 150) / 1602 ± 1.96 √(((87 + 151) / 1602 - (64 / 1602)²) /
+    /// 1602).
     #[test]
     fn intervals_of_differences_are_adjusted() {
         close(

@@ -1,14 +1,16 @@
 //! The time of an engine's steps, and how much of it the requests do not explain.
 //!
-//! An engine that answers many requests in one batch works in steps. How long a step takes follows from what it does:
-//! from the requests that it answers, the prompt tokens that it reads and the tokens of context that it looks at. All of
-//! these are known from a run's requests and answers, by slice of its time. A line through the slices gives the time
-//! that each step should have taken; what differs from it is the engine's own noise, and what the line does not describe.
+//! An engine that answers many requests in one batch works in steps. How long a step takes follows
+//! from what it does: from the requests that it answers, the prompt tokens that it reads and the
+//! tokens of context that it looks at. All of these are known from a run's requests and answers, by
+//! slice of its time. A line through the slices gives the time that each step should have taken;
+//! what differs from it is the engine's own noise, and what the line does not describe.
 //!
-//! **Noise is what a repeat of the same requests would not repeat.** It adds up over a run as a random walk does: over a
-//! time t it shifts everything by a time of variance v t. The variance is taken of the sums over blocks of slices, with
-//! the dependence between blocks corrected for (`dependence`), so noise that lasts for seconds counts as such. What the
-//! line does not describe makes v too large and never too small.
+//! **Noise is what a repeat of the same requests would not repeat.** It adds up over a run as a
+//! random walk does: over a time t it shifts everything by a time of variance v t. The variance is
+//! taken of the sums over blocks of slices, with the dependence between blocks corrected for
+//! (`dependence`), so noise that lasts for seconds counts as such. What the line does not describe
+//! makes v too large and never too small.
 
 use super::dependence::inflation;
 
@@ -66,18 +68,19 @@ pub struct Steps {
     pub mean: f64,
     /// Mean requests in the batch.
     pub batch: f64,
-    /// Variance that noise adds per second, in seconds: over t seconds, it shifts what follows by a time of variance
-    /// `noise * t`.
+    /// Variance that noise adds per second, in seconds: over t seconds, it shifts what follows by a
+    /// time of variance `noise * t`.
     pub noise: f64,
     /// Degrees of freedom of the noise.
     pub freedom: f64,
-    /// The length of the steps of each slice, as a share of the mean. Where the engine answered nothing yet, it read
-    /// prompts, in steps as long as the longest.
+    /// The length of the steps of each slice, as a share of the mean. Where the engine answered
+    /// nothing yet, it read prompts, in steps as long as the longest.
     pub lengths: Vec<f64>,
 }
 
 impl Steps {
-    /// The line through the slices and the noise about it; `None` if the engine worked in too few of them.
+    /// The line through the slices and the noise about it; `None` if the engine worked in too few
+    /// of them.
     pub fn of(slices: &[Slice]) -> Option<Self> {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
         if busy.len() < FEWEST {
@@ -123,8 +126,8 @@ impl Steps {
     }
 }
 
-/// The factors of the line through the steps of the slices, by least squares with a weight for each step. None is
-/// negative, because work takes time: a term whose factor would be is left out.
+/// The factors of the line through the steps of the slices, by least squares with a weight for each
+/// step. None is negative, because work takes time: a term whose factor would be is left out.
 fn line(slices: &[&Slice]) -> [f64; TERMS] {
     let mut used: Vec<usize> = (0..TERMS).collect();
     while !used.is_empty() {
@@ -200,8 +203,8 @@ mod tests {
     use super::*;
     use simulator::Random;
 
-    /// Slices of 50 steps of 10 ms, 0.2 ms for each request and 0.02 ms for each prompt token, of which each varies by a
-    /// share.
+    /// Slices of 50 steps of 10 ms, 0.2 ms for each request and 0.02 ms for each prompt token, of
+    /// which each varies by a share.
     fn slices(seed: u64, share: f64) -> Vec<Slice> {
         let mut random = Random::new(seed);
         let mut at = 0.0;
@@ -238,7 +241,8 @@ mod tests {
         assert_eq!(Steps::of(&slices(1, 0.05)[..39]), None);
     }
 
-    /// 10,000 steps of 14 ms in 160 s, each of which varies by 5 % of 14 ms: a variance of 0.49 ms² a step.
+    /// 10,000 steps of 14 ms in 160 s, each of which varies by 5 % of 14 ms: a variance of 0.49 ms²
+    /// a step.
     #[test]
     fn noise_is_that_of_the_steps() {
         let found: Vec<f64> = (0..60)

@@ -1,15 +1,17 @@
-//! The backlog: how many requests were due and waited for their answer to begin, early and late in the time in which
-//! requests came.
+//! The backlog: how many requests were due and waited for their answer to begin, early and late in
+//! the time in which requests came.
 //!
-//! Where an engine keeps up, the backlog of a run at one rate wanders about a level. Where it does not, the backlog
-//! grows for as long as requests come. Latencies cannot tell the two apart, because they contain the queue.
+//! Where an engine keeps up, the backlog of a run at one rate wanders about a level. Where it does
+//! not, the backlog grows for as long as requests come. Latencies cannot tell the two apart,
+//! because they contain the queue.
 //!
-//! **An engine that fills is not overloaded.** Until the first long answers have ended, more and more answers are under
-//! way, whether the engine keeps up or not. A request that gets its tokens waits for nobody, so it is not of the backlog
-//! from its first token on. Where replies are not streamed, no first token tells a wait from an answer. Then the
-//! unanswered count, and so does what filling explains: with requests due at a rate λ from the beginning of the run on,
-//! and latencies S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of them (the
-//! transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
+//! **An engine that fills is not overloaded.** Until the first long answers have ended, more and
+//! more answers are under way, whether the engine keeps up or not. A request that gets its tokens
+//! waits for nobody, so it is not of the backlog from its first token on. Where replies are not
+//! streamed, no first token tells a wait from an answer. Then the unanswered count, and so does
+//! what filling explains: with requests due at a rate λ from the beginning of the run on, and
+//! latencies S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of
+//! them (the transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,8 @@ use model::units::Nanos;
 const CHANCE: f64 = 3.0;
 /// A growth by this share of the arrivals is small, however certain it is.
 const SMALL: f64 = 0.02;
-/// The part of the time, the first eighth, whose requests show how long answers take before a queue can have grown.
+/// The part of the time, the first eighth, whose requests show how long answers take before a queue
+/// can have grown.
 const FIRST: u64 = 8;
 
 /// The number of requests that were due and waited, on average, at two times of the run: for their
@@ -35,10 +38,11 @@ pub struct Backlog {
     pub second_quarter: f64,
     /// The number in the fourth quarter.
     pub fourth_quarter: f64,
-    /// The growth from one to the other that chance explains. With d requests due in the half of the time between the
-    /// two, it is the larger of 3 c √d and 2 % of d, where c is the coefficient of variation of the gaps between due times,
-    /// and at least 1. Where replies are not streamed, it includes the growth while the engine fills, which is all of it
-    /// if the usual answer to the first eighth of the requests took until the second quarter.
+    /// The growth from one to the other that chance explains. With d requests due in the half of
+    /// the time between the two, it is the larger of 3 c √d and 2 % of d, where c is the
+    /// coefficient of variation of the gaps between due times, and at least 1. Where replies are
+    /// not streamed, it includes the growth while the engine fills, which is all of it if the usual
+    /// answer to the first eighth of the requests took until the second quarter.
     pub chance: f64,
 }
 
@@ -68,8 +72,8 @@ pub(super) struct Waiting {
     requests: u64,
     /// Nanoseconds of waiting in the second and in the fourth quarter, summed.
     waited: [u128; 2],
-    /// Of the requests whose wait cannot be told from their answer, the mean of min(S, u) in nanoseconds over each of the
-    /// two quarters, summed.
+    /// Of the requests whose wait cannot be told from their answer, the mean of min(S, u) in
+    /// nanoseconds over each of the two quarters, summed.
     filling: [u128; 2],
     /// Of those of them that were due in the first eighth of the time, how long they took.
     first: Vec<u64>,
@@ -210,7 +214,8 @@ mod tests {
         assert!(is_overloaded(&grows));
     }
 
-    /// Requests as before that get their first token after 20 ms and their last one after so many more.
+    /// Requests as before that get their first token after 20 ms and their last one after so many
+    /// more.
     fn answers(requests: u64, took: impl Fn(u64) -> u64) -> Vec<Exchange> {
         (0..requests)
             .map(|index| {
@@ -230,7 +235,8 @@ mod tests {
         Summary::of(&facts, run)
     }
 
-    /// Requests came for 4 s; of answers that take 3 s, twice as many are under way at the end as in the second quarter.
+    /// Requests came for 4 s; of answers that take 3 s, twice as many are under way at the end as
+    /// in the second quarter.
     #[test]
     fn an_engine_that_fills_is_not_overloaded() {
         let filling = answers(401, |_| 2980);
@@ -238,8 +244,8 @@ mod tests {
         let backlog = streamed.concurrency.backlog.unwrap();
         assert!((backlog.fourth_quarter - 2.0).abs() < 0.02, "{backlog:?}");
         assert!(!is_overloaded(&streamed));
-        // Where nothing tells when answers began, 150 are unanswered in the second quarter and 300 in the fourth, and
-        // filling explains that: 100 a second for up to 3 s.
+        // Where nothing tells when answers began, 150 are unanswered in the second quarter and 300
+        // in the fourth, and filling explains that: 100 a second for up to 3 s.
         let whole = not_streamed(&filling);
         let backlog = whole.concurrency.backlog.unwrap();
         let growth = backlog.fourth_quarter - backlog.second_quarter;
@@ -250,8 +256,8 @@ mod tests {
         assert!(is_overloaded(&grows));
     }
 
-    /// Answers take 1.6 s at first and 2.4 s from the middle on, because the batch has grown: more are unanswered than
-    /// answers of the mean length explain, by 400 where chance explains 134.
+    /// Answers take 1.6 s at first and 2.4 s from the middle on, because the batch has grown: more
+    /// are unanswered than answers of the mean length explain, by 400 where chance explains 134.
     #[test]
     fn an_engine_that_gets_slower_as_it_fills_is_not_overloaded() {
         let run: Vec<Exchange> = (0..4001)

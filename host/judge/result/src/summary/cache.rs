@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use model::session::Cache as Policy;
 
-/// Prompt tokens that were sent before within the run, next to those that the server found in its prefix cache. Both
-/// are over the same requests: those whose prompts could be tokenized here, in the order in which they were sent.
+/// Prompt tokens that were sent before within the run, next to those that the server found in its
+/// prefix cache. Both are over the same requests: those whose prompts could be tokenized here, in
+/// the order in which they were sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cache {
@@ -19,8 +20,8 @@ pub struct Cache {
     pub requests: u64,
     /// Tokens of their prompts by the tokenizer of this side.
     pub tokens: u64,
-    /// Of these, tokens that a cache without limits would have found: whole pages that a request sent earlier in the run
-    /// begins with too. The last token of a prompt is never among them.
+    /// Of these, tokens that a cache without limits would have found: whole pages that a request
+    /// sent earlier in the run begins with too. The last token of a prompt is never among them.
     pub reusable: u64,
     /// The server's report; absent if it reports nothing about its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +38,8 @@ pub struct Cache {
 pub struct Reported {
     /// The number of requests that it reports on.
     pub requests: u64,
-    /// Tokens of their prompts as the server counts them; absent in results that were made before this was kept.
+    /// Tokens of their prompts as the server counts them; absent in results that were made before
+    /// this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Tokens of their prompts by the tokenizer of this side.
@@ -49,8 +51,8 @@ pub struct Reported {
 }
 
 impl Cache {
-    /// Adds a request that was sent. `told` is what the server says: the prompt's tokens, and those of them that it found
-    /// in its cache.
+    /// Adds a request that was sent. `told` is what the server says: the prompt's tokens, and those
+    /// of them that it found in its cache.
     pub fn add(&mut self, tokens: u32, reusable: u32, told: Option<(u32, u32)>) {
         self.requests += 1;
         self.tokens += u64::from(tokens);
@@ -72,7 +74,8 @@ impl Cache {
 }
 
 impl Reported {
-    /// The share that is reusable by the counts of this side, and the share that was found by those of the server.
+    /// The share that is reusable by the counts of this side, and the share that was found by those
+    /// of the server.
     pub fn shares(&self) -> Option<(f64, f64)> {
         Some((
             share(self.reusable, self.tokens)?,

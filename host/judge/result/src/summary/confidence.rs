@@ -11,10 +11,11 @@ use crate::stats::blocks::Blocks;
 use crate::stats::interval::{self, Loads};
 use crate::stats::{Figures, Interval};
 
-/// 95 % confidence intervals of a metric's figures, as far as one run can show them. Those of the first level are for other
-/// requests of this kind: the figures that many runs of the scenario, each with requests of its own, have on average.
-/// `same-requests` is for repeats of these requests. An interval is absent if one run cannot show it. None contains
-/// what makes a whole run faster or slower, such as a restart.
+/// 95 % confidence intervals of a metric's figures, as far as one run can show them. Those of the
+/// first level are for other requests of this kind: the figures that many runs of the scenario,
+/// each with requests of its own, have on average. `same-requests` is for repeats of these
+/// requests. An interval is absent if one run cannot show it. None contains what makes a whole run
+/// faster or slower, such as a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Confidence {
@@ -95,7 +96,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The interval in words, each end as `shown`, with `between` between the two: `12.3 to 14.5`, `at least 12.3`.
+    /// The interval in words, each end as `shown`, with `between` between the two: `12.3 to 14.5`,
+    /// `at least 12.3`.
     pub fn words(&self, between: &str, shown: impl Fn(f64) -> String) -> String {
         match (self.low, self.high) {
             (Some(low), Some(high)) => format!("{}{between}{}", shown(low), shown(high)),
@@ -124,15 +126,17 @@ pub const HEADLINE: [&str; 4] = [
     metric::TTFT_FROM_DUE,
 ];
 
-/// Of these, the ones that contain the wait for a place in the engine's batch, which is zero most of the time.
+/// Of these, the ones that contain the wait for a place in the engine's batch, which is zero most
+/// of the time.
 const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
 
 /// Fewer independent loads than this are not enough for any interval.
 pub const LEAST_LOADS: f64 = 3.0;
 
 impl Distribution {
-    /// With intervals from the blocks that the samples are in, and from what the answers show of other runs, if they do.
-    /// `loads` is what the run shows of its loads, where the number in flight varies.
+    /// With intervals from the blocks that the samples are in, and from what the answers show of
+    /// other runs, if they do. `loads` is what the run shows of its loads, where the number in
+    /// flight varies.
     pub(super) fn with_confidence(
         mut self,
         metric: &Metric,

@@ -1,10 +1,11 @@
-//! The course of figures over the steady window: whether they drifted from its beginning to its end,
-//! and whether throughput oscillated with a period. A mean hides both.
+//! The course of figures over the steady window: whether they drifted from its beginning to its
+//! end, and whether throughput oscillated with a period. A mean hides both.
 //!
-//! The window is cut into slices of equal length, and a figure's course is its means by slice. That a
-//! course has a trend is judged by Mann and Kendall's test, with the variance that slices have which resemble their
-//! neighbours (Hamed and Rao 1998), and how steep it is by Theil and Sen's estimate (the median of all pairwise
-//! slopes): both tolerate a few outlying slices. That it has a period is judged by its autocorrelation: one that falls below zero and then rises again.
+//! The window is cut into slices of equal length, and a figure's course is its means by slice. That
+//! a course has a trend is judged by Mann and Kendall's test, with the variance that slices have
+//! which resemble their neighbours (Hamed and Rao 1998), and how steep it is by Theil and Sen's
+//! estimate (the median of all pairwise slopes): both tolerate a few outlying slices. That it has a
+//! period is judged by its autocorrelation: one that falls below zero and then rises again.
 //!
 //! `finding` decides which of this is a reason for doubt.
 
@@ -22,7 +23,8 @@ use model::units::Nanos;
 /// The name of output throughput among the courses.
 pub(crate) const THROUGHPUT: &str = "output-tokens-per-s";
 
-/// Slices in which drift is looked for: enough for a trend, few enough to hold several requests each.
+/// Slices in which drift is looked for: enough for a trend, few enough to hold several requests
+/// each.
 const SLICES: usize = 32;
 /// Slices that must hold something, for a trend to be judged.
 const LEAST_SLICES: usize = 16;
@@ -30,8 +32,8 @@ const LEAST_SLICES: usize = 16;
 const LEAST_SAMPLES: u64 = 100;
 /// Finer slices, in which swings of throughput are looked for.
 const FINE: usize = 256;
-/// Length of a slice for detecting oscillation, in gaps between tokens. In shorter slices, the number of
-/// engine steps that fall into each matters.
+/// Length of a slice for detecting oscillation, in gaps between tokens. In shorter slices, the
+/// number of engine steps that fall into each matters.
 const GAPS: f64 = 20.0;
 /// With fewer requests in flight, throughput comes and goes with each of them.
 const CROWD: f64 = 8.0;
@@ -85,9 +87,10 @@ impl Course {
         }
     }
 
-    /// Adds an answered exchange. Its time to first token belongs to the slice in which it was sent, its
-    /// time per output token to that in which it ended. `is_of_fill` says that it was sent before the run's first answer
-    /// had ended: its time to first token is of an engine that fills, and no part of the course.
+    /// Adds an answered exchange. Its time to first token belongs to the slice in which it was
+    /// sent, its time per output token to that in which it ended. `is_of_fill` says that it was
+    /// sent before the run's first answer had ended: its time to first token is of an engine that
+    /// fills, and no part of the course.
     pub(super) fn add(&mut self, reading: &Reading<'_>, is_of_fill: bool) {
         let exchange = reading.exchange;
         let ttft = reading.ttft().filter(|_| !is_of_fill);
@@ -160,7 +163,8 @@ impl Slices {
     }
 }
 
-/// The drift of a course; absent if it has too few slices, or if there is nothing to relate a change to.
+/// The drift of a course; absent if it has too few slices, or if there is nothing to relate a
+/// change to.
 fn drift(course: &[f64]) -> Option<Drift> {
     let n = course.len();
     if n < LEAST_SLICES {
@@ -191,8 +195,8 @@ fn drift(course: &[f64]) -> Option<Drift> {
         .min_by(|a, b| a.0.total_cmp(&b.0))?;
     let variance = of * (of - 1.0) * (2.0 * of + 5.0) / 18.0 * factor;
     let score = (score - score.signum()) as f64 / variance.sqrt();
-    // Of few independent slices, the score is as certain as Student's distribution says, and that is stated as the
-    // normal distribution's Z of the same probability.
+    // Of few independent slices, the score is as certain as Student's distribution says, and that
+    // is stated as the normal distribution's Z of the same probability.
     let probability = student::two_sided(score, freedom);
     let certain = match score {
         0.0 => 0.0,
@@ -294,7 +298,8 @@ fn swing(course: &[f64], slice_s: f64) -> Option<Swing> {
     let [none, some] = RESEMBLES;
     let dip = lags.iter().position(|correlation| *correlation < none)?;
     let most = lags[dip..].iter().copied().reduce(f64::max)?;
-    // A period resembles itself at its multiples too, one of which may do so a little better by chance.
+    // A period resembles itself at its multiples too, one of which may do so a little better by
+    // chance.
     let lag = dip + lags[dip..].iter().position(|own| *own >= ALIKE * most)?;
     let peak = (lag..lags.len()).take_while(|at| lags[*at] >= ALIKE * most);
     let lag = peak.max_by(|one, other| lags[*one].total_cmp(&lags[*other]))?;

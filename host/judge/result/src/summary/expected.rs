@@ -1,24 +1,30 @@
-//! Intervals for other runs, from what requests asked for and from what does not explain the time of the engine's steps.
+//! Intervals for other runs, from what requests asked for and from what does not explain the time
+//! of the engine's steps.
 //!
-//! Two questions have two answers. **The same requests again**, with the same lengths at the same times, differ by the
-//! engine's own noise alone (`stats::steps`). **Other requests of this kind** differ in their lengths and their gaps as
-//! well. Either is a sum over requests or over time, so the law of large numbers holds for it whatever the queue does:
+//! Two questions have two answers. **The same requests again**, with the same lengths at the same
+//! times, differ by the engine's own noise alone (`stats::steps`). **Other requests of this kind**
+//! differ in their lengths and their gaps as well. Either is a sum over requests or over time, so
+//! the law of large numbers holds for it whatever the queue does:
 //!
-//! - **Noise.** A mean latency is the integral of the requests that wait or are answered, divided by their number. Noise
-//!   of variance v per second, at every instant, moves it by v times the integral of the square of that. Where all slots
-//!   are taken, a delay also reaches those who come before the queue is empty. In an open loop, slower steps also let
-//!   more requests in, which makes them slower still.
-//! - **Phase.** A request that comes by itself meets a step at a chance place of it. The first token waits for its end.
-//! - **Load.** In an open loop, the requests in flight are their rate times the time that each takes (Little 1961), so
-//!   the mean load is a sum over requests of what each adds to the steps of others. Its variance is that of a sum of so
-//!   many independent ones, with the gaps between them as varied as they were due.
-//! - **Work.** Where the engine is always busy, time is the sum of the work of each request. The mean wait in a burst is
-//!   that of a walk whose steps are the work: 4/3 of its variance. Work after the last request was let in delays nobody.
-//! - **Drain.** The end of a run is that of the longest answer under way when the last request was let in. Answers that
-//!   are met at a chance instant have the remaining lengths of renewal theory.
+//! - **Noise.** A mean latency is the integral of the requests that wait or are answered, divided
+//!   by their number. Noise of variance v per second, at every instant, moves it by v times the
+//!   integral of the square of that. Where all slots are taken, a delay also reaches those who come
+//!   before the queue is empty. In an open loop, slower steps also let more requests in, which
+//!   makes them slower still.
+//! - **Phase.** A request that comes by itself meets a step at a chance place of it. The first
+//!   token waits for its end.
+//! - **Load.** In an open loop, the requests in flight are their rate times the time that each
+//!   takes (Little 1961), so the mean load is a sum over requests of what each adds to the steps of
+//!   others. Its variance is that of a sum of so many independent ones, with the gaps between them
+//!   as varied as they were due.
+//! - **Work.** Where the engine is always busy, time is the sum of the work of each request. The
+//!   mean wait in a burst is that of a walk whose steps are the work: 4/3 of its variance. Work
+//!   after the last request was let in delays nobody.
+//! - **Drain.** The end of a run is that of the longest answer under way when the last request was
+//!   let in. Answers that are met at a chance instant have the remaining lengths of renewal theory.
 //!
-//! Times to first token and percentiles of the tail come from blocks of requests instead (`interval`).
-//! Nothing here sees what makes a whole run faster or slower.
+//! Times to first token and percentiles of the tail come from blocks of requests instead
+//! (`interval`). Nothing here sees what makes a whole run faster or slower.
 
 use super::confidence::{Bounds, RateConfidence, Rates, Same};
 use super::lives::{Coming, Lived, TRAITS, of};
@@ -28,7 +34,8 @@ use crate::stats::interval::{self, Loads};
 use crate::stats::steps::Steps;
 use crate::stats::{Figures, Interval, Ranked, student};
 
-/// Degrees of freedom of variances between requests: lengths with long tails show as much of theirs as twenty values.
+/// Degrees of freedom of variances between requests: lengths with long tails show as much of theirs
+/// as twenty values.
 const FREEDOM: f64 = 19.0;
 /// Fewer answers than this show nothing of how requests vary.
 const FEWEST: f64 = 20.0;
@@ -36,14 +43,15 @@ const FEWEST: f64 = 20.0;
 const MOST: f64 = 2.0;
 /// Share of the most answers under way at one time from which on all slots count as taken.
 const TAKEN: f64 = 0.95;
-/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π: how many of the samples within one deviation of a limit are
-/// on the other side of it after noise of that deviation, as a variance.
+/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π: how many of the samples within one
+/// deviation of a limit are on the other side of it after noise of that deviation, as a variance.
 const CROSSING: f64 = 0.564;
 /// Share of the latencies from which on the time to first token is a large part.
 const CALM: f64 = 0.1;
 /// Blocks of a run's time in which waits are counted.
 const BLOCKS: usize = 20;
-/// Factor by which waits vary more than their number: times in which all slots are taken differ in length.
+/// Factor by which waits vary more than their number: times in which all slots are taken differ in
+/// length.
 const BURSTS: f64 = 1.5;
 
 /// Everything from which the intervals follow.
@@ -130,8 +138,9 @@ impl Around {
 pub(super) type Both = [Option<Interval>; 2];
 
 impl Expected {
-    /// From what the answers show. `ttft` are the times to first token, `gap_cv` the coefficient of variation of the gaps
-    /// between requests, `rate` how many requests were sent per second, and `duration` the seconds of the run.
+    /// From what the answers show. `ttft` are the times to first token, `gap_cv` the coefficient of
+    /// variation of the gaps between requests, `rate` how many requests were sent per second, and
+    /// `duration` the seconds of the run.
     pub(super) fn of(
         lived: Lived,
         ttft: Option<&Figures>,
@@ -168,7 +177,8 @@ impl Expected {
         self.is_timed() && !self.full.seen && waited < CALM * means[of::TOOK]
     }
 
-    /// The factor by which slower steps slow themselves: in an open loop, more requests are met by each of them.
+    /// The factor by which slower steps slow themselves: in an open loop, more requests are met by
+    /// each of them.
     fn feedback(&self) -> f64 {
         let steps = self.lived.steps.as_ref().filter(|_| self.is_timed());
         steps.map_or(1.0, |steps| {
@@ -176,8 +186,8 @@ impl Expected {
         })
     }
 
-    /// The share of the variance between requests that other requests would have: none where all have one length, and
-    /// others are like these.
+    /// The share of the variance between requests that other requests would have: none where all
+    /// have one length, and others are like these.
     fn differ(&self) -> f64 {
         let cv = |place: usize| {
             let mean = self.lived.means[place];
@@ -209,8 +219,8 @@ impl Expected {
         later
     }
 
-    /// The variance of a mean latency over repeats of the same requests, in seconds squared, and that of one request by
-    /// chance, for one second of its latency and beside it.
+    /// The variance of a mean latency over repeats of the same requests, in seconds squared, and
+    /// that of one request by chance, for one second of its latency and beside it.
     fn same_variance(&self, name: &str) -> Option<(f64, f64, f64)> {
         let lived = &self.lived;
         let steps = lived.steps.as_ref()?;
@@ -226,8 +236,8 @@ impl Expected {
                 let weights = lived.waiting.iter().zip(later).enumerate();
                 let each = lived.waiting.len() / steps.lengths.len();
                 let weights = weights.map(|(slice, (own, later))| {
-                    // First tokens come where prompts are read, and noise grows with the steps that this makes longer.
-                    // The waits of a burst are spread over all of it.
+                    // First tokens come where prompts are read, and noise grows with the steps that
+                    // this makes longer. The waits of a burst are spread over all of it.
                     let length = match lived.coming {
                         Coming::AtOnce => 1.0,
                         Coming::Timed | Coming::Closed => steps.lengths[slice / each],
@@ -259,9 +269,9 @@ impl Expected {
         Some((variance, per_second, chance))
     }
 
-    /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same requests. Repeats differ by
-    /// no more than other requests would, so the blocks of this run bound them: where an engine is mostly idle, the time of
-    /// its steps shows little of its noise.
+    /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same
+    /// requests. Repeats differ by no more than other requests would, so the blocks of this run
+    /// bound them: where an engine is mostly idle, the time of its steps shows little of its noise.
     fn same_halves(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<[f64; 2]> {
         let (variance, per_second, chance) = self.same_variance(name)?;
         let quantile = certain(self.lived.steps.as_ref()?.freedom);
@@ -269,7 +279,8 @@ impl Expected {
         let own = (per_second * median + chance).sqrt();
         let count = figures.count() as f64;
         let density = density(figures);
-        // As many samples as noise moves across the median, and no more than chance moves of samples that are all new.
+        // As many samples as noise moves across the median, and no more than chance moves of
+        // samples that are all new.
         let crossing = (CROSSING * own / (count * density)).min(0.25 / (count * density * density));
         let shared = variance * (median / mean.max(1e-12)).powi(2);
         let halves = [
@@ -292,8 +303,8 @@ impl Expected {
         Some([of_mean, of_median])
     }
 
-    /// Intervals of the mean and the median of a metric, over other requests of this kind and over repeats of the same;
-    /// `None` for metrics that this says nothing of.
+    /// Intervals of the mean and the median of a metric, over other requests of this kind and over
+    /// repeats of the same; `None` for metrics that this says nothing of.
     pub(super) fn both(
         &self,
         name: &str,
@@ -309,7 +320,8 @@ impl Expected {
         Some((self.other(name, figures, blocks, halves), same))
     }
 
-    /// Seconds that a request adds to each step of the others, by its traits, times the seconds for which it does.
+    /// Seconds that a request adds to each step of the others, by its traits, times the seconds for
+    /// which it does.
     fn load(&self) -> [f64; TRAITS] {
         let Some(steps) = &self.lived.steps else {
             return [0.0; TRAITS];
@@ -320,8 +332,8 @@ impl Expected {
         load
     }
 
-    /// Seconds of the engine's time that a request takes, by its traits, of what delays others. Where the steps are not
-    /// known, something that is as long.
+    /// Seconds of the engine's time that a request takes, by its traits, of what delays others.
+    /// Where the steps are not known, something that is as long.
     fn work(&self) -> [f64; TRAITS] {
         let Some(steps) = &self.lived.steps else {
             return match self.lived.coming {
@@ -345,7 +357,8 @@ impl Expected {
         self.differ() * lived.variance(work) / (mean * mean) / lived.count
     }
 
-    /// Intervals over other requests. The halves are those of repeats of the same, whose noise is in these too.
+    /// Intervals over other requests. The halves are those of repeats of the same, whose noise is
+    /// in these too.
     fn other(
         &self,
         name: &str,
@@ -417,7 +430,8 @@ impl Expected {
         self.differ() * 0.25 / (figures.count() as f64 * density * density)
     }
 
-    /// The standard deviation of the mean load of an open loop over other requests, as a share of the mean step.
+    /// The standard deviation of the mean load of an open loop over other requests, as a share of
+    /// the mean step.
     fn load_share(&self) -> f64 {
         let Some(steps) = self.lived.steps.as_ref().filter(|_| self.is_timed()) else {
             return 0.0;
@@ -471,11 +485,13 @@ impl Expected {
         let took = lived.took.mean() / 1e3;
         let wait = self.wait_variance((mean - took).max(0.0)).sqrt();
         let own = (self.differ() * (lived.took.std() / 1e3).powi(2) / lived.count).sqrt();
-        // A long answer is long itself and makes others wait; the two means share their requests by √3/2.
+        // A long answer is long itself and makes others wait; the two means share their requests by
+        // √3/2.
         wait * wait + own * own + 3.0_f64.sqrt() * wait * own
     }
 
-    /// The variance of the mean E2E latency in an open loop: of each request's own, and of what it adds to others.
+    /// The variance of the mean E2E latency in an open loop: of each request's own, and of what it
+    /// adds to others.
     fn timed_variance(&self) -> f64 {
         let lived = &self.lived;
         let load = self.load();
@@ -486,8 +502,8 @@ impl Expected {
         (lived.variance(own) + shared * shared * self.gaps) / lived.count
     }
 
-    /// Intervals of times to first token that are not those of a burst: from blocks of requests, and with the waits that
-    /// the run may not have held, if it held any.
+    /// Intervals of times to first token that are not those of a burst: from blocks of requests,
+    /// and with the waits that the run may not have held, if it held any.
     fn waits(&self, figures: &Figures, blocks: &Blocks) -> [Option<Around>; 2] {
         let (mean, median) = (figures.mean(), figures.percentile(50.0));
         let loads = self.loads.filter(|_| self.full.seen);
@@ -530,9 +546,9 @@ impl Expected {
         self.loads.map_or(f64::INFINITY, |loads| loads.independent)
     }
 
-    /// Seconds by which the mean wait of an open loop may be longer than this run's, because other runs hold more or
-    /// longer times in which all slots are taken; `None` if no request waited for one, infinite where the run is one such
-    /// time. `mean` is the figure.
+    /// Seconds by which the mean wait of an open loop may be longer than this run's, because other
+    /// runs hold more or longer times in which all slots are taken; `None` if no request waited for
+    /// one, infinite where the run is one such time. `mean` is the figure.
     fn unseen(&self, mean: f64) -> Option<f64> {
         let waits = self.full.waits / self.lived.count;
         if !self.full.seen {
@@ -584,8 +600,8 @@ impl Expected {
                 for (own, counted) in against.iter_mut().zip(counted) {
                     *own += if mean > 0.0 { counted / mean } else { 0.0 };
                 }
-                // The noise of the steps is apart where they are known. Where replies come whole, it is in the time that each
-                // takes, and those in flight together share it.
+                // The noise of the steps is apart where they are known. Where replies come whole,
+                // it is in the time that each takes, and those in flight together share it.
                 let noise = match (same, lived.coming) {
                     (None, Coming::Closed) => (1.0 - self.differ()) * lived.batch.max(1.0),
                     _ => 0.0,
@@ -604,7 +620,8 @@ impl Expected {
         ];
         let about = |halves: [f64; 4]| {
             let mut bounds = figures.into_iter().zip(halves).map(|(figure, half)| {
-                // Where nothing varies and the noise of the engine is not known, a width of nothing would be a lie.
+                // Where nothing varies and the noise of the engine is not known, a width of nothing
+                // would be a lie.
                 let figure = figure.filter(|_| half > 0.0);
                 figure.map(|figure| Bounds::from(Around::even(figure * half).about(figure)))
             });
@@ -623,8 +640,9 @@ impl Expected {
         }
     }
 
-    /// The length of a step of the drain with so many answers left, as a share of the mean step: none reads prompts, and fewer
-    /// and fewer answers share it. The steps of a burst are those of its drain.
+    /// The length of a step of the drain with so many answers left, as a share of the mean step:
+    /// none reads prompts, and fewer and fewer answers share it. The steps of a burst are those of
+    /// its drain.
     fn pace_with(&self, left: f64) -> f64 {
         let steps = self.lived.steps.as_ref();
         let steps = steps.filter(|_| self.lived.coming != Coming::AtOnce);
@@ -633,8 +651,9 @@ impl Expected {
         })
     }
 
-    /// The mean and the variance of the seconds of the drain. With n answers under way that were met at a chance instant,
-    /// none lasts longer than x with a probability of exp(-n E(D - x)⁺ / E(D)), where D is how long an answer takes.
+    /// The mean and the variance of the seconds of the drain. With n answers under way that were
+    /// met at a chance instant, none lasts longer than x with a probability of exp(-n E(D - x)⁺ /
+    /// E(D)), where D is how long an answer takes.
     fn drain(&self) -> (f64, f64) {
         const PARTS: u32 = 400;
         let lived = &self.lived;
@@ -649,8 +668,8 @@ impl Expected {
         let lengths: Vec<f64> = (0..count).map(|place| took.at(rank(place))).collect();
         let longest = |rank: u64| took.at(took.count().saturating_sub(rank));
         let (mut drain, mut squares, mut before) = (0.0, 0.0, 0.0);
-        // Milliseconds that an answer takes which took so long with the others, and the chance that one of the ten longest
-        // is the last.
+        // Milliseconds that an answer takes which took so long with the others, and the chance that
+        // one of the ten longest is the last.
         let (mut lasted, mut of_longest) = (0.0, 0.0);
         for part in 0..=PARTS {
             let at = most * f64::from(part) / f64::from(PARTS);
@@ -665,7 +684,8 @@ impl Expected {
             before = within;
             lasted += most / f64::from(PARTS) * self.pace_with(left);
         }
-        // Other runs hold longer answers than the longest of this one: by the mean excess of the ten longest.
+        // Other runs hold longer answers than the longest of this one: by the mean excess of the
+        // ten longest.
         let excess = (1..=9).map(longest).sum::<f64>() / 9.0 - longest(10);
         let variance = (squares - drain * drain).max(0.0) + of_longest * excess * excess;
         (drain / 1e3, self.differ() * variance / 1e6)
@@ -728,8 +748,8 @@ fn density(figures: &Figures) -> f64 {
     0.2 / width.max(1e-9)
 }
 
-/// The largest mean number of events with which no more than `seen` are seen in one of forty cases, by Wilson and
-/// Hilferty's approximation of the chi-squared distribution.
+/// The largest mean number of events with which no more than `seen` are seen in one of forty cases,
+/// by Wilson and Hilferty's approximation of the chi-squared distribution.
 fn most_events(seen: f64) -> f64 {
     let next = seen + 1.0;
     let root = 1.0 - 1.0 / (9.0 * next) + interval::NORMAL / (3.0 * next.sqrt());
@@ -774,7 +794,8 @@ mod tests {
         let holds = |of: &Bounds| of.low.unwrap() <= truth && truth <= of.high.unwrap();
         let held = seen.iter().filter(|(_, of)| holds(of)).count();
         assert!((88..=100).contains(&held), "{held}");
-        // Each reply takes 100 ms ± 46, so 300 of them have a mean that is known within 5 %, and the end adds little.
+        // Each reply takes 100 ms ± 46, so 300 of them have a mean that is known within 5 %, and
+        // the end adds little.
         let wide = (seen.iter()).filter(|(rate, of)| of.high.unwrap() > 1.12 * rate);
         assert!(wide.count() < 5);
     }

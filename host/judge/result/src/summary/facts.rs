@@ -70,7 +70,8 @@ pub struct Run {
     /// due time if this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure_start: Option<Nanos>,
-    /// Time from the start of the measurement until its first request was due; some arrivals start late.
+    /// Time from the start of the measurement until its first request was due; some arrivals start
+    /// late.
     #[serde(default, skip_serializing_if = "is_none")]
     pub first_due: Nanos,
     /// The objectives that a request must meet to count as good.
@@ -214,13 +215,16 @@ pub struct RunFacts {
     /// Tokens of the reasoning alone, of answers that have any.
     #[serde(default, skip_serializing_if = "Column::is_empty")]
     pub reasoning: Column<u32>,
-    /// Each score by its name, of each measured answer by the index of the exchange. Values are finite.
+    /// Each score by its name, of each measured answer by the index of the exchange. Values are
+    /// finite.
     #[serde(default)]
     pub scores: BTreeMap<String, Column<f64>>,
-    /// Answers that a score's scorer failed on or was not asked about, by the index of the exchange, in order.
+    /// Answers that a score's scorer failed on or was not asked about, by the index of the
+    /// exchange, in order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unscored: BTreeMap<String, Vec<u64>>,
-    /// Answers that were not to have a score because only some were drawn for it, by the index of the exchange, in order.
+    /// Answers that were not to have a score because only some were drawn for it, by the index of
+    /// the exchange, in order.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, Vec<u64>>,
     /// Scores of the run as a whole by name. Values are finite.

@@ -1,10 +1,10 @@
-//! The figures of a metric when requests that failed or were never sent count too: as the worst that a
-//! user can get. Latency over answered requests alone improves with each slow request that fails, so
-//! thresholds use these figures.
+//! The figures of a metric when requests that failed or were never sent count too: as the worst
+//! that a user can get. Latency over answered requests alone improves with each slow request that
+//! fails, so thresholds use these figures.
 //!
-//! A request without an answer is infinitely slow, has a speed of zero, and stalled all the time: a share of one. Such
-//! samples lie beyond all
-//! others, so a percentile over both is a percentile of the measured samples at another rank.
+//! A request without an answer is infinitely slow, has a speed of zero, and stalled all the time: a
+//! share of one. Such samples lie beyond all others, so a percentile over both is a percentile of
+//! the measured samples at another rank.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ use crate::stats::{Figures, Ranked, between, place};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct WithFailures {
-    /// Requests that failed or were not sent; for a metric of requests that were sent, those not sent; for a metric of
-    /// sessions, the sessions that failed or were cut short.
+    /// Requests that failed or were not sent; for a metric of requests that were sent, those not
+    /// sent; for a metric of sessions, the sessions that failed or were cut short.
     pub requests: u64,
-    /// Samples that they count as: one each, and if a request has many samples, as many as an answered
-    /// request has on average, rounded up.
+    /// Samples that they count as: one each, and if a request has many samples, as many as an
+    /// answered request has on average, rounded up.
     pub samples: u64,
     /// Arithmetic mean.
     pub mean: Amount,
@@ -37,7 +37,8 @@ pub struct WithFailures {
     pub max: Amount,
     /// 50th percentile.
     pub median: Amount,
-    /// Percentiles by linear interpolation; infinite as soon as an infinite sample has a part in them.
+    /// Percentiles by linear interpolation; infinite as soon as an infinite sample has a part in
+    /// them.
     pub percentiles: BTreeMap<String, Amount>,
 }
 
@@ -156,8 +157,8 @@ impl WithFailures {
         Some(amount.0)
     }
 
-    /// The figures of a metric; absent if every request counts already, or if no value of the metric is
-    /// worse than another.
+    /// The figures of a metric; absent if every request counts already, or if no value of the
+    /// metric is worse than another.
     pub(super) fn of(
         metric: &Metric,
         figures: &Figures,

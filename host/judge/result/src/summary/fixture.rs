@@ -1,5 +1,5 @@
-//! Exchanges for tests, written by hand or made up by a generator. The tests of `report` and `session` include this
-//! file too.
+//! Exchanges for tests, written by hand or made up by a generator. The tests of `report` and
+//! `session` include this file too.
 
 #![allow(dead_code, reason = "each crate needs a part of it")]
 

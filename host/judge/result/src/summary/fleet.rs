@@ -1,4 +1,5 @@
-//! The load machines that made a run together, where several did: how well their clocks are known, and who was lost.
+//! The load machines that made a run together, where several did: how well their clocks are known,
+//! and who was lost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,8 +10,8 @@ use model::client::Client;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fleet {
-    /// Each of them, by rank. Requests are dealt out in turn, those of a closed loop or below a cap with the users or slots
-    /// that send them.
+    /// Each of them, by rank. Requests are dealt out in turn, those of a closed loop or below a cap
+    /// with the users or slots that send them.
     pub agents: Vec<Agent>,
 }
 
@@ -64,8 +65,8 @@ pub struct Lost {
     pub from_s: f64,
     /// The cause of the loss.
     pub why: String,
-    /// Requests of its part that are not on record: whether they were sent is not known. Absent where the plan does not
-    /// say how many they are.
+    /// Requests of its part that are not on record: whether they were sent is not known. Absent
+    /// where the plan does not say how many they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<u64>,
 }

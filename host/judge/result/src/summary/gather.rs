@@ -31,8 +31,8 @@ use model::units::Nanos;
 /// A wait at the cap no longer than this is the pacer's, not the cap's.
 const WAITED: Nanos = Nanos(1_000_000);
 
-/// Share of the cap that must have been in flight at some time for it to have held anything back. A slot is
-/// taken a little before its request is sent, and freed a little after its reply has ended.
+/// Share of the cap that must have been in flight at some time for it to have held anything back. A
+/// slot is taken a little before its request is sent, and freed a little after its reply has ended.
 const REACHED: f64 = 0.9;
 
 /// Everything that is kept of the exchanges seen so far.
@@ -55,7 +55,8 @@ pub(super) struct Gather<'a> {
     histories: Histories,
     groups: groups::Gather,
     scores: scores::Gather<'a>,
-    /// Samples of each metric of the catalogue, and those of the headline metrics by block of the run.
+    /// Samples of each metric of the catalogue, and those of the headline metrics by block of the
+    /// run.
     spreads: Vec<(Spread, Option<Blocks>)>,
 }
 
@@ -187,7 +188,8 @@ impl<'a> Gather<'a> {
         self.held_back += u64::from(held_back);
     }
 
-    /// Counts the requests that have no record: those that were due when the run was stopped, and those of lost agents.
+    /// Counts the requests that have no record: those that were due when the run was stopped, and
+    /// those of lost agents.
     fn count_unrecorded(&mut self) {
         let unsent = self.facts.unsent;
         for (class, count, words) in [
@@ -378,8 +380,8 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// The percentiles of a metric. The high ones of a speed are those of the luckiest users; those of the slowest are
-/// at the same distance from the other end, so a speed gets both.
+/// The percentiles of a metric. The high ones of a speed are those of the luckiest users; those of
+/// the slowest are at the same distance from the other end, so a speed gets both.
 fn percentiles_of(metric: &Metric, percentiles: &[f64]) -> Vec<f64> {
     let mut percentiles = percentiles.to_vec();
     if metric.unit == Unit::TokensPerSecond {
@@ -390,8 +392,8 @@ fn percentiles_of(metric: &Metric, percentiles: &[f64]) -> Vec<f64> {
     percentiles
 }
 
-/// The requested percentiles and those that thresholds use, in order and once each, always including
-/// 99, which the layout of the text block needs.
+/// The requested percentiles and those that thresholds use, in order and once each, always
+/// including 99, which the layout of the text block needs.
 fn percentiles(run: &Run) -> Vec<f64> {
     let mut percentiles = run.percentiles.clone();
     percentiles.push(99.0);

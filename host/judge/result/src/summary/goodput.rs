@@ -15,8 +15,8 @@ use crate::metric::{Reading, Single};
 pub struct Goodput {
     /// Answered requests that met every objective.
     pub good: u64,
-    /// `good` divided by all requests that were due, including failed ones and those never sent, but not those
-    /// that were cancelled on purpose.
+    /// `good` divided by all requests that were due, including failed ones and those never sent,
+    /// but not those that were cancelled on purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_attainment: Option<f64>,
     /// Good requests per second.
@@ -92,7 +92,8 @@ impl Judged {
         }
     }
 
-    /// `total` is how many requests were due and not cancelled on purpose, `duration` how many seconds it took.
+    /// `total` is how many requests were due and not cancelled on purpose, `duration` how many
+    /// seconds it took.
     pub(super) fn finish(self, total: u64, duration: Option<f64>) -> Goodput {
         let share = |part: u64| (total > 0).then(|| part as f64 / total as f64);
         let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);

@@ -49,7 +49,8 @@ pub struct Group {
     /// Tokens of an answer, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<f64>,
-    /// Share of the prompts' tokens that the server found in its prefix cache, over the answers that report it.
+    /// Share of the prompts' tokens that the server found in its prefix cache, over the answers
+    /// that report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_share: Option<f64>,
     /// TTFT, TPOT and E2E latency of the answered ones, by name.

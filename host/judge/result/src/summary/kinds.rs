@@ -1,5 +1,6 @@
-//! Token counts of a kind that only some servers report: what speculative decoding did, and what of prompts and answers
-//! is no text. A kind has figures only if an answer reports it, and zero is a report.
+//! Token counts of a kind that only some servers report: what speculative decoding did, and what of
+//! prompts and answers is no text. A kind has figures only if an answer reports it, and zero is a
+//! report.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ pub struct Reported {
     pub total: u64,
     /// The number of answers that report them, zero included.
     pub answers: u64,
-    /// Their share of all input or output tokens of those answers, from 0 to 1; absent if the server does not count these.
+    /// Their share of all input or output tokens of those answers, from 0 to 1; absent if the
+    /// server does not count these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -30,7 +32,8 @@ pub struct Drafts {
     /// Of these, tokens that the model accepted, with their share of the output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Reported>,
-    /// Accepted over proposed tokens, from 0 to 1, over the answers that report both; absent if nothing was proposed.
+    /// Accepted over proposed tokens, from 0 to 1, over the answers that report both; absent if
+    /// nothing was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
 }
@@ -183,7 +186,8 @@ mod tests {
         assert_eq!(kinds, [None; 4]);
     }
 
-    /// The sums are of all answers that report a kind, the shares of those that report the whole too.
+    /// The sums are of all answers that report a kind, the shares of those that report the whole
+    /// too.
     #[test]
     fn shares_are_of_the_answers_that_report_both() {
         let tokens = tokens(&[

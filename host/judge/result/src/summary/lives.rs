@@ -1,8 +1,8 @@
 //! Requests' lengths and the engine's time, as the answers of a run show them: gathered for the
 //! intervals that need more than latencies (`expected`).
 //!
-//! Everything is summed in whole numbers, so the order of the records does not matter, and in a fixed number of slices of
-//! the run's time, so memory does not grow with it.
+//! Everything is summed in whole numbers, so the order of the records does not matter, and in a
+//! fixed number of slices of the run's time, so memory does not grow with it.
 
 use super::survey::Surveyed;
 use super::{Loop, Run};
@@ -171,7 +171,8 @@ pub(super) struct Lives {
     last_sent: Nanos,
     last_first: Nanos,
     held: Vec<Held>,
-    /// The change, from a slice to the next one, of the answers that generate tokens when it begins.
+    /// The change, from a slice to the next one, of the answers that generate tokens when it
+    /// begins.
     across: Vec<i64>,
     waiting: Cover,
     answering: Cover,
@@ -187,7 +188,8 @@ pub(super) struct Lives {
     first: Nanos,
     /// The answer that was added last, until all of its tokens are known.
     latest: Option<Latest>,
-    /// The slice of the last tokens, with its beginning and its end: most tokens follow one of the same slice.
+    /// The slice of the last tokens, with its beginning and its end: most tokens follow one of the
+    /// same slice.
     current: (Nanos, Nanos, usize),
 }
 
@@ -195,7 +197,8 @@ pub(super) struct Lives {
 #[derive(Clone, Copy, Debug)]
 struct Latest {
     traits: [u64; TRAITS],
-    /// Tokens after the first one that came before the last request got its first token; `None` while none has come.
+    /// Tokens after the first one that came before the last request got its first token; `None`
+    /// while none has come.
     before: Option<u64>,
 }
 
@@ -264,7 +267,8 @@ impl Lives {
         })
     }
 
-    /// The beginning of the drain: once the last request was sent or, where all were sent at once, was let in.
+    /// The beginning of the drain: once the last request was sent or, where all were sent at once,
+    /// was let in.
     fn drain(&self) -> Nanos {
         match self.coming {
             Coming::AtOnce => self.last_first,
@@ -272,7 +276,8 @@ impl Lives {
         }
     }
 
-    /// Adds an answer. Tokens that are not known are none, because figures that need them are absent.
+    /// Adds an answer. Tokens that are not known are none, because figures that need them are
+    /// absent.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         self.end_latest();
         let Some([sent, first, end]) = reading.life() else {
@@ -358,8 +363,8 @@ impl Lives {
         }
     }
 
-    /// Counts the answer that was added last. Steps differ in length, so its tokens are counted where they are known,
-    /// rather than taken to come evenly.
+    /// Counts the answer that was added last. Steps differ in length, so its tokens are counted
+    /// where they are known, rather than taken to come evenly.
     fn end_latest(&mut self) {
         let Some(Latest { mut traits, before }) = self.latest.take() else {
             return;
@@ -408,8 +413,8 @@ impl Lives {
         })
     }
 
-    /// The slices that the line of the steps' time goes through. Each is taken from the last token of the one before to
-    /// its own last token, because a step belongs to one of them as a whole.
+    /// The slices that the line of the steps' time goes through. Each is taken from the last token
+    /// of the one before to its own last token, because a step belongs to one of them as a whole.
     fn slices(&self, answering: &[f64]) -> Vec<Slice> {
         let length = self.grid.length as f64 / 1e9 * EACH as f64;
         let seconds = |slice: usize| slice as f64 * length;

@@ -129,7 +129,8 @@ mod tests {
     use model::exchange::Exchange;
     use model::exchange::Kind::{End, Text};
 
-    /// Requests due at these milliseconds, sent so much later, and answered after a tenth of a second.
+    /// Requests due at these milliseconds, sent so much later, and answered after a tenth of a
+    /// second.
     fn run(due: &[u64], late: impl Fn(u64) -> u64) -> Vec<Exchange> {
         let requests = due.iter().zip(0u64..);
         let requests = requests.map(|(due, index)| {

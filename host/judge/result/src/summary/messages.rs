@@ -1,8 +1,8 @@
-//! The messages of failures of one class: how many failures there were, by status, by reason and by kind of message, and
-//! the first message of each kind, in bounded memory.
+//! The messages of failures of one class: how many failures there were, by status, by reason and by
+//! kind of message, and the first message of each kind, in bounded memory.
 //!
-//! Messages are of one kind if they come with the same status and differ only in words with digits, such as the number
-//! of a request or a time.
+//! Messages are of one kind if they come with the same status and differ only in words with digits,
+//! such as the number of a request or a time.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,8 @@ impl Messages {
             count: 0,
         });
         kind.count += count;
-        // Of two at one index, as in the records of two slices, the choice does not depend on their order.
+        // Of two at one index, as in the records of two slices, the choice does not depend on their
+        // order.
         if (index, message) < (kind.first, kind.text.as_str()) {
             (kind.first, kind.text) = (index, message.to_owned());
         }

@@ -1,8 +1,8 @@
 //! The part of a model's reasoning that its server shows: the tokens that its usage counts against
 //! those of the text that came.
 //!
-//! It matters to the reader of a result, because hidden reasoning is time without an event: it is part of the time to
-//! the first token, and its tokens are in the usage, but in no gap.
+//! It matters to the reader of a result, because hidden reasoning is time without an event: it is
+//! part of the time to the first token, and its tokens are in the usage, but in no gap.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::metric::Reading;
 use model::exchange::Kind;
 
-/// The share of the counted tokens that the text must hold to be all of the reasoning. Text that is tokenized again
-/// rarely gives exactly the same tokens.
+/// The share of the counted tokens that the text must hold to be all of the reasoning. Text that is
+/// tokenized again rarely gives exactly the same tokens.
 const SHOWN: f64 = 0.9;
 
 /// The part of their reasoning that answers show.
@@ -24,17 +24,19 @@ pub struct Reasoning {
     pub summarised: u64,
     /// Answers whose reasoning the server counts, and of which no text came.
     pub hidden: u64,
-    /// Answers with reasoning whose tokens are known on one side only: the server does not count them, or this
-    /// side has no tokenizer of the model.
+    /// Answers with reasoning whose tokens are known on one side only: the server does not count
+    /// them, or this side has no tokenizer of the model.
     pub unknown: u64,
-    /// Tokens of reasoning that the server counts, over the answers that are shown, summarised or hidden.
+    /// Tokens of reasoning that the server counts, over the answers that are shown, summarised or
+    /// hidden.
     pub counted: u64,
     /// Tokens of the reasoning text of the same answers.
     pub in_text: u64,
 }
 
 impl Reasoning {
-    /// Adds an answer, whose reasoning text has so many tokens as the client's tokenizer counts them.
+    /// Adds an answer, whose reasoning text has so many tokens as the client's tokenizer counts
+    /// them.
     pub(super) fn add(&mut self, reading: &Reading<'_>, retokenized: Option<u32>) {
         let exchange = reading.exchange;
         let counted = exchange.usage.and_then(|usage| usage.reasoning_tokens);

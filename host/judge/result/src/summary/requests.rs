@@ -24,8 +24,8 @@ pub struct Requests {
     /// Of these, those never sent, because they would have followed one that was cancelled.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cancelled_unsent: u64,
-    /// Of these, those that failed by themselves, and not because a request that they depend on had failed; absent if
-    /// that is all of them.
+    /// Of these, those that failed by themselves, and not because a request that they depend on had
+    /// failed; absent if that is all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_by_themselves: Option<u64>,
     /// Those whose first byte was written to the socket.
@@ -59,8 +59,8 @@ pub struct Failures {
     pub reasons: BTreeMap<Reason, u64>,
     /// Index of the first of them.
     pub first: u64,
-    /// The first few kinds of messages, in the order of the requests. Messages are of one kind if they differ only in
-    /// words with digits, and come with the same status.
+    /// The first few kinds of messages, in the order of the requests. Messages are of one kind if
+    /// they differ only in words with digits, and come with the same status.
     pub messages: Vec<Message>,
     /// The number of those that had a message of another kind than these.
     #[serde(default, skip_serializing_if = "is_zero")]

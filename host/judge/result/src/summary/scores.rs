@@ -1,8 +1,9 @@
-//! Scores of the answers: their means, how sure these are, by class and by turn, what could not be judged, and examples of
-//! the worst answers.
+//! Scores of the answers: their means, how sure these are, by class and by turn, what could not be
+//! judged, and examples of the worst answers.
 //!
-//! Owns what a summary says of scores. The arithmetic is in `stats::share` and `stats::clusters`; `session` has answers
-//! judged, and `figure::score` says which scores are better the higher they are.
+//! Owns what a summary says of scores. The arithmetic is in `stats::share` and `stats::clusters`;
+//! `session` has answers judged, and `figure::score` says which scores are better the higher they
+//! are.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,13 +20,15 @@ use model::exchange::Exchange;
 
 /// Examples of a score's worst answers.
 const EXAMPLES: usize = 3;
-/// Characters of a text that are shown of its beginning and of its end; what lies between is left out.
+/// Characters of a text that are shown of its beginning and of its end; what lies between is left
+/// out.
 const SHOWN: [usize; 2] = [120, 360];
 
 model::words! {
     /// The method of a mean's interval.
     pub enum By {
-        /// Wilson's interval of a share; answers of one conversation count as the independent ones that they are worth.
+        /// Wilson's interval of a share; answers of one conversation count as the independent ones
+        /// that they are worth.
         Wilson = "wilson",
         /// Student's distribution, adjusted for skewness; over conversations where there are any.
         Student = "student",
@@ -40,7 +43,8 @@ pub struct Score {
     pub mean: f64,
     /// Number of judged answers.
     pub count: u64,
-    /// The 95 % interval of the mean, for other samples of the same kind; absent where nothing shows how scores vary.
+    /// The 95 % interval of the mean, for other samples of the same kind; absent where nothing
+    /// shows how scores vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
     /// The method of the interval.
@@ -49,7 +53,8 @@ pub struct Score {
     /// Answers that have no such score, by why; absent if all have.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
-    /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if none.
+    /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if
+    /// none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut: u64,
     /// Scores by the class of sample; empty if there are fewer than two.
@@ -58,7 +63,8 @@ pub struct Score {
     /// Scores by the turn's place in its conversation, from 0; empty if there are fewer than two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_turn: Vec<ScoredGroup>,
-    /// A few of the worst answers; empty if none is worse than another, and for what is neither better nor worse.
+    /// A few of the worst answers; empty if none is worse than another, and for what is neither
+    /// better nor worse.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
 }
@@ -379,7 +385,8 @@ struct Judged {
 }
 
 impl Judged {
-    /// Of answers in the order of their numbers, so that sums do not depend on the order of the records.
+    /// Of answers in the order of their numbers, so that sums do not depend on the order of the
+    /// records.
     fn of<'a>(
         answers: impl Iterator<Item = &'a Answer>,
         column: &Column<f64>,

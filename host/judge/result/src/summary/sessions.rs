@@ -1,11 +1,13 @@
-//! Sessions: a request that depends on no other, with all that depend on it; or, where turns of a conversation do not
-//! depend on each other, the turns of one name. Says how many were complete, and how long each took.
+//! Sessions: a request that depends on no other, with all that depend on it; or, where turns of a
+//! conversation do not depend on each other, the turns of one name. Says how many were complete,
+//! and how long each took.
 //!
-//! Requests may come in any order, so 48 bytes of each are kept until all have come. A session has *failed* if any of
-//! its requests failed; it was *cut short* if none failed, but one was not sent, was interrupted, or has no record,
-//! because the run ended before it was due. The record of its first request says how many there should be. Turns that
-//! do not depend on each other do not say that, so such a conversation is cut short only if one of those on record was
-//! not sent or was interrupted.
+//! Requests may come in any order, so 48 bytes of each are kept until all have come. A session has
+//! *failed* if any of its requests failed; it was *cut short* if none failed, but one was not sent,
+//! was interrupted, or has no record, because the run ended before it was due. The record of its
+//! first request says how many there should be. Turns that do not depend on each other do not say
+//! that, so such a conversation is cut short only if one of those on record was not sent or was
+//! interrupted.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -25,7 +27,8 @@ pub struct Sessions {
     pub complete: u64,
     /// Those of which a request failed.
     pub failed: u64,
-    /// Those of which no request failed, but which a user left: a request of theirs was cancelled on purpose.
+    /// Those of which no request failed, but which a user left: a request of theirs was cancelled
+    /// on purpose.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub cancelled: u64,
     /// Those of which no request failed, but which the end of the run cut short.
@@ -44,7 +47,8 @@ pub struct Sessions {
     pub turns_per_s: Option<f64>,
 }
 
-/// Histories that stood in front of requests that were sent. An answer counts once for each history that holds it.
+/// Histories that stood in front of requests that were sent. An answer counts once for each history
+/// that holds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Histories {
@@ -107,7 +111,8 @@ pub(super) struct Gather {
 /// The data kept of a request.
 struct Row {
     index: u64,
-    /// The session that it belongs to: as `kind` says, the index of a request or the hash of a name.
+    /// The session that it belongs to: as `kind` says, the index of a request or the hash of a
+    /// name.
     of: u64,
     due: Nanos,
     sent: Nanos,
@@ -142,8 +147,8 @@ enum Fate {
 }
 
 impl Sessions {
-    /// Counts those whose first request was due when the run was stopped, and has no record. Where some requests belong to
-    /// no session, it is not known of which kind these would have been.
+    /// Counts those whose first request was due when the run was stopped, and has no record. Where
+    /// some requests belong to no session, it is not known of which kind these would have been.
     pub(super) fn count_unsent(&mut self, unsent: u64) {
         if self.alone == 0 {
             self.total += unsent;
@@ -228,8 +233,8 @@ impl Gather {
         sessions
     }
 
-    /// Finds the session of each request. A request comes after those that it depends on, so in the order of their
-    /// indexes the sessions of its parents are known.
+    /// Finds the session of each request. A request comes after those that it depends on, so in the
+    /// order of their indexes the sessions of its parents are known.
     fn resolve(&mut self) {
         let rows = &mut self.rows;
         rows.sort_unstable_by_key(|row| (row.index, row.of, row.sent, row.ended));
@@ -311,8 +316,8 @@ mod tests {
         exchange
     }
 
-    /// Six sessions and a request alone: a chain, a fork and join, one with a failure, one with a failure that others
-    /// follow from, one cut short, and one that was stopped in flight.
+    /// Six sessions and a request alone: a chain, a fork and join, one with a failure, one with a
+    /// failure that others follow from, one cut short, and one that was stopped in flight.
     fn run() -> Vec<Exchange> {
         let mut join = request(5, 1500, 1700, &[4, 3]);
         join.released = Some(ms(1410));
@@ -336,7 +341,8 @@ mod tests {
         ]
     }
 
-    /// First requests that were due when the run was stopped are requests, and so sessions that were cut short.
+    /// First requests that were due when the run was stopped are requests, and so sessions that
+    /// were cut short.
     #[test]
     fn sessions_that_were_due_count_as_the_requests_do() {
         let all = run();

@@ -1,10 +1,11 @@
 //! The steady state: the window of a run in which requests in flight were near their plateau, and
 //! the run's figures within it. It excludes the time in which the run fills and drains.
 //!
-//! The window is defined as in vLLM (`vllm-bench`): from the first instant at which 95 % of the plateau
-//! are in flight to the last one. vLLM uses it for runs with a cap. If requests arrive at one rate, the
-//! number in flight is not fixed: the plateau is then the usual number, because the peak is reached by
-//! chance, and any part of the run may lie between the first and the last time it is reached.
+//! The window is defined as in vLLM (`vllm-bench`): from the first instant at which 95 % of the
+//! plateau are in flight to the last one. vLLM uses it for runs with a cap. If requests arrive at
+//! one rate, the number in flight is not fixed: the plateau is then the usual number, because the
+//! peak is reached by chance, and any part of the run may lie between the first and the last time
+//! it is reached.
 
 use std::collections::BTreeMap;
 
@@ -47,9 +48,9 @@ pub enum SteadyState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Window {
-    /// Requests in flight that count as full load. If requests arrive at one rate and never reach 95 % of
-    /// the cap, it is the median over the time in which they were sent; otherwise the cap, or the peak
-    /// if there is no cap.
+    /// Requests in flight that count as full load. If requests arrive at one rate and never reach
+    /// 95 % of the cap, it is the median over the time in which they were sent; otherwise the cap,
+    /// or the peak if there is no cap.
     pub plateau: u64,
     /// Requests in flight from which the state counts as steady: 95 % of the plateau, rounded up.
     pub at_least: u64,
@@ -63,8 +64,8 @@ pub struct Window {
     pub mean_in_flight: f64,
     /// Answered requests that ended within it.
     pub ended: u64,
-    /// Answered requests that were sent within it, whenever they ended, and not before the run's first answer had ended:
-    /// those met an engine that filled. The metrics cover these.
+    /// Answered requests that were sent within it, whenever they ended, and not before the run's
+    /// first answer had ended: those met an engine that filled. The metrics cover these.
     pub sent: u64,
     /// `ended` per second.
     pub requests_per_s: f64,
@@ -72,8 +73,8 @@ pub struct Window {
     /// replies were not streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_per_s: Option<f64>,
-    /// The distributions of TTFT, TPOT, ITL and E2E over the requests that `sent` counts, each followed to its
-    /// end: were those left out that end later, the longest would be missing.
+    /// The distributions of TTFT, TPOT, ITL and E2E over the requests that `sent` counts, each
+    /// followed to its end: were those left out that end later, the longest would be missing.
     pub metrics: BTreeMap<String, Distribution>,
     /// The change of output throughput, TTFT and TPOT from its beginning to its end, by name; a
     /// figure with too little data is not listed.
@@ -278,8 +279,8 @@ mod tests {
     use crate::summary::{Summary, fixture};
     use model::exchange::Kind::{End, Text};
 
-    /// Four users ask every second for 25 s, a fifth every ten seconds: his last answer ends after the others
-    /// have left, and so after the window.
+    /// Four users ask every second for 25 s, a fifth every ten seconds: his last answer ends after
+    /// the others have left, and so after the window.
     #[test]
     fn a_request_sent_within_the_window_is_followed_to_its_end() {
         let short = (0..100).map(|n| (1000 + n / 4 * 1000, 1000));

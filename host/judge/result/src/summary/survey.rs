@@ -1,9 +1,9 @@
 //! The first pass over a run's exchanges: when the measurement began, how long it was, how many
 //! requests were in flight, and in which window that was steady. The second pass needs these.
 //!
-//! Keeps 16 bytes per request during the pass, and 8 more at its end: the peak of requests in flight comes from a sweep
-//! over their start and end times in order, and so does the number of independent loads. If the plan offers a rate, 8
-//! bytes more, for the gaps between due times.
+//! Keeps 16 bytes per request during the pass, and 8 more at its end: the peak of requests in
+//! flight comes from a sweep over their start and end times in order, and so does the number of
+//! independent loads. If the plan offers a rate, 8 bytes more, for the gaps between due times.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,8 @@ pub(super) struct Surveyed {
     pub(super) last_sent: Option<Nanos>,
     /// The instant at which the last reply began.
     pub(super) last_first: Option<Nanos>,
-    /// The coefficient of variation of the gaps between requests: as due, if the plan offers a rate, else as sent.
+    /// The coefficient of variation of the gaps between requests: as due, if the plan offers a
+    /// rate, else as sent.
     pub(super) gap_cv: Option<f64>,
     /// The evenness with which requests were due and sent, if the plan offers a rate.
     pub(super) arrivals: Option<Arrivals>,
@@ -117,8 +118,8 @@ impl Survey {
         }
     }
 
-    /// Combines what was seen. If the start of the measurement is not given, the first request's due
-    /// time is used.
+    /// Combines what was seen. If the start of the measurement is not given, the first request's
+    /// due time is used.
     pub(super) fn finish(mut self, run: &Run) -> Surveyed {
         let offered = Offered {
             cap: run.max_in_flight,
@@ -154,7 +155,8 @@ impl Survey {
         });
         Surveyed {
             layout,
-            // In a closed loop, the number in flight varies by when answers end within a step, and is no load.
+            // In a closed loop, the number in flight varies by when answers end within a step, and
+            // is no load.
             loads: layout
                 .filter(|_| run.r#loop == Loop::Open)
                 .and_then(|layout| flights.loads(layout)),
@@ -179,8 +181,8 @@ impl Survey {
     }
 }
 
-/// The coefficient of variation of the gaps between instants in order; `None` with fewer than two gaps, or
-/// if all instants are the same.
+/// The coefficient of variation of the gaps between instants in order; `None` with fewer than two
+/// gaps, or if all instants are the same.
 fn gap_cv(instants: &[Nanos]) -> Option<f64> {
     let (first, last) = (instants.first()?, instants.last()?);
     let gaps = instants.len() as f64 - 1.0;

@@ -1,8 +1,9 @@
-//! The devices over the measured interval, and what a million tokens took: energy of the devices, energy of their host,
-//! cost. `devices` makes figures of samples; this module says of which interval, and for which tokens.
+//! The devices over the measured interval, and what a million tokens took: energy of the devices,
+//! energy of their host, cost. `devices` makes figures of samples; this module says of which
+//! interval, and for which tokens.
 //!
-//! The host's energy is never added to the devices': it is of the machine that this program runs on, and lacks what
-//! fans, disks and power supplies draw.
+//! The host's energy is never added to the devices': it is of the machine that this program runs
+//! on, and lacks what fans, disks and power supplies draw.
 
 use devices::{Figures, Recording, Telemetry, per_tokens};
 use schemars::JsonSchema;
@@ -38,7 +39,8 @@ pub struct Devices {
     /// The largest power of all devices together in watts, of the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_power_w: Option<f64>,
-    /// The mean of the devices' utilisation: the share of the time in which anything ran on a device.
+    /// The mean of the devices' utilisation: the share of the time in which anything ran on a
+    /// device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_utilization: Option<f64>,
     /// The highest temperature of any device in degrees Celsius.
@@ -47,8 +49,8 @@ pub struct Devices {
     /// The most memory in use on all devices together in bytes, of the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
-    /// The largest share of the time in which heat or the power supply kept a device's clock down, of any device and
-    /// reason; absent if no device says why its clock is down.
+    /// The largest share of the time in which heat or the power supply kept a device's clock down,
+    /// of any device and reason; absent if no device says why its clock is down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_share: Option<f64>,
     /// The energy of all devices for a million output tokens of answered requests, in joules.
@@ -60,7 +62,8 @@ pub struct Devices {
     /// The same within the steady window; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyEnergy>,
-    /// The processors and memory of the machine that this program runs on; absent if they were not measured.
+    /// The processors and memory of the machine that this program runs on; absent if they were not
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostEnergy>,
     /// Readings that failed, over the whole recording; absent if none did.
@@ -81,8 +84,8 @@ pub struct SteadyEnergy {
     /// Their mean power together in watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
-    /// Their energy for a million output tokens that came within the window, in joules; absent if replies were not
-    /// streamed.
+    /// Their energy for a million output tokens that came within the window, in joules; absent if
+    /// replies were not streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_per_million_output_tokens: Option<f64>,
 }

@@ -334,7 +334,8 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
     assert!(matches!(without, Some(SteadyState::Window(window)) if window.plateau == 4));
 }
 
-/// Requests at a rate have no number that is kept in flight: the window is where as many are as usually.
+/// Requests at a rate have no number that is kept in flight: the window is where as many are as
+/// usually.
 #[test]
 fn at_a_rate_what_is_usual_is_steady() {
     let mut facts = facts();

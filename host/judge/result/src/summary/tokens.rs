@@ -29,7 +29,8 @@ pub struct Tokens {
     /// Sum of the answers' tokens as retokenized by the client, if every answer was retokenized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_retokenized: Option<u64>,
-    /// Sum of the prompt tokens found in the server's prefix cache, over the answers that report it.
+    /// Sum of the prompt tokens found in the server's prefix cache, over the answers that report
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_cached: Option<u64>,
     /// Sum of the reasoning tokens, over the answers that report them.
@@ -83,13 +84,15 @@ pub struct Counted {
     pub unknown: u64,
 }
 
-/// Output of answers that are not complete: short, cut off, cancelled, or with another failure after their first output.
+/// Output of answers that are not complete: short, cut off, cancelled, or with another failure
+/// after their first output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LeftOut {
     /// The number of such answers.
     pub answers: u64,
-    /// Their output tokens, as far as known: by the server's usage, or by what it stated in each event.
+    /// Their output tokens, as far as known: by the server's usage, or by what it stated in each
+    /// event.
     pub output: u64,
     /// The number of those without a known count.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -150,7 +153,8 @@ impl Partial {
 }
 
 impl TokenSums {
-    /// Adds an answer. The client's tokenizer finds so many tokens in all of it, and so many in its reasoning.
+    /// Adds an answer. The client's tokenizer finds so many tokens in all of it, and so many in its
+    /// reasoning.
     pub(super) fn add(
         &mut self,
         reading: &Reading<'_>,
@@ -217,8 +221,8 @@ impl TokenSums {
         );
     }
 
-    /// Takes note of what came of an answer that is not complete. If output came of which no count is known, there is no
-    /// guess: an event may hold any number of tokens.
+    /// Takes note of what came of an answer that is not complete. If output came of which no count
+    /// is known, there is no guess: an event may hold any number of tokens.
     pub(super) fn leave_out(&mut self, reading: &Reading<'_>) {
         let counted = reading.output_tokens.filter(|count| count.tokens > 0);
         let came = reading
@@ -304,7 +308,8 @@ mod tests {
     use model::exchange::Kind::{Order, Vector};
     use model::exchange::{Exchange, Kind, Ranked, Usage, Vectors};
 
-    /// A whole reply with two vectors or an order, whose server reports the prompt's tokens and none of the answer.
+    /// A whole reply with two vectors or an order, whose server reports the prompt's tokens and
+    /// none of the answer.
     fn embedding(index: u64, kind: Kind) -> Exchange {
         let sent = 1000 + index * 100;
         let mut exchange = reply(index, sent, &[(sent + 40, kind, None, 0)]);
@@ -333,7 +338,8 @@ mod tests {
         exchange
     }
 
-    /// Two answers of five tokens each, in one reply: the usage counts both, and each was to have five.
+    /// Two answers of five tokens each, in one reply: the usage counts both, and each was to have
+    /// five.
     #[test]
     fn several_answers_to_a_request_are_not_too_long() {
         let mut exchange = reply(

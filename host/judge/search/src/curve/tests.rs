@@ -60,8 +60,8 @@ fn a_curve_that_is_known_is_found() {
     assert_eq!(serde_json::from_str::<Curve>(&json).unwrap(), curve);
 }
 
-/// The interval's width by the delta method: close to the crossing, the logit's variance is that of the counts there,
-/// 1 / (n p (1 - p)), and the load's is that divided by the square of the slope.
+/// The interval's width by the delta method: close to the crossing, the logit's variance is that of
+/// the counts there, 1 / (n p (1 - p)), and the load's is that divided by the square of the slope.
 #[test]
 fn the_width_is_that_of_the_counts() {
     let all: Vec<Point> = [2.9, 2.97, 3.03, 3.1]
@@ -90,9 +90,10 @@ fn the_width_is_that_of_the_counts() {
     assert!((0.9..1.15).contains(&(ratio / wanted)), "{ratio} {wanted}");
 }
 
-/// Counts at six loads, fitted by statsmodels 0.15.0 as a binomial GLM of the logarithm of the load: the crossing of 1 %, and
-/// the ends of its profile likelihood interval at Student's quantile of 204 degrees of freedom, 1.97166. Pearson's statistic is
-/// 1.16 with four degrees of freedom, so nothing scatters beyond chance.
+/// Counts at six loads, fitted by statsmodels 0.15.0 as a binomial GLM of the logarithm of the
+/// load: the crossing of 1 %, and the ends of its profile likelihood interval at Student's quantile
+/// of 204 degrees of freedom, 1.97166. Pearson's statistic is 1.16 with four degrees of freedom, so
+/// nothing scatters beyond chance.
 #[test]
 fn statsmodels_finds_the_same() {
     let all = [
@@ -114,7 +115,8 @@ fn statsmodels_finds_the_same() {
     );
 }
 
-/// No request is bad up to 10, and half are from 10.5 on: no slope is too steep, and the interval is what lies between.
+/// No request is bad up to 10, and half are from 10.5 on: no slope is too steep, and the interval
+/// is what lies between.
 #[test]
 fn a_jump_is_an_interval_too() {
     let all = [
@@ -157,7 +159,8 @@ fn loads_far_away_take_no_part() {
     );
 }
 
-/// Of 400 draws at six loads, the interval holds the crossing in 92 to 98 of 100, and each end is wrong as often.
+/// Of 400 draws at six loads, the interval holds the crossing in 92 to 98 of 100, and each end is
+/// wrong as often.
 #[test]
 fn intervals_hold_the_crossing_as_often_as_they_say() {
     let mut random = Random::new(3);

@@ -50,8 +50,8 @@ fn short_runs_and_events_that_never_come_show_little() {
     assert!(effect > 200.0 && batches == 20, "{effect} {batches}");
 }
 
-/// Waits that come and go in clusters of fifty, at a tenth of the limit: no request comes near it, so each counts as one.
-/// Where they come within half of it, the clusters count.
+/// Waits that come and go in clusters of fifty, at a tenth of the limit: no request comes near it,
+/// so each counts as one. Where they come within half of it, the clusters count.
 #[test]
 fn clusters_far_from_the_limit_do_not_count() {
     let tiers = tiers(["far: ttft.p99 < 1s", "near: ttft.p99 < 150ms"]).unwrap();
@@ -133,8 +133,8 @@ fn littles_law_is_broken_where_the_backlog_grows() {
     );
 }
 
-/// A hundred exchanges, a second apart, each answered after 100 ms with its first token, and 10 ms for each of ten
-/// tokens after it.
+/// A hundred exchanges, a second apart, each answered after 100 ms with its first token, and 10 ms
+/// for each of ten tokens after it.
 fn exchanges() -> Vec<Exchange> {
     let second = 1_000_000_000;
     let served: Vec<Served> = (0..100)

@@ -18,8 +18,8 @@ const COARSE: f64 = 1.3;
 /// less of the crossing, and closer in, less of the slope, without which the crossing has no
 /// bounds.
 const AWAY: (f64, f64) = (1.0, 0.06);
-/// The parts of the requests about the crossing that go below it, to it and above it: requests below are worth less, because
-/// fewer miss; those at it show whether the curve is bent.
+/// The parts of the requests about the crossing that go below it, to it and above it: requests
+/// below are worth less, because fewer miss; those at it show whether the curve is bent.
 const PARTS: [f64; 3] = [0.4, 0.3, 0.3];
 /// Requests of a run that is placed so, at most, before the whole search has taken more by far.
 const SHORT: u64 = 4000;
@@ -42,7 +42,8 @@ pub(super) enum Goal {
 
 /// The loads between which the answer for a tier seems to lie.
 pub(super) struct Bracket {
-    /// The highest load that seems to lie below it, of those below every one that seems to lie above it.
+    /// The highest load that seems to lie below it, of those below every one that seems to lie
+    /// above it.
     pub below: Option<f64>,
     /// The lowest load that seems to lie above it.
     pub above: Option<f64>,
@@ -59,8 +60,8 @@ impl Search {
             .filter(|level| !level.confirms)
             .map(|level| (level, level.side(&self.config, tier)))
             .collect();
-        // A load that seems to lie above by the share of a few requests alone does not, where a higher one seems to lie below
-        // by more.
+        // A load that seems to lie above by the share of a few requests alone does not, where a
+        // higher one seems to lie below by more.
         let is_refuted = |own: &Level| {
             own.tiers[tier].decision.is_undecided()
                 && (seen.iter()).any(|(other, side)| {
@@ -171,7 +172,8 @@ impl Search {
         })
     }
 
-    /// A run of its own at the lower end of the interval, if there is to be one and it was not made.
+    /// A run of its own at the lower end of the interval, if there is to be one and it was not
+    /// made.
     fn confirming(&self, interval: &Interval) -> Option<Goal> {
         let at = interval.low.filter(|_| self.config.confirm)?;
         let made = self.place(at, true).map(|place| &self.levels[place]);
@@ -195,7 +197,8 @@ impl Search {
             Some(slope) => (odds / slope).clamp((0.4 * width).min(most), most),
             None => 0.45 * width,
         };
-        // Requests below the crossing, at it and above it, and the part of them that each is to have.
+        // Requests below the crossing, at it and above it, and the part of them that each is to
+        // have.
         let mut sent = [0.0; 3];
         for own in self.levels.iter().filter(|own| !own.grew()) {
             let place = match (own.at / middle).ln() / away {
@@ -247,8 +250,8 @@ impl Search {
         }
     }
 
-    /// Requests of the next run about the crossing: half of what the interval seems to need, as far as that can be known by
-    /// so few.
+    /// Requests of the next run about the crossing: half of what the interval seems to need, as far
+    /// as that can be known by so few.
     fn narrowing_requests(&self, at: f64, middle: f64, interval: &Interval) -> u64 {
         let spent = self.requests_near(middle);
         let first = first_requests(&self.config, at, 1.0);
@@ -293,8 +296,8 @@ impl Search {
         tried.len() >= 2 && tried[..2].iter().all(|own| own.is_given_up())
     }
 
-    /// The load to try between two, of which either may be missing: one that is under way already, or a new one. `None`
-    /// if they are close enough, or there is none that may be tried.
+    /// The load to try between two, of which either may be missing: one that is under way already,
+    /// or a new one. `None` if they are close enough, or there is none that may be tried.
     fn within(
         &self,
         (low, high): (Option<f64>, Option<f64>),

@@ -74,7 +74,8 @@ impl Search {
         }
     }
 
-    /// Says of a load that is not decided by its own requests on which side of the interval it lies.
+    /// Says of a load that is not decided by its own requests on which side of the interval it
+    /// lies.
     fn mark(&self, level: &mut Level, tier: usize, interval: &Interval) {
         let at = level.at;
         let Some(own) = level.tiers.get_mut(tier) else {

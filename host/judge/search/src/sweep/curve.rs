@@ -1,11 +1,12 @@
 //! The curve of a sweep: its runs together.
 //!
-//! **The knee** is where throughput stops following the load. Two straight lines that meet are fitted to the throughput
-//! over the load, by least squares, with the corner wherever the squares are least (Hudson 1966, "Fitting segmented
-//! curves whose join points have to be estimated"). A corner is a knee only if throughput rises less than half as fast
-//! beyond it, and if the two lines leave at most a quarter of the squares that one line leaves. Latency takes no part:
-//! beyond capacity it depends on how long a run lasts, and methods that scale a curve to its ends, such as Kneedle
-//! (Satopää et al. 2011), would move the knee with the highest load that somebody tried.
+//! **The knee** is where throughput stops following the load. Two straight lines that meet are
+//! fitted to the throughput over the load, by least squares, with the corner wherever the squares
+//! are least (Hudson 1966, "Fitting segmented curves whose join points have to be estimated"). A
+//! corner is a knee only if throughput rises less than half as fast beyond it, and if the two lines
+//! leave at most a quarter of the squares that one line leaves. Latency takes no part: beyond
+//! capacity it depends on how long a run lasts, and methods that scale a curve to its ends, such as
+//! Kneedle (Satopää et al. 2011), would move the knee with the highest load that somebody tried.
 
 use result::stats::student;
 use schemars::JsonSchema;
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::At;
 
-/// Loads that a knee takes at least: two on either side of the corner, and one that could say otherwise.
+/// Loads that a knee takes at least: two on either side of the corner, and one that could say
+/// otherwise.
 const FEWEST: usize = 5;
 /// Corners that are tried between two loads.
 const STEPS: u32 = 64;
@@ -35,7 +37,8 @@ pub struct Point {
     /// Its throughput, the more the better; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<f64>,
-    /// Its latency, the less the better; absent if it was not measured, or is infinite because requests failed.
+    /// Its latency, the less the better; absent if it was not measured, or is infinite because
+    /// requests failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<f64>,
 }
@@ -179,7 +182,8 @@ fn mean(values: &[f64]) -> Option<Mean> {
     })
 }
 
-/// Two lines that meet: the throughput at the corner, the slopes on either side, and the squares they leave.
+/// Two lines that meet: the throughput at the corner, the slopes on either side, and the squares
+/// they leave.
 struct Fit {
     at: f64,
     level: f64,

@@ -12,7 +12,8 @@ use crate::config::Load;
 /// Loads that a list may have.
 pub const MOST: usize = 1000;
 
-/// The load of a run of a sweep. It is written as a number, or as `inf` where all requests come at once.
+/// The load of a run of a sweep. It is written as a number, or as `inf` where all requests come at
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "Written", try_from = "Written")]
 pub enum At {
@@ -167,7 +168,8 @@ fn ascending(from: f64, to: f64) -> Result<(), String> {
     }
 }
 
-/// The loads at places from 0 on, up to the end; what rounding puts just beyond it counts as the end.
+/// The loads at places from 0 on, up to the end; what rounding puts just beyond it counts as the
+/// end.
 fn take(load: Load, to: f64, at: impl Fn(i32) -> f64) -> Result<Vec<At>, String> {
     let mut loads = Vec::new();
     for place in 0..=MOST as i32 {
@@ -204,9 +206,10 @@ pub struct Run {
     pub seed: u64,
 }
 
-/// The runs of a sweep in the order in which they are made: from the lowest load to the highest, and then again for the
-/// next repeat. So a slow change of the machine affects all loads, and shows between the repeats instead of posing as
-/// a property of one load; and an engine that breaks under the highest load has been measured at all others by then.
+/// The runs of a sweep in the order in which they are made: from the lowest load to the highest,
+/// and then again for the next repeat. So a slow change of the machine affects all loads, and shows
+/// between the repeats instead of posing as a property of one load; and an engine that breaks under
+/// the highest load has been measured at all others by then.
 pub fn order(loads: &[At], repeats: u32, seed: u64) -> Vec<Run> {
     let mut loads = loads.to_vec();
     loads.sort_by(At::compare);

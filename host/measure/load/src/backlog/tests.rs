@@ -139,7 +139,8 @@ fn what_came_during_a_long_wait_may_be_stamped_late() {
     }
 }
 
-/// Replies that share a connection share its window: one that stops reading would keep the others from it.
+/// Replies that share a connection share its window: one that stops reading would keep the others
+/// from it.
 #[test]
 fn streams_of_one_connection_go_on_together() {
     let backlog = backlog(100);

@@ -1,7 +1,7 @@
 //! A future that is only polled when it has something to say.
 //!
-//! The task of a reply is woken for every event, but its timers and the order to give up fire once, if at
-//! all. Polling each of them every time costs more than cutting the event.
+//! The task of a reply is woken for every event, but its timers and the order to give up fire once,
+//! if at all. Polling each of them every time costs more than cutting the event.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -28,8 +28,9 @@ const OPENING: usize = 128;
 /// theirs after five seconds (uvicorn) or more; a request that meets the close would count as
 /// failed.
 const REUSE_WITHIN: Nanos = Nanos(2_000_000_000);
-/// The most connections of a worker that wait for the next turn of their conversations. A conversation does not say
-/// which turn is its last, so of more than these the one that has waited longest is closed.
+/// The most connections of a worker that wait for the next turn of their conversations. A
+/// conversation does not say which turn is its last, so of more than these the one that has waited
+/// longest is closed.
 pub(super) const KEPT: usize = 256;
 
 /// The reason why a request got no connection.
@@ -60,8 +61,8 @@ struct Place<Io> {
 /// Connections that are reserved for conversations.
 struct Kept<Io> {
     connections: HashMap<Arc<str>, (u64, Connection<Io>)>,
-    /// The conversations in the order in which their connections came to rest; a number that the connection no longer
-    /// has belongs to one that was taken since.
+    /// The conversations in the order in which their connections came to rest; a number that the
+    /// connection no longer has belongs to one that was taken since.
     order: VecDeque<(u64, Arc<str>)>,
     next: u64,
 }
@@ -122,8 +123,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         &self.places[target as usize % self.places.len()]
     }
 
-    /// Opens `count` connections, spread over the targets, a limited number at the same time. Begins no more once
-    /// the run is stopped.
+    /// Opens `count` connections, spread over the targets, a limited number at the same time.
+    /// Begins no more once the run is stopped.
     pub(crate) async fn open_ahead(self: Rc<Self>, count: usize) {
         let next = Rc::new(Cell::new(0));
         let mut openers = tokio::task::JoinSet::new();
@@ -209,8 +210,9 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         is_usable.then_some(connection)
     }
 
-    /// A slot on a shared connection. Where none is free, connections are opened, one for as many requests as can
-    /// share it; a request waits for one that was begun, and for the next if others have taken all its places.
+    /// A slot on a shared connection. Where none is free, connections are opened, one for as many
+    /// requests as can share it; a request waits for one that was begun, and for the next if others
+    /// have taken all its places.
     async fn shared(
         self: &Rc<Self>,
         target: u32,
@@ -228,8 +230,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// Begins to open a connection that can be shared, on a task of its own: others may wait for it even if the
-    /// request for which it was begun is given up.
+    /// Begins to open a connection that can be shared, on a task of its own: others may wait for it
+    /// even if the request for which it was begun is given up.
     fn begin(self: &Rc<Self>, target: u32, needed: bool) -> Rc<Opening> {
         let opening = Rc::new(Opening::default());
         let place = self.place(target);

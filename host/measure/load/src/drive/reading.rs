@@ -1,7 +1,8 @@
 //! Reads one reply: passes frames to the decode thread, and applies the timeouts.
 //!
-//! The task of the request sends it and waits for the head. From then on [`streaming`] reads, and the task waits for the
-//! end and for what is not the socket's: timers, room in the backlog, and orders to give up.
+//! The task of the request sends it and waits for the head. From then on [`streaming`] reads, and
+//! the task waits for the end and for what is not the socket's: timers, room in the backlog, and
+//! orders to give up.
 
 mod streaming;
 
@@ -31,15 +32,16 @@ use model::units::Nanos;
 /// Most bytes of an error reply that are kept for the backend to explain.
 const EXPLAINED_BYTES: usize = 64 << 10;
 /// The number of frames that are passed to the decode thread together. Each pass may wake it, which
-/// costs more than decoding a frame; and a batch is decoded in less time than its frames one by one.
+/// costs more than decoding a frame; and a batch is decoded in less time than its frames one by
+/// one.
 const BATCH_FRAMES: usize = 32;
 /// Or this many bytes of them, so that ten thousand replies under way take little memory.
 const BATCH_BYTES: usize = 8 << 10;
 /// Or the frames of this much time, because what is shown during a run must be current.
 const BATCH_TIME: Nanos = Nanos(1_000_000_000);
 
-/// A reply that may be read although the bound is reached, and of which nothing more came for this long, lets another one
-/// go on.
+/// A reply that may be read although the bound is reached, and of which nothing more came for this
+/// long, lets another one go on.
 const STALLED: Duration = Duration::from_millis(100);
 
 /// The reason why a reply has no head.
@@ -147,8 +149,8 @@ impl Reading {
         (end, connection.last_read())
     }
 
-    /// Waits while too much of what was read is still to be decoded. That the engine is silent meanwhile is not its
-    /// fault, so the timeouts for tokens do not run.
+    /// Waits while too much of what was read is still to be decoded. That the engine is silent
+    /// meanwhile is not its fault, so the timeouts for tokens do not run.
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let was_closed = self.gate.is_closed();
         match self.gate.poll(cx) {
@@ -167,7 +169,8 @@ impl Reading {
         }
     }
 
-    /// Lets another reply go on where this one may be read although the bound is reached, and there is nothing to read.
+    /// Lets another reply go on where this one may be read although the bound is reached, and there
+    /// is nothing to read.
     fn poll_stall(&mut self, cx: &mut Context<'_>) {
         let has_read = self.gate.has_read();
         if !self.gate.is_exempt() {
@@ -208,8 +211,8 @@ impl Reading {
             return;
         }
         self.handed_on = true;
-        // The next batch is likely to be as large as a full one; the first of a reply is one frame. What waits for its
-        // batch fills the bound too, where there are many replies.
+        // The next batch is likely to be as large as a full one; the first of a reply is one frame.
+        // What waits for its batch fills the bound too, where there are many replies.
         let room = match self.frames.len() {
             _ if self.backlog.is_tight() => (0, 0),
             0..=1 => (0, 0),
@@ -243,8 +246,8 @@ impl Reading {
         Poll::Pending
     }
 
-    /// Blocks until the last frame is decoded, or for a twentieth of a second; returns whether it is. Timeouts rarely
-    /// come near, and must not depend on how busy the decode threads are.
+    /// Blocks until the last frame is decoded, or for a twentieth of a second; returns whether it
+    /// is. Timeouts rarely come near, and must not depend on how busy the decode threads are.
     fn wait_until_decoded(&self) -> bool {
         for _ in 0..1_000 {
             if self.reply.progress().decoded.load(Ordering::Acquire) >= self.last_frame.0 {

@@ -1,8 +1,9 @@
-//! News of sessions for the pacer: requests that follow from what has ended, each with its due time.
+//! News of sessions for the pacer: requests that follow from what has ended, each with its due
+//! time.
 //!
-//! A reader announces that news will follow ([`Announcer::expect`]) before it frees the slot of the reply. So the pacer
-//! knows whether anything is still to come of what has happened so far, and on a paused clock it waits for that without
-//! letting time pass.
+//! A reader announces that news will follow ([`Announcer::expect`]) before it frees the slot of the
+//! reply. So the pacer knows whether anything is still to come of what has happened so far, and on
+//! a paused clock it waits for that without letting time pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +29,8 @@ pub struct Follower<Item> {
 pub enum News<Item> {
     /// A request became due, or will.
     Due(Follower<Item>),
-    /// A request will never be sent, because one that it depends on failed. It takes no slot and no user.
+    /// A request will never be sent, because one that it depends on failed. It takes no slot and no
+    /// user.
     Lost(Follower<Item>),
     /// Every request of a session is over, or will never be sent.
     Over {
@@ -116,7 +118,8 @@ impl<Item> Newsfeed<Item> {
             let is_settled = self.unsettled.load(Ordering::Acquire) == 0;
             let more = match self.news.try_recv() {
                 Ok(more) => more,
-                // The news may have been taken before it was counted as settled, so there is not always more to come.
+                // The news may have been taken before it was counted as settled, so there is not
+                // always more to come.
                 Err(TryRecvError::Empty) if blocks && !is_settled => {
                     std::thread::sleep(GLANCE);
                     continue;

@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use super::Follower;
 use model::units::Nanos;
 
-/// Followers that were not sent, the earliest first; those of one instant in the order of their news.
+/// Followers that were not sent, the earliest first; those of one instant in the order of their
+/// news.
 pub(super) struct Queue<Item> {
     waiting: BinaryHeap<Reverse<Waiting<Item>>>,
     pushed: u64,

@@ -192,7 +192,8 @@ impl Signal {
 mod tests {
     use super::*;
 
-    /// A queue that is received from parks the thread too, and takes the token that was meant for the pacer.
+    /// A queue that is received from parks the thread too, and takes the token that was meant for
+    /// the pacer.
     #[test]
     fn a_wake_while_the_thread_blocks_on_something_else_is_not_lost() {
         let signal = Signal::for_thread();
@@ -207,8 +208,8 @@ mod tests {
                 while !told.load(Ordering::Acquire) {
                     std::hint::spin_loop();
                 }
-                // What an unlucky receive leaves behind: the wake has come, its token is gone. The barrier may have
-                // used the token up already.
+                // What an unlucky receive leaves behind: the wake has come, its token is gone. The
+                // barrier may have used the token up already.
                 std::thread::park_timeout(std::time::Duration::from_millis(1));
                 pollster::block_on(signal.wait(&clock, None));
                 signal.is_stopped()

@@ -136,8 +136,8 @@ async fn a_closed_loop_sends_when_a_user_is_free() {
         })));
 }
 
-/// Two users, answers of 400 ms and 100 ms of thinking: each sends every 500 ms, and what it sends is
-/// due then.
+/// Two users, answers of 400 ms and 100 ms of thinking: each sends every 500 ms, and what it sends
+/// is due then.
 #[tokio::test(start_paused = true)]
 async fn users_think_before_their_next_request() {
     let arrival = closed(2, thinking(100, ThinkSpread::Constant));
@@ -238,7 +238,8 @@ async fn a_cap_holds_a_ramp_back() {
     );
 }
 
-/// Millions may be due when a run is stopped. None of them is drawn any more, and their number is known.
+/// Millions may be due when a run is stopped. None of them is drawn any more, and their number is
+/// known.
 #[tokio::test(start_paused = true)]
 async fn a_stop_leaves_what_was_due_undrawn() {
     let clock = Clock::start();

@@ -29,8 +29,8 @@ use model::exchange;
 use model::target::Target;
 use model::units::Nanos;
 
-/// Opens connections to the targets of a run. Names are looked up before the run, to detect errors in
-/// them, and once more by the first connection to each target, whose record has the instant.
+/// Opens connections to the targets of a run. Names are looked up before the run, to detect errors
+/// in them, and once more by the first connection to each target, whose record has the instant.
 #[derive(Clone)]
 pub struct Dial {
     hosts: Arc<[Host]>,
@@ -132,7 +132,8 @@ impl Host {
         })
     }
 
-    /// The addresses, and when they were looked up: by the first connection, which finds `looked_up` unset.
+    /// The addresses, and when they were looked up: by the first connection, which finds
+    /// `looked_up` unset.
     async fn addresses(
         &self,
         clock: Clock,
@@ -158,8 +159,8 @@ impl Connect for Dial {
         self.version
     }
 
-    /// HTTP/1.1 in the clear is registered with the poller. What comes through TLS or HTTP/2 is read by others, which
-    /// wait as tasks do.
+    /// HTTP/1.1 in the clear is registered with the poller. What comes through TLS or HTTP/2 is
+    /// read by others, which wait as tasks do.
     async fn connect(
         &self,
         target: u32,

@@ -1,9 +1,10 @@
-//! HTTP/1.1, the client's side: writes a prepared request, reads the reply's head, and passes the body
-//! on as it arrives, straight from the buffer it was read into.
+//! HTTP/1.1, the client's side: writes a prepared request, reads the reply's head, and passes the
+//! body on as it arrives, straight from the buffer it was read into.
 //!
-//! The reader works at a lower level than a general HTTP library, for two reasons. Timestamps: a body's
-//! bytes are stamped where they were read. Cost: an event of a reply is one read into a buffer that
-//! all connections of a thread share, with no queue and no copy between the socket and the frame.
+//! The reader works at a lower level than a general HTTP library, for two reasons. Timestamps: a
+//! body's bytes are stamped where they were read. Cost: an event of a reply is one read into a
+//! buffer that all connections of a thread share, with no queue and no copy between the socket and
+//! the frame.
 
 mod body;
 
@@ -161,8 +162,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 let mut buffer = ReadBuf::new(buffer);
                 ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
                 reply.bytes.extend_from_slice(buffer.filled());
-                // A line must end in it for the head to be whole, so a head that comes byte by byte is not parsed
-                // as often.
+                // A line must end in it for the head to be whole, so a head that comes byte by byte
+                // is not parsed as often.
                 reply.has_news |= buffer.filled().contains(&b'\n');
                 Poll::Ready(io::Result::Ok(buffer.filled().len()))
             });
@@ -245,7 +246,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         }
     }
 
-    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke off.
+    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke
+    /// off.
     ///
     /// # Errors
     /// Why it broke.
@@ -288,7 +290,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         Poll::Pending
     }
 
-    /// Passes the body's part of these bytes to `sink`; returns how many at the end are not part of the body.
+    /// Passes the body's part of these bytes to `sink`; returns how many at the end are not part of
+    /// the body.
     fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
         let at = self.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {

@@ -33,8 +33,8 @@ pub const STREAMS: usize = 100;
 /// Bytes of a reply that may come before the reader takes them. They are taken at once, unless the
 /// backlog is full.
 const WINDOW_BYTES: u32 = 256 << 10;
-/// The same for all replies of a connection: what ten thousand replies on a hundred connections may take together has
-/// to stay small.
+/// The same for all replies of a connection: what ten thousand replies on a hundred connections may
+/// take together has to stay small.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// A place on a connection, or the connection itself.
@@ -200,7 +200,8 @@ impl Stream {
         })
     }
 
-    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke off.
+    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke
+    /// off.
     ///
     /// # Errors
     /// Why it broke.

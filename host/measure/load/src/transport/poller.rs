@@ -1,12 +1,14 @@
 //! Tells the readers of one thread which of its sockets are ready, without waking a task for each.
 //!
-//! A reply that is streamed brings an event, and soon another one. Where each reply's task waits for its own socket, every
-//! event passes through the runtime: its driver's lock, a wake-up, the queue of tasks, and the task's futures from the
-//! outside to the socket. Here the sockets of a thread have an epoll of their own, which lies in the runtime's. One task
-//! waits for it ([`PollLoop`]), takes the events in batches, and calls whatever watches a socket ([`Watch`]). A socket
-//! that nothing watches wakes the task that last waited for it.
+//! A reply that is streamed brings an event, and soon another one. Where each reply's task waits
+//! for its own socket, every event passes through the runtime: its driver's lock, a wake-up, the
+//! queue of tasks, and the task's futures from the outside to the socket. Here the sockets of a
+//! thread have an epoll of their own, which lies in the runtime's. One task waits for it
+//! ([`PollLoop`]), takes the events in batches, and calls whatever watches a socket ([`Watch`]). A
+//! socket that nothing watches wakes the task that last waited for it.
 //!
-//! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) says who watches it and what is read.
+//! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) says who watches it
+//! and what is read.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,8 +20,8 @@ use mio::event::{Event, Source};
 use mio::{Events, Interest, Registry, Token};
 use tokio::io::unix::AsyncFd;
 
-/// Sockets that are served before the thread's other tasks, its timers and its orders get their turn. It is about as
-/// many as the tasks that the runtime polls in a row.
+/// Sockets that are served before the thread's other tasks, its timers and its orders get their
+/// turn. It is about as many as the tasks that the runtime polls in a row.
 const BATCH: usize = 64;
 /// Number of turns before its own at which the state of a socket's watcher is fetched, step by
 /// step. Of a thousand replies none finds its state in the processor's cache otherwise.
@@ -50,14 +52,15 @@ struct Sockets {
 struct Places {
     taken: Vec<Option<Rc<Readiness>>>,
     free: Vec<usize>,
-    /// Left since events were last taken. One of those may still name it, so nobody else gets it before the next time.
+    /// Left since events were last taken. One of those may still name it, so nobody else gets it
+    /// before the next time.
     left: Vec<usize>,
 }
 
 /// Called when a socket is ready, on the task of the [`PollLoop`].
 pub trait Watch {
-    /// The socket can be read, or was closed. Said once for whatever has come: what is left in the socket is not
-    /// mentioned again.
+    /// The socket can be read, or was closed. Said once for whatever has come: what is left in the
+    /// socket is not mentioned again.
     fn ready(&self);
 
     /// It is called soon: has the processor fetch what that needs.
@@ -100,7 +103,8 @@ pub struct Registered<S: Source> {
 pub struct Watching<'r>(&'r Readiness);
 
 impl Poller {
-    /// For the calling thread, whose runtime must have its I/O driver. Nothing is served before the loop runs.
+    /// For the calling thread, whose runtime must have its I/O driver. Nothing is served before the
+    /// loop runs.
     ///
     /// # Errors
     /// If the system gives no epoll.
@@ -110,8 +114,9 @@ impl Poller {
             registry: epoll.registry().try_clone()?,
             places: RefCell::default(),
         });
-        // SAFETY: `mio::Poll` owns the descriptor, always gives the same one, and closes it when it is dropped. The
-        // `AsyncFd` owns the `Poll`, and lends it out only for calls that keep it in its place.
+        // SAFETY: `mio::Poll` owns the descriptor, always gives the same one, and closes it when it
+        // is dropped. The `AsyncFd` owns the `Poll`, and lends it out only for calls that keep it
+        // in its place.
         #[expect(unsafe_code, reason = "tokio has no other way to wait for an epoll")]
         let epoll =
             unsafe { AsyncFd::register_with_interest(epoll, tokio::io::Interest::READABLE)? };

@@ -63,7 +63,8 @@ impl Request {
         })
     }
 
-    /// The same with further header fields, of which it has none yet: those that depend on when it is sent.
+    /// The same with further header fields, of which it has none yet: those that depend on when it
+    /// is sent.
     #[must_use]
     pub fn with(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
         match self {

@@ -1,4 +1,5 @@
-//! Instants at the socket: where a byte stream notes when it was read, and a request when it was sent.
+//! Instants at the socket: where a byte stream notes when it was read, and a request when it was
+//! sent.
 
 use std::cell::{Cell, RefCell};
 use std::io;

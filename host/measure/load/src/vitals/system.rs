@@ -96,8 +96,8 @@ fn parse_spent(text: &str) -> Option<Spent> {
     })
 }
 
-/// Of `/proc/stat` the line of all cores (user, nice, system, idle, iowait, irq, softirq, steal; guests
-/// are in user), and of the process's `stat` the 14th and 15th field (user, system).
+/// Of `/proc/stat` the line of all cores (user, nice, system, idle, iowait, irq, softirq, steal;
+/// guests are in user), and of the process's `stat` the 14th and 15th field (user, system).
 fn parse_cores(machine: &str, own: &str) -> Option<Cores> {
     let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = (line.split_ascii_whitespace().take(8))

@@ -11,7 +11,8 @@ pub(super) struct Legacy {
 }
 
 impl Legacy {
-    /// A stream at its beginning. Only the lowest 32 bits of larger seeds count, since NumPy takes no more.
+    /// A stream at its beginning. Only the lowest 32 bits of larger seeds count, since NumPy takes
+    /// no more.
     pub(super) fn new(seed: u64) -> Self {
         Legacy {
             twister: Mt::new(seed as u32),

@@ -1,4 +1,5 @@
-//! A rate that changes over time, and the instants at which the area under it reaches a given number.
+//! A rate that changes over time, and the instants at which the area under it reaches a given
+//! number.
 //!
 //! Everything is in closed form: no stepping, so that due times neither drift nor depend on a step.
 //! The arrival decides which numbers are asked for (1, 2, 3 … or a random process of rate 1).
@@ -8,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// Areas that differ by less than the first, or by less than the second as a share of the whole, are equal:
-/// what is due at the very end of a stage belongs to the next, however its rate and duration were
-/// rounded.
+/// Areas that differ by less than the first, or by less than the second as a share of the whole,
+/// are equal: what is due at the very end of a stage belongs to the next, however its rate and
+/// duration were rounded.
 const SLACK: (f64, f64) = (1e-9, 1e-12);
 
 crate::words! {

@@ -105,7 +105,8 @@ fn gamma_arrivals_are_vllms() {
     }
 }
 
-/// The same, seed 0 and rate 10: the last of a million. A draw too many or too few anywhere would show.
+/// The same, seed 0 and rate 10: the last of a million. A draw too many or too few anywhere would
+/// show.
 #[test]
 fn a_million_gamma_arrivals_are_vllms() {
     for (burstiness, last) in [

@@ -96,7 +96,8 @@ impl Trace {
             Some(Notation::Objects) => 1000.0,
             _ => 1.0,
         };
-        // Counted from the first before milliseconds become seconds: instants of the calendar are large.
+        // Counted from the first before milliseconds become seconds: instants of the calendar are
+        // large.
         Ok(Trace(all.iter().map(|at| (at - first) / unit).collect()))
     }
 

@@ -1,4 +1,5 @@
-//! The outcome of an exchange: one table of classes, which records, summaries, pages and exit codes share.
+//! The outcome of an exchange: one table of classes, which records, summaries, pages and exit codes
+//! share.
 
 use std::borrow::Cow;
 
@@ -36,7 +37,8 @@ crate::words! {
         Protocol = "protocol",
         /// The plugin trapped, ran too long or broke its contract.
         Plugin = "plugin",
-        /// This client hung up on purpose, as the plan asks of a share of the requests; not a failure.
+        /// This client hung up on purpose, as the plan asks of a share of the requests; not a
+        /// failure.
         Cancelled = "cancelled",
         /// The run was stopped while the request was in flight.
         Interrupted = "interrupted",
@@ -44,7 +46,8 @@ crate::words! {
         NotSent = "not-sent",
         /// A request that it depends on failed, so it was not sent.
         ParentFailed = "parent-failed",
-        /// An agent that was lost had to send it. Whether it did, and what came of it, is not known.
+        /// An agent that was lost had to send it. Whether it did, and what came of it, is not
+        /// known.
         LostWithAgent = "lost-with-agent",
     }
 }

@@ -1,8 +1,8 @@
 //! The stages of an exchange before its outcome is known. None of them can be recorded.
 //!
-//! A request is [`Prepared`] ahead of need, and [`Due`] when the pacer lets it go or the run ends. With a worker, the
-//! exchange is [`Open`]. The recorder takes an [`Exchange`], which only [`Open::finish`] and [`Due::unsent`] make of
-//! these, and both take an outcome.
+//! A request is [`Prepared`] ahead of need, and [`Due`] when the pacer lets it go or the run ends.
+//! With a worker, the exchange is [`Open`]. The recorder takes an [`Exchange`], which only
+//! [`Open::finish`] and [`Due::unsent`] make of these, and both take an outcome.
 
 use super::{Connection, Events, Exchange, Outcome, Phase, Ranked, SampleFacts, Usage, Vectors};
 use crate::units::Nanos;
@@ -38,8 +38,8 @@ pub struct Due {
     pub granted: Option<Nanos>,
 }
 
-/// An exchange under way, with the times that the transport has seen so far. What is absent has not happened, or
-/// never will.
+/// An exchange under way, with the times that the transport has seen so far. What is absent has not
+/// happened, or never will.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Open {
     /// The request.

@@ -7,10 +7,11 @@ const LONGEST: usize = 8 << 10;
 /// Says what is wrong with a path, if it does not begin with one `/`, leads anywhere but down, or
 /// says something in a second way.
 ///
-/// Servers differ in when they decode escapes, in what they take for a separator, and in what they cut off a segment
-/// at a semicolon. So an escape must not hide another escape, a delimiter or a control character, and dots must not lead
-/// upwards however they are written. An escaped slash may stand in a name, as in that of a model, where the path leads
-/// nowhere but down whether or not a server takes it for a separator.
+/// Servers differ in when they decode escapes, in what they take for a separator, and in what they
+/// cut off a segment at a semicolon. So an escape must not hide another escape, a delimiter or a
+/// control character, and dots must not lead upwards however they are written. An escaped slash may
+/// stand in a name, as in that of a model, where the path leads nowhere but down whether or not a
+/// server takes it for a separator.
 pub(super) fn fault(path: &str) -> Option<&'static str> {
     const UPWARD: &str =
         "leads upwards, or to the folder itself (`..`, `.` or a name that begins with `;`)";
@@ -66,7 +67,8 @@ fn leads_astray(segment: &[u8]) -> bool {
     name == b"." || name == b".." || (name.is_empty() && !segment.is_empty())
 }
 
-/// The bytes that escapes stand for; absent where one is broken, or stands for a control character or one of `hidden`.
+/// The bytes that escapes stand for; absent where one is broken, or stands for a control character
+/// or one of `hidden`.
 fn decoded(text: &str, hidden: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());

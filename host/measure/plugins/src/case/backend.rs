@@ -1,5 +1,5 @@
-//! Checks of a backend: its request is written repeatedly, its reply is decoded in every way in which a run could
-//! deliver it, and it is given replies that no server should send.
+//! Checks of a backend: its request is written repeatedly, its reply is decoded in every way in
+//! which a run could deliver it, and it is given replies that no server should send.
 
 use super::damage;
 use super::dice::Dice;
@@ -435,8 +435,8 @@ impl Trial<'_> {
         true
     }
 
-    /// Passes truncated and damaged replies: the result must be an error or events, the same in one batch and frame by
-    /// frame.
+    /// Passes truncated and damaged replies: the result must be an error or events, the same in one
+    /// batch and frame by frame.
     fn damaged(&mut self, one: &mut [Dialect]) {
         self.seen.keep_log();
         if self.frames.is_empty() {

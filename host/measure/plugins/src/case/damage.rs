@@ -1,5 +1,6 @@
-//! Replies that no server should send: truncated, with flipped bits, lost, repeated or swapped frames, numbers that are
-//! too large, unbalanced brackets, bytes that are not text. A plugin may return an error or events; it must not trap.
+//! Replies that no server should send: truncated, with flipped bits, lost, repeated or swapped
+//! frames, numbers that are too large, unbalanced brackets, bytes that are not text. A plugin may
+//! return an error or events; it must not trap.
 
 use super::dice::Dice;
 use super::reply;
@@ -21,7 +22,8 @@ const NUMBERS: [&str; 7] = [
     "99999999999999999999999999999999999999999",
 ];
 
-/// Bytes that are not UTF-8: an invalid byte, a lone continuation, an overlong form, a surrogate, an end too early.
+/// Bytes that are not UTF-8: an invalid byte, a lone continuation, an overlong form, a surrogate,
+/// an end too early.
 const NO_TEXT: [&[u8]; 5] = [
     b"\xff\xfe",
     b"\x80",

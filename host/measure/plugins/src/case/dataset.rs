@@ -1,5 +1,5 @@
-//! Checks of a dataset: its sequence is drawn in steps of several sizes, each time in a fresh instance, and must meet
-//! the rules for every sequence.
+//! Checks of a dataset: its sequence is drawn in steps of several sizes, each time in a fresh
+//! instance, and must meet the rules for every sequence.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use model::hex;
 const DIGESTED: usize = 1000;
 /// The number of samples that are written out.
 const SHOWN: usize = 3;
-/// Samples to request at once, at first: an unusual block size, so that a plugin's own blocks begin within a call.
+/// Samples to request at once, at first: an unusual block size, so that a plugin's own blocks begin
+/// within a call.
 const STEP: usize = 37;
 
 /// Samples that a dataset drew.

@@ -1,5 +1,5 @@
-//! Expectations: files of a case that define a plugin's expected output. They are compared with the actual output,
-//! and rewritten on request.
+//! Expectations: files of a case that define a plugin's expected output. They are compared with the
+//! actual output, and rewritten on request.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,8 @@ use super::report::{Failure, Written};
 /// Lines of context around a difference.
 const CONTEXT: usize = 3;
 
-/// Compares the output with the files of a case's folder; with `bless`, writes them instead. `None` means that there
-/// was no output, so the file must not exist.
+/// Compares the output with the files of a case's folder; with `bless`, writes them instead. `None`
+/// means that there was no output, so the file must not exist.
 pub fn compare(
     folder: &Path,
     found: &[(&'static str, Option<String>)],

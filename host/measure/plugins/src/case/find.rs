@@ -19,7 +19,8 @@ pub struct Found {
     pub project: Option<PathBuf>,
 }
 
-/// Finds cases: in `cases/` if `dir` is a plugin project, otherwise in `dir`, which may itself be a case.
+/// Finds cases: in `cases/` if `dir` is a plugin project, otherwise in `dir`, which may itself be a
+/// case.
 ///
 /// # Errors
 /// If there is no case, or no such folder.

@@ -1,5 +1,5 @@
-//! The contract's types in the format of a case's files, all in one place, so that a change of the contract changes
-//! only this module. Inputs are in `input`, expectations here.
+//! The contract's types in the format of a case's files, all in one place, so that a change of the
+//! contract changes only this module. Inputs are in `input`, expectations here.
 
 mod input;
 
@@ -29,8 +29,8 @@ pub fn request(request: &Request) -> String {
     text
 }
 
-/// `events.json`: a list, one event per line. Without frames, consecutive pieces of one kind are merged: for framings
-/// whose frame boundaries are arbitrary.
+/// `events.json`: a list, one event per line. Without frames, consecutive pieces of one kind are
+/// merged: for framings whose frame boundaries are arbitrary.
 pub fn events(events: &[(usize, Meaning)], frames: bool) -> String {
     let shown = events.iter().map(|(frame, meaning)| {
         let mut shown = Map::new();
@@ -304,7 +304,8 @@ pub fn readings(readings: &[Reading]) -> String {
     }))
 }
 
-/// `models.json`: a list, one model per line; a model of which nothing but its name is known is its name.
+/// `models.json`: a list, one model per line; a model of which nothing but its name is known is its
+/// name.
 pub fn models(models: &[ServedModel]) -> String {
     list(models.iter().map(|model| {
         if model.root.is_none() && model.context_tokens.is_none() {

@@ -1,5 +1,5 @@
-//! The files of a case's folder, read and checked. All mistakes are collected, and unknown files are mistakes: an
-//! expectation that nothing reads would pass without ever being checked.
+//! The files of a case's folder, read and checked. All mistakes are collected, and unknown files
+//! are mistakes: an expectation that nothing reads would pass without ever being checked.
 //!
 //! | file | kind | contents |
 //! | --- | --- | --- |
@@ -15,7 +15,8 @@
 //! | `README.md` | all | documentation |
 //! | expectations | all | see [`expectations`] |
 //!
-//! The page of the guide about these files is made from `case/reference.md`; see `case/reference.rs`.
+//! The page of the guide about these files is made from `case/reference.md`; see
+//! `case/reference.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -122,8 +123,8 @@ pub(super) struct DrawFile {
     /// Input files, by the name that a scenario gives them; paths start at the case's folder.
     #[serde(default)]
     files: BTreeMap<String, PathBuf>,
-    /// `bytes` (the token's id is its byte), `pairs` (a small tokenizer made for cases), or the path of a
-    /// `tokenizer.json`.
+    /// `bytes` (the token's id is its byte), `pairs` (a small tokenizer made for cases), or the
+    /// path of a `tokenizer.json`.
     #[serde(default = "bytes")]
     tokenizer: String,
 }

@@ -1,5 +1,5 @@
-//! Cuts a reply's body into batches of frames and decodes them as a run does: batch by batch, with the state as
-//! bytes, and frame by frame if a batch fails.
+//! Cuts a reply's body into batches of frames and decodes them as a run does: batch by batch, with
+//! the state as bytes, and frame by frame if a batch fails.
 
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The reading as text, for comparison: `events.json`, and the error. If frame boundaries are arbitrary, the events
-    /// before an error depend on them.
+    /// The reading as text, for comparison: `events.json`, and the error. If frame boundaries are
+    /// arbitrary, the events before an error depend on them.
     pub fn shown(&self, by_frame: bool) -> String {
         match &self.error {
             Some(error) if !by_frame => error.clone(),

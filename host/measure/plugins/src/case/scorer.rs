@@ -1,4 +1,5 @@
-//! Checks of a scorer: exchanges are scored in order, twice, and then exchanges as faulty engines may produce them.
+//! Checks of a scorer: exchanges are scored in order, twice, and then exchanges as faulty engines
+//! may produce them.
 
 use serde_json::{Map, Value};
 

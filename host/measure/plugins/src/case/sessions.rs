@@ -1,5 +1,6 @@
-//! The rules for samples that depend on others: the samples of a session follow its root directly, each after those that
-//! it depends on. A run checks most of them too, when it puts a session together.
+//! The rules for samples that depend on others: the samples of a session follow its root directly,
+//! each after those that it depends on. A run checks most of them too, when it puts a session
+//! together.
 
 use std::collections::HashMap;
 
@@ -81,7 +82,8 @@ fn parent(sample: &Sample) -> Option<&str> {
     }
 }
 
-/// An answer must be there when the sample is due: the sample, or one whose conversation it continues, waits for it.
+/// An answer must be there when the sample is due: the sample, or one whose conversation it
+/// continues, waits for it.
 fn answers(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<String> {
     let messages = match &sample.prompt {
         Prompt::Messages(messages) => messages,

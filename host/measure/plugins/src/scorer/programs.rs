@@ -1,8 +1,10 @@
-//! Scorers that run answers as programs: how they declare it, what a killed program scores, and pass@k.
+//! Scorers that run answers as programs: how they declare it, what a killed program scores, and
+//! pass@k.
 //!
-//! A program may loop, exhaust memory, or change the interpreter that runs it. So each program is judged by an
-//! instance of its own, alone, and the limits of the sandbox are those of the program. A program that the sandbox
-//! stops has not passed, which is a score and no failure of the scorer. Calling instances is left to `scorer`.
+//! A program may loop, exhaust memory, or change the interpreter that runs it. So each program is
+//! judged by an instance of its own, alone, and the limits of the sandbox are those of the program.
+//! A program that the sandbox stops has not passed, which is a score and no failure of the scorer.
+//! Calling instances is left to `scorer`.
 //!
 //! # The declaration
 //!
@@ -12,9 +14,9 @@
 //! "x-runs-answers": {"passed": "code", "killed": "code-killed"}
 //! ```
 //!
-//! `passed` is the score that is 1 for a program that passed its tests; `killed` the one that is 1 for a program that
-//! was stopped. The host gives a program that it stops 0 for `passed` and 1 for `killed`, so no scorer can declare
-//! that such a program passed.
+//! `passed` is the score that is 1 for a program that passed its tests; `killed` the one that is 1
+//! for a program that was stopped. The host gives a program that it stops 0 for `passed` and 1 for
+//! `killed`, so no scorer can declare that such a program passed.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +26,12 @@ use serde_json::Value;
 /// The annotation's key in the configuration schema.
 const KEY: &str = "x-runs-answers";
 
-/// Most bytes of sample ids that are kept for pass@k. Beyond them there is no pass@k, because what was counted until
-/// then would be of some samples only.
+/// Most bytes of sample ids that are kept for pass@k. Beyond them there is no pass@k, because what
+/// was counted until then would be of some samples only.
 const IDS: usize = 16 << 20;
 
-/// The numbers of attempts for which pass@k is given, if every sample has as many answers: those of HumanEval and of
-/// the tasks of lm-evaluation-harness.
+/// The numbers of attempts for which pass@k is given, if every sample has as many answers: those of
+/// HumanEval and of the tasks of lm-evaluation-harness.
 const ATTEMPTS: [u32; 11] = [1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100];
 
 /// The declaration of a scorer that runs answers.
@@ -69,8 +71,8 @@ impl Declaration {
         vec![(self.passed.clone(), 0.0), (self.killed.clone(), 1.0)]
     }
 
-    /// The scores that a scorer gave a program, with 0 for having been stopped: so the mean of that score is the share
-    /// of all programs.
+    /// The scores that a scorer gave a program, with 0 for having been stopped: so the mean of that
+    /// score is the share of all programs.
     pub fn finished(&self, mut scores: Vec<(String, f64)>) -> Vec<(String, f64)> {
         let has = |name: &str| scores.iter().any(|(own, _)| own == name);
         if has(&self.passed) && !has(&self.killed) {
@@ -121,8 +123,8 @@ impl Programs {
         count.passed += u32::from(passed);
     }
 
-    /// pass@k of the run, as `NAME:pass@K`: the mean over the samples. Absent for a `k` that is more than the answers
-    /// of any sample.
+    /// pass@k of the run, as `NAME:pass@K`: the mean over the samples. Absent for a `k` that is
+    /// more than the answers of any sample.
     pub fn pass_at_k(&self, declared: &Declaration) -> Vec<(String, f64)> {
         let Some(fewest) = self.samples.values().map(|count| count.tried).min() else {
             return Vec::new();
@@ -139,9 +141,9 @@ impl Programs {
     }
 }
 
-/// The unbiased estimate of the probability that at least one of `k` programs passes, from `tried` programs of which
-/// `passed` passed: `1 - C(n - c, k) / C(n, k)`, as the product of Chen et al., 2021 (Evaluating Large Language Models
-/// Trained on Code, figure 3). `k` is at most `tried`.
+/// The unbiased estimate of the probability that at least one of `k` programs passes, from `tried`
+/// programs of which `passed` passed: `1 - C(n - c, k) / C(n, k)`, as the product of Chen et al.,
+/// 2021 (Evaluating Large Language Models Trained on Code, figure 3). `k` is at most `tried`.
 fn pass_at_k(tried: u32, passed: u32, k: u32) -> f64 {
     let failed = tried - passed;
     if failed < k {
@@ -151,7 +153,8 @@ fn pass_at_k(tried: u32, passed: u32, k: u32) -> f64 {
     1.0 - factors.product::<f64>()
 }
 
-/// The scores of several programs for one request, which are one exchange of the run: the mean of each score.
+/// The scores of several programs for one request, which are one exchange of the run: the mean of
+/// each score.
 pub(super) fn mean(programs: &[Vec<(String, f64)>]) -> Vec<(String, f64)> {
     let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for (name, value) in programs.iter().flatten() {

@@ -6,8 +6,8 @@ use crate::assessment::Later;
 use model::redact;
 use scenario::plan::Plan;
 
-/// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is kept, so that runs
-/// that differ in it can be told apart. Its 32 bits do not reveal a key.
+/// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is
+/// kept, so that runs that differ in it can be told apart. Its 32 bits do not reveal a key.
 pub fn without_secrets(plan: &Plan) -> serde_json::Value {
     let mut plan = serde_json::to_value(plan).unwrap_or_default();
     for place in ["/request/extra-body", "/backend/config", "/dataset/config"] {

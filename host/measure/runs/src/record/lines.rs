@@ -1,5 +1,5 @@
-//! The lines of a file of records, or of devices. A few bytes of a compressed file can become any number of bytes, so
-//! what is kept of it has a bound.
+//! The lines of a file of records, or of devices. A few bytes of a compressed file can become any
+//! number of bytes, so what is kept of it has a bound.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -9,7 +9,8 @@ use zstd::stream::read::Decoder;
 
 use super::{FILE, LONGEST_LINE, RecordError};
 
-/// Powers of two: the most memory that a file may ask for to be decompressed. The recorder asks for less.
+/// Powers of two: the most memory that a file may ask for to be decompressed. The recorder asks for
+/// less.
 const WINDOW_LOG: u32 = 23;
 
 /// Reads line by line.
@@ -51,7 +52,8 @@ impl<R: BufRead> Lines<R> {
     /// The next line with its end; nothing at the end of the file.
     ///
     /// # Errors
-    /// If the file goes on, but is damaged, or ends within a line: what a run that was killed wrote last.
+    /// If the file goes on, but is damaged, or ends within a line: what a run that was killed wrote
+    /// last.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         loop {

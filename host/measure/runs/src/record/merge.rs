@@ -18,8 +18,9 @@ pub struct Part {
     pub except: HashSet<(Phase, u64)>,
 }
 
-/// Writes the records of all parts into a folder that has none, one part after the other. Says what was written, and how
-/// many measured exchanges each part had. A part that is cut off gives what stands before the cut.
+/// Writes the records of all parts into a folder that has none, one part after the other. Says what
+/// was written, and how many measured exchanges each part had. A part that is cut off gives what
+/// stands before the cut.
 ///
 /// # Errors
 /// If a part cannot be opened, or the records cannot be written.

@@ -1,5 +1,5 @@
-//! The most that a scenario may ask for. Everything here is far beyond what a measurement needs; beyond it a number is a
-//! slip of the pen, and would cost all memory, or a run without end.
+//! The most that a scenario may ask for. Everything here is far beyond what a measurement needs;
+//! beyond it a number is a slip of the pen, and would cost all memory, or a run without end.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -16,7 +16,8 @@ use reader::{Located, Place, Problem, Size};
 
 /// Requests of a run.
 const REQUESTS: u64 = 1_000_000_000;
-/// Users, requests in flight, and requests that are due at the same time: each may need a connection.
+/// Users, requests in flight, and requests that are due at the same time: each may need a
+/// connection.
 const AT_ONCE: u64 = 1_000_000;
 /// Requests whose gaps are scaled: all of them are drawn before the first is due.
 const SCALED: u64 = 10_000_000;
@@ -34,7 +35,8 @@ pub(super) const FACTORS: RangeInclusive<f64> = 1e-6..=1e6;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// One call of a plugin, or its compilation.
 const LONGEST_CALL: Duration = Duration::from_secs(24 * 3600);
-/// The time between two readings of devices: counters of energy in processors begin again after little more than a minute.
+/// The time between two readings of devices: counters of energy in processors begin again after
+/// little more than a minute.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
 /// The highest cost of machines per hour, in any currency.
 const MOST_PER_HOUR: f64 = 1e12;
@@ -254,7 +256,8 @@ fn whole_length(load: &Load) -> Option<Problem> {
     })
 }
 
-/// A rate and a duration may mean too many requests, and a rate and a number of requests too long a time.
+/// A rate and a duration may mean too many requests, and a rate and a number of requests too long a
+/// time.
 fn most_due(load: &Load) -> Option<Problem> {
     let usual = load.requests();
     let duration = load.duration.as_ref();

@@ -1,4 +1,5 @@
-//! Checks what makes sense in `[load]`: values, keys that contradict each other, and what an arrival needs.
+//! Checks what makes sense in `[load]`: values, keys that contradict each other, and what an
+//! arrival needs.
 
 use super::super::Scenario;
 use super::super::load::{Arrival, Load, Stage};
@@ -244,7 +245,8 @@ pub(crate) fn decided_at(load: &Load) -> Option<&Place> {
     decider(load).map(|(place, _)| place)
 }
 
-/// The key that decides on the arrival, and how a message shows it; in the order of [`Load::meant_arrival`].
+/// The key that decides on the arrival, and how a message shows it; in the order of
+/// [`Load::meant_arrival`].
 fn decider(load: &Load) -> Option<(&Place, String)> {
     if let Some(arrival) = &load.arrival {
         let reads = format!("`load.arrival` = \"{}\"", arrival.value.name());
@@ -299,8 +301,8 @@ fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A rate without a word on how requests are spread over time. Set by a flag, it means Poisson, as with
-/// the tools that have the flag.
+/// A rate without a word on how requests are spread over time. Set by a flag, it means Poisson, as
+/// with the tools that have the flag.
 fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
     if load.meant_arrival() != Some(Arrival::Poisson) || load.arrival.is_some() {
         return;

@@ -9,7 +9,8 @@ use model::units::Nanos;
 /// The time between two readings by NVML, which most drivers renew as often, in nanoseconds.
 const NVML: Nanos = Nanos(100_000_000);
 
-/// The time between two readings of a page, which an exporter makes anew no more often, in nanoseconds.
+/// The time between two readings of a page, which an exporter makes anew no more often, in
+/// nanoseconds.
 const PAGE: Nanos = Nanos(1_000_000_000);
 
 /// Devices that are sampled while a run goes on.

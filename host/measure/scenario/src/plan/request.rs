@@ -71,8 +71,8 @@ pub struct RequestOptions {
     /// Fields added to every request's body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_body: Option<serde_json::Value>,
-    /// Options that the scenario states and the backend ignores, by their keys, such as `request.top-k`: no request has
-    /// what is above.
+    /// Options that the scenario states and the backend ignores, by their keys, such as
+    /// `request.top-k`: no request has what is above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! Slices of a plan against a run of one process: what is due, what may be in flight, and what is in flight if every
-//! reply takes equally long.
+//! Slices of a plan against a run of one process: what is due, what may be in flight, and what is
+//! in flight if every reply takes equally long.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -49,7 +49,8 @@ fn recorded() -> Trace {
     Trace::of(&instants)
 }
 
-/// Each request's number, with when it is due and when it is sent: in turn, as soon as one of the slots is free.
+/// Each request's number, with when it is due and when it is sent: in turn, as soon as one of the
+/// slots is free.
 fn sent(plan: &Plan) -> Vec<(u64, u64, u64)> {
     // Looking for the number of a request that there is not would not end.
     let numbers = (0_u64..).filter(|number| plan.holds(*number));

@@ -1,5 +1,5 @@
-//! A scorer at work: what it gave and what it failed on, and which threads it works on. Reading answers, counting their
-//! tokens and adding up are left to `assess`.
+//! A scorer at work: what it gave and what it failed on, and which threads it works on. Reading
+//! answers, counting their tokens and adding up are left to `assess`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -58,7 +58,8 @@ impl Judging {
         }
     }
 
-    /// Takes what became of answers that were run, in the order of the answers. Without a result, an answer was not run.
+    /// Takes what became of answers that were run, in the order of the answers. Without a result,
+    /// an answer was not run.
     fn take_runs(&mut self, answers: &[Answer], runs: Vec<Option<Result<Ran, PluginError>>>) {
         for (answer, ran) in answers.iter().zip(runs) {
             match ran {

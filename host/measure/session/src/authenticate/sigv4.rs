@@ -1,5 +1,6 @@
-//! AWS Signature Version 4 of a request's headers, as AWS documents it ("Create a signed AWS API request", in the
-//! reference of IAM). Pure: the time is given. What is signed and where the key comes from is decided by others.
+//! AWS Signature Version 4 of a request's headers, as AWS documents it ("Create a signed AWS API
+//! request", in the reference of IAM). Pure: the time is given. What is signed and where the key
+//! comes from is decided by others.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +25,8 @@ pub(super) const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-tok
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
-/// Headers that others on the way may change, so that they are not signed; the SDKs of AWS leave out the same.
+/// Headers that others on the way may change, so that they are not signed; the SDKs of AWS leave
+/// out the same.
 const UNSIGNED: [&str; 4] = ["authorization", "expect", "user-agent", "x-amzn-trace-id"];
 
 /// True if a header is signed if a request has it.
@@ -45,7 +47,8 @@ pub(super) struct Unsigned {
 }
 
 impl Unsigned {
-    /// Of a method and the path as it is sent, with its query, of headers by their names, and of the body's digest.
+    /// Of a method and the path as it is sent, with its query, of headers by their names, and of
+    /// the body's digest.
     pub(super) fn new<'h>(
         with: &Arc<Sigv4>,
         region: String,
@@ -114,7 +117,8 @@ impl Unsigned {
             "{ALGORITHM} Credential={}/{scope}, SignedHeaders={}, Signature={signature}",
             self.with.id, self.names
         );
-        // Both are visible ASCII: the parts of the key and of the scope were checked when they were read.
+        // Both are visible ASCII: the parts of the key and of the scope were checked when they were
+        // read.
         let value = |text: &str| {
             let value = HeaderValue::try_from(text);
             value.unwrap_or_else(|_| HeaderValue::from_static(""))
@@ -157,8 +161,8 @@ fn single_spaced(value: &str) -> String {
     words.join(" ")
 }
 
-/// The path, without its detours and encoded once more than it is sent. S3 alone takes it as it is sent, because `//`
-/// and `..` can be parts of the names of its objects.
+/// The path, without its detours and encoded once more than it is sent. S3 alone takes it as it is
+/// sent, because `//` and `..` can be parts of the names of its objects.
 fn path_of(path: &str, service: &str) -> String {
     if service == "s3" {
         return path.to_owned();

@@ -1,7 +1,9 @@
-//! An answer that is being put together: what each frame meant, in a compact form, some of it on disk if memory is short.
+//! An answer that is being put together: what each frame meant, in a compact form, some of it on
+//! disk if memory is short.
 //!
 //! An event of one token takes about ten bytes here, its text included, and thirty in an
-//! [`Exchange`](model::exchange::Exchange). So the columns of an exchange are only made when the reply has ended.
+//! [`Exchange`](model::exchange::Exchange). So the columns of an exchange are only made when the
+//! reply has ended.
 
 use std::io;
 
@@ -33,7 +35,8 @@ const KIND: u8 = 15;
 const HAS_TOKENS: u8 = 16;
 /// Set in an event's first byte if it belongs to another answer than the first.
 const HAS_CHOICE: u8 = 32;
-/// The most answers to one request that are kept apart; what belongs to later ones is recorded without its text.
+/// The most answers to one request that are kept apart; what belongs to later ones is recorded
+/// without its text.
 const CHOICES: u32 = 1024;
 /// The most texts of an order that are kept.
 const RANKED: usize = 4096;
@@ -212,7 +215,8 @@ impl Log {
         let has_tokens = event.tokens.map_or(0, |_| HAS_TOKENS);
         let has_choice = if choice > 0 { HAS_CHOICE } else { 0 };
         self.bytes.push(kind | has_tokens | has_choice);
-        // Replies' instants do not go back, except where an end is seen without bytes; so the difference has a sign.
+        // Replies' instants do not go back, except where an end is seen without bytes; so the
+        // difference has a sign.
         let step = event.at.0.wrapping_sub(self.last.0) as i64;
         put(&mut self.bytes, ((step << 1) ^ (step >> 63)) as u64);
         self.last = event.at;

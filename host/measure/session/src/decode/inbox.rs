@@ -1,8 +1,9 @@
 //! The inboxes between readers and decode threads: readers pass on what they read of each reply,
 //! and decode threads take it.
 //!
-//! Each reply has an inbox. It is in the queue of the decode threads while it holds something, once, so any thread may
-//! take it, no two take it at the same time, and everything that has piled up in it is decoded in one call.
+//! Each reply has an inbox. It is in the queue of the decode threads while it holds something,
+//! once, so any thread may take it, no two take it at the same time, and everything that has piled
+//! up in it is decoded in one call.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -96,7 +97,8 @@ pub(super) enum Found {
 }
 
 impl Inboxes {
-    /// For one run whose replies are streamed or not; what this returns beside is the queue of inboxes that hold something.
+    /// For one run whose replies are streamed or not; what this returns beside is the queue of
+    /// inboxes that hold something.
     pub fn new(
         backlog: &Arc<Backlog>,
         streaming: bool,

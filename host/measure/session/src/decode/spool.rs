@@ -1,5 +1,6 @@
-//! Answers on disk, for when there is no more room for them in memory: in files without a name beside the records, which
-//! are gone when their answers were read or the run ends, however it ends.
+//! Answers on disk, for when there is no more room for them in memory: in files without a name
+//! beside the records, which are gone when their answers were read or the run ends, however it
+//! ends.
 
 use std::fs::File;
 use std::io;

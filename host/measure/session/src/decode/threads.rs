@@ -1,5 +1,6 @@
-//! The decode threads. One works at all times; another comes to help when replies have waited too long, and rests again
-//! when there is nothing left for it. So a light load is decoded on one core, and a heavy one on all that are there.
+//! The decode threads. One works at all times; another comes to help when replies have waited too
+//! long, and rests again when there is nothing left for it. So a light load is decoded on one core,
+//! and a heavy one on all that are there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +60,8 @@ pub fn threads(
     for _ in 0..number {
         let mut called = None;
         if let Some(last) = threads.last_mut() {
-            // A thread holds no more than the call of the next one: when the first ends, so do all, in turn.
+            // A thread holds no more than the call of the next one: when the first ends, so do all,
+            // in turn.
             let (call, calls) = bounded(1);
             last.next = Some(call);
             called = Some(calls);
@@ -113,7 +115,8 @@ impl DecodeThread {
         }
     }
 
-    /// The next reply; none if there are no more, and an error if there has been nothing to do for long.
+    /// The next reply; none if there are no more, and an error if there has been nothing to do for
+    /// long.
     fn wait(&self) -> Result<Option<Arc<Inbox>>, RecvTimeoutError> {
         if self.called.is_none() {
             return Ok(self.queue.recv().ok());

@@ -1,8 +1,9 @@
-//! The answers of saved runs that are put before a judge: which there are, which of them are drawn, and their texts.
+//! The answers of saved runs that are put before a judge: which there are, which of them are drawn,
+//! and their texts.
 //!
-//! Records are read twice, so that the texts of answers that are not drawn are never held: first to see what there is, then
-//! for the texts. Which are drawn depends on the seed and on what the samples are called, so two runs of the same samples
-//! are judged on the same ones.
+//! Records are read twice, so that the texts of answers that are not drawn are never held: first to
+//! see what there is, then for the texts. Which are drawn depends on the seed and on what the
+//! samples are called, so two runs of the same samples are judged on the same ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -40,7 +41,8 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Those of a run; with a baseline, those to samples that both answered. At most `most` of them, as the seed decides.
+    /// Those of a run; with a baseline, those to samples that both answered. At most `most` of
+    /// them, as the seed decides.
     ///
     /// # Errors
     /// If records cannot be read.

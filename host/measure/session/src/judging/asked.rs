@@ -22,8 +22,8 @@ use crate::sessions::history::Given;
 pub struct Question {
     /// The sample's id, by which it is seen that it is the one on record.
     pub id: String,
-    /// The prompt as text: a single text as it is, of a conversation every message under its author. `None` for what is
-    /// not made of messages or text, such as tokens or texts to embed.
+    /// The prompt as text: a single text as it is, of a conversation every message under its
+    /// author. `None` for what is not made of messages or text, such as tokens or texts to embed.
     pub text: Option<String>,
     /// True if it held images or audio, which a text only mentions.
     pub has_media: bool,
@@ -38,7 +38,8 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// Opens the dataset of a saved run's plan again. The source says where plugins are searched for.
+    /// Opens the dataset of a saved run's plan again. The source says where plugins are searched
+    /// for.
     ///
     /// # Errors
     /// What of the dataset, its files and its tokenizer is not there any more, or has changed.

@@ -1,5 +1,5 @@
-//! The prompts of a judging, as lines of JSON for the dataset `custom`, and their names, by which verdicts are joined to
-//! the answers that they are about.
+//! The prompts of a judging, as lines of JSON for the dataset `custom`, and their names, by which
+//! verdicts are joined to the answers that they are about.
 
 use std::io::{self, Write};
 
@@ -80,8 +80,8 @@ impl Asking {
     }
 }
 
-/// Writes every prompt as a line, and says how many there are. The repeats come one after the other, so that a judging that
-/// is stopped has judged as many cases as it could.
+/// Writes every prompt as a line, and says how many there are. The repeats come one after the
+/// other, so that a judging that is stopped has judged as many cases as it could.
 ///
 /// # Errors
 /// If they cannot be written.

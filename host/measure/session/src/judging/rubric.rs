@@ -1,12 +1,14 @@
 //! The text that a judge is given to read, with places for the question and the answers.
 //!
-//! The rubrics that ship have the shape of MT-Bench's (Zheng et al. 2023, "Judging LLM-as-a-Judge with MT-Bench and Chatbot
-//! Arena"; lm-sys/FastChat, `fastchat/llm_judge/data/judge_prompts.jsonl`: `single-v1` and `single-math-v1`, `pair-v2` and
-//! `pair-math-v1`), in words of our own. Like those, they ask for the reasons first and for a verdict in double brackets
-//! after them, and put every text of others between marks.
+//! The rubrics that ship have the shape of MT-Bench's (Zheng et al. 2023, "Judging LLM-as-a-Judge
+//! with MT-Bench and Chatbot Arena"; lm-sys/FastChat,
+//! `fastchat/llm_judge/data/judge_prompts.jsonl`: `single-v1` and `single-math-v1`, `pair-v2` and
+//! `pair-math-v1`), in words of our own. Like those, they ask for the reasons first and for a
+//! verdict in double brackets after them, and put every text of others between marks.
 //!
-//! A place is a name in braces, such as `{answer}`. All other braces are text, and a name in double braces stands for
-//! itself in single ones. Owns the reading and the filling in of rubrics; what a verdict is, the scorer `verdict` decides.
+//! A place is a name in braces, such as `{answer}`. All other braces are text, and a name in double
+//! braces stands for itself in single ones. Owns the reading and the filling in of rubrics; what a
+//! verdict is, the scorer `verdict` decides.
 
 use std::collections::BTreeSet;
 
@@ -143,8 +145,9 @@ pub struct Texts<'t> {
 }
 
 impl Texts<'_> {
-    /// Letters and digits for the marks around the texts. They follow from all texts, so nobody who writes one of them
-    /// can write them too, and they are in none of them; the same texts give the same ones.
+    /// Letters and digits for the marks around the texts. They follow from all texts, so nobody who
+    /// writes one of them can write them too, and they are in none of them; the same texts give the
+    /// same ones.
     fn nonce(&self) -> String {
         let texts = [
             self.question,
@@ -271,8 +274,8 @@ impl Rubric {
     }
 }
 
-/// The name in braces that a text begins with, and whether the braces are double. Names are of lower-case letters, `_` and
-/// `-`, so that JSON in a rubric stays text.
+/// The name in braces that a text begins with, and whether the braces are double. Names are of
+/// lower-case letters, `_` and `-`, so that JSON in a rubric stays text.
 fn named(text: &str) -> Option<(&str, bool)> {
     let is_escaped = text.starts_with("{{");
     let inner = text.trim_start_matches('{');

@@ -1,5 +1,5 @@
-//! The scenario of a judging: a file of prompts, a model that answers them greedily, and the scorer that reads its
-//! verdicts. Everything else is as in any run, and flags can change all of it.
+//! The scenario of a judging: a file of prompts, a model that answers them greedily, and the scorer
+//! that reads its verdicts. Everything else is as in any run, and flags can change all of it.
 
 use std::path::Path;
 

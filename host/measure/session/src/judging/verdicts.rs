@@ -74,7 +74,8 @@ impl Verdicts {
         }
     }
 
-    /// The grades of each answer that has any, by the number of its request, in the order of the repeats.
+    /// The grades of each answer that has any, by the number of its request, in the order of the
+    /// repeats.
     pub fn grades(&self) -> BTreeMap<u64, Vec<f64>> {
         let mut grades: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for (asking, grade) in &self.found {
@@ -106,8 +107,8 @@ impl Verdicts {
     }
 }
 
-/// Returns whether a reply ended at its limit of tokens: the server says so, or it gives no reason for the end and counts as
-/// many tokens as were asked for.
+/// Returns whether a reply ended at its limit of tokens: the server says so, or it gives no reason
+/// for the end and counts as many tokens as were asked for.
 fn is_cut(exchange: &Exchange) -> bool {
     let counted = exchange
         .usage

@@ -1,5 +1,6 @@
-//! Distributions for display during a run: of the whole run, of its last seconds, and in fixed buckets. Each
-//! consists of counts, so that parts can be merged, and takes the same memory however many samples there are.
+//! Distributions for display during a run: of the whole run, of its last seconds, and in fixed
+//! buckets. Each consists of counts, so that parts can be merged, and takes the same memory however
+//! many samples there are.
 //!
 //! They are coarser than those of the result (`stats`), which is made of the records.
 
@@ -19,7 +20,8 @@ pub const RECENT_S: u64 = 10;
 /// Significant digits that cells keep apart.
 const DIGITS: u8 = 2;
 
-/// Differences below this are ignored, in nanoseconds: a latency of less than a microsecond does not occur.
+/// Differences below this are ignored, in nanoseconds: a latency of less than a microsecond does
+/// not occur.
 const FINEST: u64 = 1_000;
 
 /// The range of fresh cells; larger values make them grow. A minute in nanoseconds.
@@ -96,7 +98,8 @@ impl Cells {
     }
 }
 
-/// A summary of a distribution. Percentiles are within [`ERROR`] of those of the samples, the rest is exact.
+/// A summary of a distribution. Percentiles are within [`ERROR`] of those of the samples, the rest
+/// is exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantiles {
     /// Number of samples.
@@ -113,8 +116,9 @@ pub struct Quantiles {
     pub max_ms: f64,
 }
 
-/// A distribution over time: cells for each of the last seconds, and for all before. A sample is counted once,
-/// where it belongs; the oldest second becomes part of the past when a new one begins.
+/// A distribution over time: cells for each of the last seconds, and for all before. A sample is
+/// counted once, where it belongs; the oldest second becomes part of the past when a new one
+/// begins.
 #[derive(Clone, Debug)]
 pub struct Seconds {
     last: [Second; RECENT_S as usize],
@@ -297,7 +301,8 @@ mod tests {
         };
         let seen = [1, 9, 10, 11].map(|at| counts(&seconds, at));
         assert_eq!(seen, [(3, 3), (3, 3), (2, 3), (0, 3)]);
-        // The twelfth second takes the place of the second; what comes late for that one is of the past.
+        // The twelfth second takes the place of the second; what comes late for that one is of the
+        // past.
         seconds.add(Nanos(11 * SECOND), Nanos(9 * MS), 1);
         seconds.add(Nanos(SECOND), Nanos(11 * MS), 1);
         assert_eq!(counts(&seconds, 11), (1, 5));

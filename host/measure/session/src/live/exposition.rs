@@ -1,11 +1,11 @@
 //! The page for Prometheus, made from a snapshot: OpenMetrics' text format
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Pure.
 //!
-//! Every series has the label `run`, the name of the run's folder, and counts from zero with each run: counters
-//! of two runs are two series. Times are in seconds. An unknown value has no series.
+//! Every series has the label `run`, the name of the run's folder, and counts from zero with each
+//! run: counters of two runs are two series. Times are in seconds. An unknown value has no series.
 //!
-//! Of a fleet there is one page, on rank 0. Its series are those of all processes together; what is of one process has
-//! the labels `agent` and `host`.
+//! Of a fleet there is one page, on rank 0. Its series are those of all processes together; what is
+//! of one process has the labels `agent` and `host`.
 
 use std::fmt;
 

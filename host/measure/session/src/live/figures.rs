@@ -1,8 +1,8 @@
-//! The state of a run in a form that adds up: counts and distributions, and no percentiles. A process of a fleet sends
-//! its own as [`Figures`], and rank 0 makes one [`State`] of all of them.
+//! The state of a run in a form that adds up: counts and distributions, and no percentiles. A
+//! process of a fleet sends its own as [`Figures`], and rank 0 makes one [`State`] of all of them.
 //!
-//! Figures have a bound ([`MOST_BYTES`]): beyond it distributions are coarser. This module reaches no other
-//! process; `cli` sends what it makes.
+//! Figures have a bound ([`MOST_BYTES`]): beyond it distributions are coarser. This module reaches
+//! no other process; `cli` sends what it makes.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,8 @@ pub struct State {
     pub(super) load: Option<Load>,
 }
 
-/// One process's part of a run, as it is sent: about once a second, each in place of the one before.
+/// One process's part of a run, as it is sent: about once a second, each in place of the one
+/// before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Figures {
@@ -114,7 +115,8 @@ impl Default for State {
 }
 
 impl State {
-    /// The parts together. Those of processes that are gone count for what they did, and not for what they were doing.
+    /// The parts together. Those of processes that are gone count for what they did, and not for
+    /// what they were doing.
     ///
     /// The whole is as far as the one behind, and has lasted as long as the one ahead.
     ///
@@ -435,7 +437,8 @@ mod tests {
         );
     }
 
-    /// The worst that there is: a count of thirteen digits in every cell, and messages and names without end.
+    /// The worst that there is: a count of thirteen digits in every cell, and messages and names
+    /// without end.
     #[test]
     fn figures_have_a_bound() {
         let mut state = part(10, Phase::Measuring);

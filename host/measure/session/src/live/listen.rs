@@ -29,8 +29,8 @@ use load::vitals::{Watched, yield_to_others};
 
 /// The default host: only this machine may read it, unless set otherwise.
 const LOOPBACK: &str = "127.0.0.1";
-/// Connections at the same time. One more takes the place of the oldest, so that readers that only hold theirs open
-/// keep nobody out.
+/// Connections at the same time. One more takes the place of the oldest, so that readers that only
+/// hold theirs open keep nobody out.
 const CONNECTIONS: usize = 16;
 /// The most bytes of a request's head, and the most fields.
 const HEAD_BYTES: usize = 16 << 10;

@@ -77,7 +77,8 @@ pub struct Failures {
 /// The distributions of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
-    /// Of the requests that ended in the last seconds ([`super::cells::RECENT_S`]); absent where there is no sample.
+    /// Of the requests that ended in the last seconds ([`super::cells::RECENT_S`]); absent where
+    /// there is no sample.
     pub recent: Option<Quantiles>,
     /// Of all; absent where there is no sample.
     pub whole: Option<Quantiles>,
@@ -85,8 +86,8 @@ pub struct Latency {
     pub buckets: Buckets,
 }
 
-/// A run at one instant. Figures about exchanges that have ended lag by the length of a reply; figures
-/// about those under way are current.
+/// A run at one instant. Figures about exchanges that have ended lag by the length of a reply;
+/// figures about those under way are current.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub phase: Phase,
@@ -104,7 +105,8 @@ pub struct Snapshot {
     pub given_out: u64,
     /// Requests whose replies have not ended, of the warm-up too.
     pub in_flight: u64,
-    /// Requests that are due and waiting, mostly for the cap; absent if the plan does not say when they are due.
+    /// Requests that are due and waiting, mostly for the cap; absent if the plan does not say when
+    /// they are due.
     pub waiting: Option<u64>,
     /// Measured requests that are over and answered.
     pub answered: u64,
@@ -120,8 +122,8 @@ pub struct Snapshot {
     pub input_tokens: u64,
     /// Tokens of their answers, where known without a tokenizer.
     pub output_tokens: u64,
-    /// Tokens of all replies since the measurement began, including those under way: as reported in events, or one per
-    /// event.
+    /// Tokens of all replies since the measurement began, including those under way: as reported in
+    /// events, or one per event.
     pub tokens_seen: u64,
     /// Time to first token.
     pub ttft: Latency,
@@ -133,7 +135,8 @@ pub struct Snapshot {
     pub e2e: Latency,
     /// Lateness of the requests' sending.
     pub send_lag: Latency,
-    /// The devices and what they said last; absent if none is sampled, before the first sample, and after the run.
+    /// The devices and what they said last; absent if none is sampled, before the first sample, and
+    /// after the run.
     pub devices: Option<(Facts, Sample)>,
     /// Use of cores by this client's threads in the last second; absent until the measurement has
     /// lasted that long, and if the system does not say. Of several processes the busiest thread of

@@ -1,5 +1,5 @@
-//! Totals of the exchanges that have ended so far. An exchange is entered when it is recorded, which is
-//! after its last event was decoded, so everything here lags by the length of a reply.
+//! Totals of the exchanges that have ended so far. An exchange is entered when it is recorded,
+//! which is after its last event was decoded, so everything here lags by the length of a reply.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ pub(super) struct Totals {
     pub warmup: u64,
     /// Measured, and answered.
     pub answered: u64,
-    /// Measured, and neither depending on another request nor followed by one: sessions of one request.
+    /// Measured, and neither depending on another request nor followed by one: sessions of one
+    /// request.
     pub alone: u64,
     /// Measured, and handed to a socket.
     pub sent: u64,

@@ -27,8 +27,8 @@ pub enum NotMeasured {
     /// The run ended before the measurement.
     #[error(transparent)]
     Ended(RunError),
-    /// The dataset refused its input. A dataset knows its files by the scenario's names for them, the user by their
-    /// paths.
+    /// The dataset refused its input. A dataset knows its files by the scenario's names for them,
+    /// the user by their paths.
     #[error("{why} ({})", .files.join(", "))]
     Input {
         /// The dataset's error.

@@ -1,12 +1,14 @@
 //! Sessions as lines of JSON that this and other tools read as their input.
 //!
-//! - `runner`: rows of the datasets `custom` (requests that stand alone, and sessions of whole prompts) or
-//!   `conversation` (sessions whose prompts continue). Prompts are as the dataset gave them, because the run puts its
-//!   system prompt before them again. A file is for one of the two, and [`Exporter::replay`] says for which.
-//! - `vllm`: `{"prompt", "output_tokens"}`, the custom dataset of `vllm bench serve`. Prompts are as they are sent;
-//!   conversations become the text that the model's chat template makes of them.
-//! - `aiperf`: `{"text" | "messages", "timestamp", "output_length"}` a request, or `{"session_id", "turns": [...]}` a
-//!   conversation, with delays and timestamps in milliseconds. Prompts are as they are sent.
+//! - `runner`: rows of the datasets `custom` (requests that stand alone, and sessions of whole
+//!   prompts) or `conversation` (sessions whose prompts continue). Prompts are as the dataset gave
+//!   them, because the run puts its system prompt before them again. A file is for one of the two,
+//!   and [`Exporter::replay`] says for which.
+//! - `vllm`: `{"prompt", "output_tokens"}`, the custom dataset of `vllm bench serve`. Prompts are
+//!   as they are sent; conversations become the text that the model's chat template makes of them.
+//! - `aiperf`: `{"text" | "messages", "timestamp", "output_length"}` a request, or `{"session_id",
+//!   "turns": [...]}` a conversation, with delays and timestamps in milliseconds. Prompts are as
+//!   they are sent.
 //!
 //! What a format has no place for and a server would see is refused, not left out.
 
@@ -64,7 +66,8 @@ impl<'t> Exporter<'t> {
         }
     }
 
-    /// The flags with which the runner sends the rows so far again, if they are for it. `file` is where they are.
+    /// The flags with which the runner sends the rows so far again, if they are for it. `file` is
+    /// where they are.
     pub fn replay(&self, file: &str) -> Option<String> {
         if self.format != Format::Runner {
             return None;
@@ -407,7 +410,8 @@ fn beside(row: &mut Fields, request: &Request, output: &str) {
     let reference = reference.and_then(|json| serde_json::from_str::<Value>(json).ok());
     put(row, "reference", reference);
     let mut parameters = parameters(sample);
-    // Alone, `tools` stands beside messages; otherwise in the order in which the parameters are sent.
+    // Alone, `tools` stands beside messages; otherwise in the order in which the parameters are
+    // sent.
     if row.contains_key("messages") && parameters.len() == 1 {
         put(row, "tools", parameters.remove("tools"));
     }

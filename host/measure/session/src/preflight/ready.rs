@@ -14,8 +14,8 @@ use plugins::backend::{Control, Dialect};
 /// The pause between two questions.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Asks a target whether it is ready until it is, up to a time limit. Before each further try, `waits` gets
-/// the time waited so far and the last response.
+/// Asks a target whether it is ready until it is, up to a time limit. Before each further try,
+/// `waits` gets the time waited so far and the last response.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
@@ -75,7 +75,8 @@ async fn ask<C: Connect>(
     };
     Ok(match answered {
         Err(cause) => Err(cause),
-        // A server that refuses the key is ready; the next question finds out what is wrong with the key.
+        // A server that refuses the key is ready; the next question finds out what is wrong with
+        // the key.
         Ok((head, _)) if matches!(head.status, 200..300 | 401 | 403) => Ok(()),
         Ok((head, body)) => {
             let said = explained(dialect, secrets, head.status, &body)?;

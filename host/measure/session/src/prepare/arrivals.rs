@@ -1,5 +1,5 @@
-//! Due times that a dataset sets: read from its samples before the run, so that they are known like those of
-//! any other arrival, and the same for each slice of a plan.
+//! Due times that a dataset sets: read from its samples before the run, so that they are known like
+//! those of any other arrival, and the same for each slice of a plan.
 
 use super::BATCH;
 use model::arrival::{Arrival, MOST_TIMES};
@@ -71,7 +71,8 @@ fn too_many(dataset: &Dataset) -> PluginError {
 /// with the same calls as a run, and keeps 8 bytes per sample.
 ///
 /// # Errors
-/// If the dataset fails, or a sample has no arrival time, or one before that of the sample before it.
+/// If the dataset fails, or a sample has no arrival time, or one before that of the sample before
+/// it.
 pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
     let mut samples = dataset.open(load.seed, super::amount(load))?;
     skip_spares(load, &mut samples)?;

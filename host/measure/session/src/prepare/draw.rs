@@ -1,4 +1,5 @@
-//! Drawing samples from a dataset: the same calls, of the same sizes, wherever a plan's samples are drawn.
+//! Drawing samples from a dataset: the same calls, of the same sizes, wherever a plan's samples are
+//! drawn.
 
 use super::{BATCH, BATCH_BYTES, FIRST_BATCH, prompt_bytes};
 use plugins::PluginError;
@@ -41,7 +42,8 @@ impl Drawing {
 impl Iterator for Drawing {
     type Item = Result<Vec<Sample>, PluginError>;
 
-    /// The next samples; nothing at the end of the sequence. After an error there is nothing worth asking for.
+    /// The next samples; nothing at the end of the sequence. After an error there is nothing worth
+    /// asking for.
     fn next(&mut self) -> Option<Self::Item> {
         let left = self.planned - self.given;
         if left == 0 {

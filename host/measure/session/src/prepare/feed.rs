@@ -45,7 +45,8 @@ struct StockState {
 }
 
 impl Feed {
-    /// The next request. If preparation is behind and this may wait, waits until the run is stopped.
+    /// The next request. If preparation is behind and this may wait, waits until the run is
+    /// stopped.
     pub fn next(&self, may_wait: bool) -> Next<Item> {
         loop {
             let longest = if may_wait { GLANCE } else { Duration::ZERO };

@@ -6,10 +6,12 @@ use scenario::plan::Salt;
 use sha2::{Digest, Sha256};
 use tokenizer::Tokenizer;
 
-/// Digits of a salt: the same number for every run, because many tokenizers make a token of one or three of them.
+/// Digits of a salt: the same number for every run, because many tokenizers make a token of one or
+/// three of them.
 const DIGITS: u64 = 1_000_000_000_000_000_000;
 
-/// The salt of a run with this seed that began at this instant. Two runs have the same one with a probability of 10^-18.
+/// The salt of a run with this seed that began at this instant. Two runs have the same one with a
+/// probability of 10^-18.
 pub fn salt(seed: u64, started: &str, tokenizer: &Tokenizer) -> Salt {
     let digest = Sha256::digest(format!("{seed} {started}"));
     let number = digest
@@ -34,8 +36,8 @@ pub(crate) fn put(prompt: &mut Prompt, system: Option<&str>, salt: Option<&Salt>
     }
 }
 
-/// Puts the run's instructions in front of a conversation. Its own instructions follow in the same message, because
-/// many chat templates refuse a second one.
+/// Puts the run's instructions in front of a conversation. Its own instructions follow in the same
+/// message, because many chat templates refuse a second one.
 fn instruct(prompt: &mut Prompt, system: &str) {
     let message = |role, text: String| Message {
         role,
@@ -66,8 +68,8 @@ fn instruct(prompt: &mut Prompt, system: &str) {
     }
 }
 
-/// Puts the salt before everything else, so that no page of a prefix cache is that of another run. All prompts of the
-/// run have the same one, and share what they share without it.
+/// Puts the salt before everything else, so that no page of a prefix cache is that of another run.
+/// All prompts of the run have the same one, and share what they share without it.
 fn salted(prompt: &mut Prompt, salt: &Salt) {
     match prompt {
         Prompt::Text(text) => text.insert_str(0, &salt.text),

@@ -1,4 +1,5 @@
-//! Samples in their order, as sessions: a request that depends on no other, and all that depend on it.
+//! Samples in their order, as sessions: a request that depends on no other, and all that depend on
+//! it.
 
 use super::{Item, Writer, prompt_bytes};
 use crate::pending::PendingRequest;
@@ -92,7 +93,8 @@ impl Whole {
         (self.number, self.samples)
     }
 
-    /// Its first request, written, with the rest; nothing if this slice of the plan does not hold it.
+    /// Its first request, written, with the rest; nothing if this slice of the plan does not hold
+    /// it.
     ///
     /// # Errors
     /// What in it breaks the contract.

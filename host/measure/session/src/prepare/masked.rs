@@ -1,5 +1,6 @@
-//! Secret values in the fields that the user adds to the body of requests (`request.extra-body`). The backend plugin
-//! gets names for them, and the host puts the values in after `encode`, as it does with the key.
+//! Secret values in the fields that the user adds to the body of requests (`request.extra-body`).
+//! The backend plugin gets names for them, and the host puts the values in after `encode`, as it
+//! does with the key.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,5 @@
-//! From a sample to a request: what the plan adds to the sample, what is recorded of it, and the backend's call.
+//! From a sample to a request: what the plan adds to the sample, what is recorded of it, and the
+//! backend's call.
 
 use std::sync::Arc;
 
@@ -196,8 +197,8 @@ impl Writer {
         }
     }
 
-    /// In turn, by the request's own number, so that a slice of the plan sends it to the same target; a
-    /// conversation stays with one target, which has the earlier turns in its cache.
+    /// In turn, by the request's own number, so that a slice of the plan sends it to the same
+    /// target; a conversation stays with one target, which has the earlier turns in its cache.
     fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
         let number = session.map_or(index, |session| {
             let digest = Sha256::digest(session);

@@ -1,4 +1,5 @@
-//! One question of a probe, and what came of it: on a connection of its own, with the key and the timeouts of a run.
+//! One question of a probe, and what came of it: on a connection of its own, with the key and the
+//! timeouts of a run.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Records one reply: asks a server with a backend's own request, and keeps what came as it came, without what is
-//! secret. For an author's case; nothing of it is measured.
+//! Records one reply: asks a server with a backend's own request, and keeps what came as it came,
+//! without what is secret. For an author's case; nothing of it is measured.
 
 use hyper::header::CONTENT_TYPE;
 

@@ -30,8 +30,8 @@ pub(super) fn plugin(backend: &str) -> String {
     format!("backends/{backend}.wasm")
 }
 
-/// A backend on one of its routes. Unless it is the target's own, no variable is read but those that any backend's
-/// requests would carry.
+/// A backend on one of its routes. Unless it is the target's own, no variable is read but those
+/// that any backend's requests would carry.
 pub(super) fn resolved(
     source: &Source,
     backend: &str,

@@ -81,7 +81,8 @@ fn is_cumulative(frames: &Frames, text: &str) -> bool {
             *before = now.to_owned();
         }
     }
-    // Two frames that hold the text so far grow twice: from nothing to the first, and on to the second.
+    // Two frames that hold the text so far grow twice: from nothing to the first, and on to the
+    // second.
     (fields.values()).any(|(last, grown)| *grown > 1 && last.trim() == text.trim())
 }
 

@@ -1,4 +1,5 @@
-//! The dataset of a saved run, opened again: records have no prompts, because the plan says how to draw them.
+//! The dataset of a saved run, opened again: records have no prompts, because the plan says how to
+//! draw them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ pub(crate) struct Again {
     pub(crate) remarks: Vec<String>,
 }
 
-/// Resolves the dataset of a plan, and nothing else of it. The source says where plugins are searched for.
+/// Resolves the dataset of a plan, and nothing else of it. The source says where plugins are
+/// searched for.
 ///
 /// # Errors
 /// Everything that is not there any more, or that is not what it was.
@@ -78,7 +80,8 @@ pub(crate) fn again(plan: &Plan, source: &Source) -> Result<Again, Faults> {
     }
 }
 
-/// A source that names what the plan had. Its paths were written down as they were seen from where the run was made.
+/// A source that names what the plan had. Its paths were written down as they were seen from where
+/// the run was made.
 fn of_plan(plan: &Plan, mut source: Source) -> Source {
     let planned = &plan.dataset.plugin;
     let pinned = format!("{}@sha256:{}", planned.plugin, planned.digest);
@@ -102,7 +105,8 @@ fn of_plan(plan: &Plan, mut source: Source) -> Source {
 }
 
 impl Resolution<'_> {
-    /// Notes that something is not what it was when the run was made, so that other samples would come of it.
+    /// Notes that something is not what it was when the run was made, so that other samples would
+    /// come of it.
     fn changed(&mut self, what: &str) {
         let problem = Problem::new(format!("{what} has changed since the run was made"));
         let help =

@@ -1,5 +1,6 @@
-//! Reads everything that a scenario names and that takes time, all at the same time: plugins to compile, the
-//! tokenizer, the input files' digests. The results are looked at afterwards, in the order of the scenario.
+//! Reads everything that a scenario names and that takes time, all at the same time: plugins to
+//! compile, the tokenizer, the input files' digests. The results are looked at afterwards, in the
+//! order of the scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

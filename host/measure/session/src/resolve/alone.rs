@@ -1,4 +1,5 @@
-//! A backend alone, with what it takes to ask its target: for questions that need no dataset, and make no run.
+//! A backend alone, with what it takes to ask its target: for questions that need no dataset, and
+//! make no run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Secrets of requests, which nobody else may see: the key that the user keeps in a variable, used
 //! as the backend says, and the user's headers.
 //!
-//! A backend says how a key is used and where people keep it; it never sees one. Which of the user's secrets may leave
-//! the machine is not for it to choose: a variable that it names is read only if its name says that it holds an API
-//! key. Others have to be named by the user.
+//! A backend says how a key is used and where people keep it; it never sees one. Which of the
+//! user's secrets may leave the machine is not for it to choose: a variable that it names is read
+//! only if its name says that it holds an API key. Others have to be named by the user.
 
 use std::sync::Arc;
 
@@ -54,7 +54,8 @@ impl Resolution<'_> {
                 }
             }
         });
-        // Without a backend there is no run, but what is wrong with the key is reported along with that.
+        // Without a backend there is no run, but what is wrong with the key is reported along with
+        // that.
         let (name, credentials) = asked.unwrap_or((
             "",
             Credentials {
@@ -111,8 +112,8 @@ impl Resolution<'_> {
         }
         match credentials.scheme {
             Authentication::Sigv4(_) => variables.push(AWS_ID.to_owned()),
-            // The engines' users have it, whatever the backend names. To whom a key in a header of its own belongs,
-            // the backend's variable says.
+            // The engines' users have it, whatever the backend names. To whom a key in a header of
+            // its own belongs, the backend's variable says.
             Authentication::Header(_) if !variables.is_empty() => {}
             _ if variables.iter().any(|variable| variable == USUAL) => {}
             _ => variables.push(USUAL.to_owned()),
@@ -129,7 +130,8 @@ impl Resolution<'_> {
         value.filter(|value| !value.is_empty())
     }
 
-    /// The first variable that is set, with its value. That one which the user named is not set is an error.
+    /// The first variable that is set, with its value. That one which the user named is not set is
+    /// an error.
     fn found(&mut self, sources: &Sources) -> Option<(String, String)> {
         let found = (sources.variables.iter())
             .find_map(|name| self.variable(name).map(|value| (name.clone(), value)));
@@ -139,7 +141,8 @@ impl Resolution<'_> {
             &self.source.scenario.target.api_key_env,
         ) {
             let variable = &said.value;
-            // Text that is no variable's name may be the key itself; the scenario's check has refused it already.
+            // Text that is no variable's name may be the key itself; the scenario's check has
+            // refused it already.
             if is_name(variable) {
                 let error =
                     format!("the variable `{variable}`, which should hold the API key, is not set");

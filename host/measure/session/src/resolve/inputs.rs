@@ -92,8 +92,8 @@ impl Checked {
 }
 
 impl Source {
-    /// The same, reading these files in place of its own. The files of a tokenizer's folder lie in one folder, which is
-    /// `tokenizer`.
+    /// The same, reading these files in place of its own. The files of a tokenizer's folder lie in
+    /// one folder, which is `tokenizer`.
     #[must_use]
     pub fn reading(mut self, inputs: &[Input], tokenizer: &Path) -> Self {
         let at = |path: &Path| Located::flag(SETTER, path.to_owned());

@@ -25,7 +25,8 @@ pub struct Judges {
     pub remarks: Vec<String>,
 }
 
-/// Resolves a scenario's scorers and the tokenizer that it names, and nothing else of it. It names at least one scorer.
+/// Resolves a scenario's scorers and the tokenizer that it names, and nothing else of it. It names
+/// at least one scorer.
 ///
 /// # Errors
 /// Everything that is wrong with them.

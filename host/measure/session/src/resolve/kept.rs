@@ -1,8 +1,9 @@
-//! Tokenizers between processes: what was read of a `tokenizer.json` is kept beside the compiled plugins, because
-//! reading it anew takes a fifth of a second, longer than all else before the first request.
+//! Tokenizers between processes: what was read of a `tokenizer.json` is kept beside the compiled
+//! plugins, because reading it anew takes a fifth of a second, longer than all else before the
+//! first request.
 //!
-//! What is kept goes by the digest of the file and by the build of the program. The tokenizer's crate owns its form, and
-//! [`shelf`] the folder.
+//! What is kept goes by the digest of the file and by the build of the program. The tokenizer's
+//! crate owns its form, and [`shelf`] the folder.
 
 use std::path::Path;
 
@@ -19,8 +20,8 @@ const TABLES: Kind = Kind {
     maker: "runner",
 };
 
-/// Opens a tokenizer, if possible by what was kept of its file, whose digest is known if it could be read. What the user
-/// should know goes to the remarks.
+/// Opens a tokenizer, if possible by what was kept of its file, whose digest is known if it could
+/// be read. What the user should know goes to the remarks.
 ///
 /// # Errors
 /// Why it cannot be opened.

@@ -1,8 +1,9 @@
 //! Names of runs: the name that its author gave it, or, where that would not be true of it, its
 //! dataset with the lengths, and its load.
 //!
-//! A name in a scenario's file says what the file describes, as "Random 1k/1k" does. Once flags, a lab or a sweep have
-//! set other lengths, another dataset or another load, it is untrue, and the run is called after what it is.
+//! A name in a scenario's file says what the file describes, as "Random 1k/1k" does. Once flags, a
+//! lab or a sweep have set other lengths, another dataset or another load, it is untrue, and the
+//! run is called after what it is.
 
 use std::path::Path;
 
@@ -15,7 +16,8 @@ use scenario::{Arrival, Entry, Load};
 /// Characters of a part of a description, at most: a name of a model, a dataset or a file.
 const PART: usize = 48;
 
-/// Keys of `[load]` that say how much load there is, and when; how long it lasts and from which seed makes it no other.
+/// Keys of `[load]` that say how much load there is, and when; how long it lasts and from which
+/// seed makes it no other.
 const OF_LOAD: [&str; 11] = [
     "load.arrival",
     "load.rate",

@@ -1,5 +1,5 @@
-//! The plugins that a scenario names, and their configurations: all that can be checked of them without its files, its
-//! tokenizer and a server.
+//! The plugins that a scenario names, and their configurations: all that can be checked of them
+//! without its files, its tokenizer and a server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use plugins::dataset::Dataset;
 use plugins::sandbox::{Grants, LogBook};
 use plugins::scorer::Scorer;
 
-/// Loads the plugins that a scenario names, and compares their configurations with their schemas. A backend or a dataset
-/// that it leaves to flags is no mistake.
+/// Loads the plugins that a scenario names, and compares their configurations with their schemas. A
+/// backend or a dataset that it leaves to flags is no mistake.
 ///
 /// # Errors
 /// Plugins that do not load or are of another kind, and what is wrong with a configuration.

@@ -61,8 +61,8 @@ impl Asked {
         bare
     }
 
-    /// Another value of each option that is set. A backend may write of its own accord what the scenario states, but not
-    /// every other value.
+    /// Another value of each option that is set. A backend may write of its own accord what the
+    /// scenario states, but not every other value.
     fn otherwise(&self) -> Asked {
         // In the range of every option: half of a large value, more than a small one.
         let number = |value: Option<f64>| {
@@ -106,12 +106,14 @@ impl Asked {
 }
 
 impl Resolution<'_> {
-    /// Writes a request with each option alone, next to one with none of them, and one with all of them, next to those
-    /// that lack one. A backend that writes no request without options either is not judged.
+    /// Writes a request with each option alone, next to one with none of them, and one with all of
+    /// them, next to those that lack one. A backend that writes no request without options either
+    /// is not judged.
     ///
-    /// Gives the options of the run. Of those that are on by default, answers that go on past the end-of-sequence token
-    /// and the temperature, it leaves out what the engine has no word for and the scenario does not ask for. It names
-    /// those that the scenario asks for and the backend does not read.
+    /// Gives the options of the run. Of those that are on by default, answers that go on past the
+    /// end-of-sequence token and the temperature, it leaves out what the engine has no word for and
+    /// the scenario does not ask for. It names those that the scenario asks for and the backend
+    /// does not read.
     pub(super) fn options(&mut self, backend: &Backend) -> RequestOptions {
         let scenario = &self.source.scenario;
         let (said, mut plan) = (&scenario.request, request_options(scenario));
@@ -184,7 +186,8 @@ impl Resolution<'_> {
         if refused {
             return kept;
         }
-        // One that is left out only beside another, such as a choice among tokens where the likeliest is taken, was read.
+        // One that is left out only beside another, such as a choice among tokens where the
+        // likeliest is taken, was read.
         let ignored = stated.iter().filter(|option| {
             let alone = plain.with(option.take, &full);
             [&full, &alone]
@@ -203,7 +206,8 @@ impl Resolution<'_> {
     }
 }
 
-/// The options that the scenario states, apart from those that ask for what requests without options do too.
+/// The options that the scenario states, apart from those that ask for what requests without
+/// options do too.
 fn stated<'s>(
     said: &'s scenario::RequestOptions,
     plain: &Asked,

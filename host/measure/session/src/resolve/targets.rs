@@ -14,7 +14,8 @@ impl Resolution<'_> {
     /// Returns the targets of requests: what the scenario sets, else where the backend's engine
     /// listens by default on this machine.
     ///
-    /// A plugin does not choose who gets the user's key, headers and prompts: another machine must be named by the user.
+    /// A plugin does not choose who gets the user's key, headers and prompts: another machine must
+    /// be named by the user.
     pub(super) fn targets(&mut self, backend: Option<&Backend>) -> Option<Vec<Target>> {
         let Some(said) = &self.source.scenario.target.base_url else {
             let backend = backend?;

@@ -16,7 +16,8 @@ use tokenizer::Tokenizer;
 /// Files whose names end so are meant as files, not as names on the hub.
 const OF_FILES: [&str; 3] = [".json", ".model", ".tiktoken"];
 
-/// The largest file that is read for its digest before it is opened, in bytes: a tokenizer's have less.
+/// The largest file that is read for its digest before it is opened, in bytes: a tokenizer's have
+/// less.
 const LARGEST: u64 = 256 << 20;
 
 /// A tokenizer, and what there is to say about it.
@@ -47,7 +48,8 @@ impl Counting {
 
     fn of(name: String, path: &Path) -> Result<Self, String> {
         let file = Tokenizer::file(path).map_err(|cause| cause.to_string())?;
-        // What is there no file of, or is too large for one, is refused when it is opened, and not read to its end.
+        // What is there no file of, or is too large for one, is refused when it is opened, and not
+        // read to its end.
         let is_one = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() <= LARGEST;
         let known = match std::fs::metadata(&file).is_ok_and(is_one) {
             true => Digests::of(path, &file).ok(),
@@ -81,9 +83,10 @@ impl Counting {
 }
 
 impl Resolved {
-    /// The same with the tokenizer that is found under one of the names that a server has for its model, where the
-    /// scenario names none and none was found before; then everything that depends on it is resolved again. As it is,
-    /// where none is found now either. Second, what there is to say about it.
+    /// The same with the tokenizer that is found under one of the names that a server has for its
+    /// model, where the scenario names none and none was found before; then everything that depends
+    /// on it is resolved again. As it is, where none is found now either. Second, what there is to
+    /// say about it.
     ///
     /// # Errors
     /// Where the scenario does not resolve with it.
@@ -147,8 +150,9 @@ pub(super) fn candidates(source: &Source) -> Vec<String> {
     names
 }
 
-/// Opens the first tokenizer that a cache has under one of these names: those that a server has for its model, as they
-/// come. A name that is none of the hub, such as a path, is passed over. Without any, the substitute.
+/// Opens the first tokenizer that a cache has under one of these names: those that a server has for
+/// its model, as they come. A name that is none of the hub, such as a path, is passed over. Without
+/// any, the substitute.
 pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
     let mut remarks = Vec::new();
     for name in names {
@@ -224,8 +228,8 @@ fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result
 struct Digests {
     /// SHA-256 of the tokenizer's file.
     of_file: String,
-    /// The same; of a folder, the SHA-256 of its files that decide tokens: of a line for each in the order of their
-    /// names, with its SHA-256 and its name.
+    /// The same; of a folder, the SHA-256 of its files that decide tokens: of a line for each in
+    /// the order of their names, with its SHA-256 and its name.
     of_all: String,
 }
 

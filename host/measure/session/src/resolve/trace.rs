@@ -1,5 +1,5 @@
-//! The times when requests are due: from a file, read once for both its times and its digest, or from the dataset's
-//! samples.
+//! The times when requests are due: from a file, read once for both its times and its digest, or
+//! from the dataset's samples.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

@@ -1,4 +1,5 @@
-//! The threads behind the workers: the decode threads and the recorder, from the first report to the last record.
+//! The threads behind the workers: the decode threads and the recorder, from the first report to
+//! the last record.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -260,8 +260,8 @@ impl Phases<'_> {
         Ok(())
     }
 
-    /// Paces one phase and waits for its replies. Gives how many requests were due when the run was stopped, and
-    /// are not on record.
+    /// Paces one phase and waits for its replies. Gives how many requests were due when the run was
+    /// stopped, and are not on record.
     async fn phase(
         &self,
         (origin, duration): (Nanos, Option<Nanos>),
@@ -323,8 +323,8 @@ impl Phases<'_> {
         unsent
     }
 
-    /// The worker for a request: the one with the fewest in flight, but the same for the same conversation, whose
-    /// connection it holds.
+    /// The worker for a request: the one with the fewest in flight, but the same for the same
+    /// conversation, whose connection it holds.
     fn worker_of(&self, job: &Job) -> usize {
         match &job.session {
             Some(session) if self.plan.connection.reuse == Reuse::Session => {
@@ -336,7 +336,8 @@ impl Phases<'_> {
         }
     }
 
-    /// Hands a request to a worker, or records why it is not sent. Says whether it begins a session.
+    /// Hands a request to a worker, or records why it is not sent. Says whether it begins a
+    /// session.
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) -> bool {
         trip("pace");
         let (prepared, request, entry) = match item {
@@ -390,7 +391,8 @@ impl Phases<'_> {
             }
             (Verdict::NotSent { due }, request) => {
                 if measured && request.is_err() {
-                    // It counts as given out, because only those that found no slot count as not sent.
+                    // It counts as given out, because only those that found no slot count as not
+                    // sent.
                     self.control.live.gave_out();
                 }
                 let outcome = request

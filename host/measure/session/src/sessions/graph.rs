@@ -1,5 +1,6 @@
-//! One session: a request that depends on no other, and all that depend on it. Says what is due, and when, as requests
-//! come to their first output or to their end. Pure: instants go in, due times come out.
+//! One session: a request that depends on no other, and all that depend on it. Says what is due,
+//! and when, as requests come to their first output or to their end. Pure: instants go in, due
+//! times come out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -86,7 +87,8 @@ pub struct Steps {
 }
 
 impl Graph {
-    /// A session of samples in the dataset's order, each with its request's number; the first is the root.
+    /// A session of samples in the dataset's order, each with its request's number; the first is
+    /// the root.
     ///
     /// # Errors
     /// What in it breaks the contract.

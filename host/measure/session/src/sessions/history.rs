@@ -140,8 +140,8 @@ impl Drop for Conversation {
     }
 }
 
-/// The messages that a request adds to a conversation. Results of tools name the calls of the answer before them, which
-/// are other than those on record if the answer was given just now.
+/// The messages that a request adds to a conversation. Results of tools name the calls of the
+/// answer before them, which are other than those on record if the answer was given just now.
 pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> Vec<Message> {
     let mut messages = match prompt {
         Prompt::Text(text) => {
@@ -222,8 +222,9 @@ fn answer(output: &str, tool_calls: &str) -> Message {
     }
 }
 
-/// The tool calls of a reply, whose pieces were written one after the other. In a stream, the first piece of a call has
-/// its id and name, and further ones of the same index have more of its arguments.
+/// The tool calls of a reply, whose pieces were written one after the other. In a stream, the first
+/// piece of a call has its id and name, and further ones of the same index have more of its
+/// arguments.
 fn joined_calls(text: &str) -> Vec<Value> {
     let mut calls: Vec<(u64, Value)> = Vec::new();
     for piece in serde_json::Deserializer::from_str(text).into_iter::<Value>() {

@@ -1,7 +1,8 @@
-//! The memory of sessions under way: what they still have to send, and the answers in their histories.
+//! The memory of sessions under way: what they still have to send, and the answers in their
+//! histories.
 //!
-//! Sessions that have begun go on, because what they hold is freed only when they end. At the bound no new session
-//! begins; its first request is then sent late, and its record says so.
+//! Sessions that have begun go on, because what they hold is freed only when they end. At the bound
+//! no new session begins; its first request is then sent late, and its record says so.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -14,7 +15,8 @@ pub struct Memory {
     bound: u64,
     held: AtomicUsize,
     peak: AtomicUsize,
-    /// Since when new sessions wait, in nanoseconds since the clock's origin; `u64::MAX` while none does.
+    /// Since when new sessions wait, in nanoseconds since the clock's origin; `u64::MAX` while none
+    /// does.
     since: AtomicU64,
     /// Time for which they have waited before that.
     waited: AtomicU64,

@@ -1,12 +1,13 @@
 //! A tokenizer's chat template, and where it is rendered: in this process, or in one of its own.
 //!
-//! A template is a program of a stranger, and a text that it doubles sixty times takes all memory of a machine. So a
-//! program calls [`render_in`] when it begins, and is then started again for each template, with the one argument
-//! [`ARGUMENT`]: that process bounds its own memory and time and calls [`serve`]. One that exceeds a bound ends, and the
-//! template counts as one that fails; it is not tried again. Programs that do not call it, such as tests, render here.
+//! A template is a program of a stranger, and a text that it doubles sixty times takes all memory
+//! of a machine. So a program calls [`render_in`] when it begins, and is then started again for
+//! each template, with the one argument [`ARGUMENT`]: that process bounds its own memory and time
+//! and calls [`serve`]. One that exceeds a bound ends, and the template counts as one that fails;
+//! it is not tried again. Programs that do not call it, such as tests, render here.
 //!
-//! Both speak in lines of JSON: the templates' texts go there first, then conversations, and each line has one as its
-//! answer.
+//! Both speak in lines of JSON: the templates' texts go there first, then conversations, and each
+//! line has one as its answer.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -272,7 +273,8 @@ fn words(status: ExitStatus) -> String {
     }
 }
 
-/// Renders what is asked for, until nobody asks any more. `busy` hears when a question has come, and when it is answered.
+/// Renders what is asked for, until nobody asks any more. `busy` hears when a question has come,
+/// and when it is answered.
 ///
 /// # Errors
 /// If what comes is no question, or nobody reads the answers.

@@ -1,5 +1,5 @@
-//! JSON as Python's `json.dumps` writes it, which is what transformers' `tojson` is. Models were trained on its
-//! spaces.
+//! JSON as Python's `json.dumps` writes it, which is what transformers' `tojson` is. Models were
+//! trained on its spaces.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,8 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// The style that a filter's arguments ask for, with the defaults of `json.dumps` but for `ensure_ascii`.
+    /// The style that a filter's arguments ask for, with the defaults of `json.dumps` but for
+    /// `ensure_ascii`.
     pub(super) fn of(options: &Kwargs) -> Result<Self, minijinja::Error> {
         let indent = options.get::<Option<Value>>("indent")?;
         let indent = match indent.filter(|indent| !indent.is_none()) {
@@ -205,8 +206,8 @@ fn number(value: &Value) -> String {
     }
 }
 
-/// A number with a fraction as Python prints it: the shortest digits that mean it, with an exponent where it is
-/// very small or large.
+/// A number with a fraction as Python prints it: the shortest digits that mean it, with an exponent
+/// where it is very small or large.
 pub(super) fn float(value: &Value) -> String {
     let Ok(float) = f64::try_from(value.clone()) else {
         return value.to_string();

@@ -63,7 +63,8 @@ fn a_folders_first_tokenizer_is_read() {
         size(&folder(&[settings, ("tokenizer.model", &ranks)])).unwrap(),
         801
     );
-    // Kimi's file and Qwen's are known by their names alone, with the special tokens that they have.
+    // Kimi's file and Qwen's are known by their names alone, with the special tokens that they
+    // have.
     assert_eq!(
         size(&folder(&[("tiktoken.model", &ranks)])).unwrap(),
         lines + 256

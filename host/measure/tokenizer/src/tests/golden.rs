@@ -90,13 +90,15 @@ fn models_encode_as_sentencepiece_does() {
         let model = case["model"].as_str().unwrap();
         let beside = beside(&format!("{model}.model"), "tokenizer.model", &Value::Null);
         let tokenizer = Tokenizer::open(beside.path()).unwrap();
-        // Where the text of a special token is in a text, SentencePiece takes it for a text, and we do not.
+        // Where the text of a special token is in a text, SentencePiece takes it for a text, and we
+        // do not.
         let ids = all_ids(&case["ids"]);
         let marked = |text: &String| {
             text.contains("<unk>")
                 || text.contains("<0x")
-                // The crate normalizes what is one character to a reader at a time, where SentencePiece looks for the
-                // longest entry of its table; it matters to marks that join with nothing. Engines use the crate.
+                // The crate normalizes what is one character to a reader at a time, where
+                // SentencePiece looks for the longest entry of its table; it matters to marks that
+                // join with nothing. Engines use the crate.
                 || (model == "t5" && text.contains(['\u{301}', '\u{327}', '\u{200d}']))
                 // As likely in several ways, of which rounding chooses.
                 || (model == "plain" && text.contains("aaaaaaaa"))

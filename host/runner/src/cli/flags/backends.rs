@@ -186,7 +186,8 @@ const ROUTES: [Route; 37] = [
 /// Backends with one route for all answers, and its path.
 const ONE_ROUTE: [(&str, &str); 2] = [("anthropic", "/v1/messages"), ("cohere", "/v2/chat")];
 
-/// The place where the shipped backends' engines listen by default, where that is a port of this machine.
+/// The place where the shipped backends' engines listen by default, where that is a port of this
+/// machine.
 const PORTS: [(&str, u16); 8] = [
     ("openai", 8000),
     ("vllm", 8000),

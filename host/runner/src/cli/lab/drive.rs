@@ -65,8 +65,8 @@ impl Drop for Questions {
 }
 
 impl<'b> LabRun<'b> {
-    /// A lab in this folder. Leftovers are found by the markers, in one folder for all labs of a user.
-    /// The paths of the lab file start from `home`.
+    /// A lab in this folder. Leftovers are found by the markers, in one folder for all labs of a
+    /// user. The paths of the lab file start from `home`.
     ///
     /// # Errors
     /// If the folder cannot be written.

@@ -118,8 +118,8 @@ fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
     }
 }
 
-/// The reason why a run is no measurement to go by, if so: by its findings, or because most of its requests
-/// failed for whatever reasons.
+/// The reason why a run is no measurement to go by, if so: by its findings, or because most of its
+/// requests failed for whatever reasons.
 pub(in crate::cli) fn invalid(summary: &Summary) -> Option<String> {
     if summary.verdict == Verdict::Invalid {
         let findings = summary.findings.iter();

@@ -137,7 +137,8 @@ fn bars(points: &[Point], place: &Place<'_>) -> String {
     path
 }
 
-/// Bars along the horizontal axis, each at least a fraction of a pixel so that short ones are visible.
+/// Bars along the horizontal axis, each at least a fraction of a pixel so that short ones are
+/// visible.
 fn spans(points: &[Point], place: &Place<'_>, thickness: f64) -> String {
     let mut path = String::new();
     for point in points {

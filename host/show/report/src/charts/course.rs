@@ -1,4 +1,5 @@
-//! The course of runs over time: throughput, requests in flight, those that wait for the cap, failures, power.
+//! The course of runs over time: throughput, requests in flight, those that wait for the cap,
+//! failures, power.
 
 use super::{Shown, keys, seconds, sentences};
 use crate::chart::{
@@ -9,8 +10,8 @@ use crate::view::Course;
 use model::number::{count, short, significant};
 use result::summary::SteadyState;
 
-/// Number of waiting requests, on average over a span, from which they get a panel: every request waits for the
-/// moment that the pacer takes.
+/// Number of waiting requests, on average over a span, from which they get a panel: every request
+/// waits for the moment that the pacer takes.
 const SEEN: f64 = 0.05;
 
 /// The values of a panel for a run's spans of time; absent if they are unknown for the run.

@@ -1,4 +1,5 @@
-//! Charts of several runs of which each is a point: one figure against another, and figures over the load.
+//! Charts of several runs of which each is a point: one figure against another, and figures over
+//! the load.
 //!
 //! Sweeps, searches and labs say which points; this module makes charts of them.
 

@@ -14,7 +14,8 @@ const ROW: f64 = 40.0;
 /// The axis reaches at least so far to both sides.
 const LEAST: f64 = 0.01;
 
-/// The axis reaches at most so many times as far as the largest difference: an interval of few repeats may be very wide.
+/// The axis reaches at most so many times as far as the largest difference: an interval of few
+/// repeats may be very wide.
 const FURTHEST: f64 = 4.0;
 
 /// Differences to be drawn.
@@ -147,7 +148,8 @@ pub fn chart(forest: &Forest) -> Chart {
     }
 }
 
-/// The ends of the axis: every difference and zero lie on it, and intervals as far as they help to read the others.
+/// The ends of the axis: every difference and zero lie on it, and intervals as far as they help to
+/// read the others.
 fn ends(rows: &[Difference]) -> (f64, f64) {
     let largest = rows.iter().map(|row| row.share.abs()).fold(LEAST, f64::max);
     let far = largest * FURTHEST;

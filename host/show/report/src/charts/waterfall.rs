@@ -32,7 +32,8 @@ struct Kind {
     from_due: bool,
 }
 
-/// Three charts for each run: some requests that follow each other, some of the whole run, the slowest.
+/// Three charts for each run: some requests that follow each other, some of the whole run, the
+/// slowest.
 pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     let each = runs.iter().enumerate().flat_map(|(number, run)| {
         let view = &run.view;

@@ -1,4 +1,5 @@
-//! All requests together: sums, distributions, and the peaks within a second, as the tools compute them.
+//! All requests together: sums, distributions, and the peaks within a second, as the tools compute
+//! them.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! JSON as Python's `json.dumps` writes it: on one line, with a space after commas and colons, ASCII
-//! only. Infinity, for which JSON has no word, is Python's `Infinity`.
+//! JSON as Python's `json.dumps` writes it: on one line, with a space after commas and colons,
+//! ASCII only. Infinity, for which JSON has no word, is Python's `Infinity`.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -111,7 +111,8 @@ mod tests {
         object.measured("absent", None::<f64>);
         object.field("list", [Some(1), None]);
         object.field("of", std::collections::BTreeMap::from([("a", 1), ("b", 2)]));
-        // json.dumps({"é": "a\n\"ü\" 😀", "rate": math.inf, "peak": 303.0, "more": 1, "list": [1, None], "of": {"a": 1, "b": 2}})
+        // json.dumps({"é": "a\n\"ü\" 😀", "rate": math.inf, "peak": 303.0, "more": 1, "list": [1,
+        // None], "of": {"a": 1, "b": 2}})
         assert_eq!(
             object.finish(),
             r#"{"\u00e9": "a\n\"\u00fc\" \ud83d\ude00", "rate": Infinity, "peak": 303.0, "more": 1, "list": [1, null], "of": {"a": 1, "b": 2}}"#

@@ -1,8 +1,8 @@
 //! A request as another tool sees it: which chunks of the reply count, when it began and ended, how
 //! many tokens it had.
 //!
-//! The tools look at chunks, we record events. A chunk may yield several events at one instant: a piece
-//! of the answer and its stop reason count as one chunk if they came together.
+//! The tools look at chunks, we record events. A chunk may yield several events at one instant: a
+//! piece of the answer and its stop reason count as one chunk if they came together.
 
 use model::exchange::{Event, Exchange, Kind, Phase};
 use model::units::Nanos;

@@ -1,10 +1,10 @@
 //! A line of the file that SGLang's `bench_serving` appends to (`--output-file`, with
-//! `--output-details` where detailed), version 0.5.23: its keys, in its order, with its units: times
-//! of requests in seconds, statistics in milliseconds.
+//! `--output-details` where detailed), version 0.5.23: its keys, in its order, with its units:
+//! times of requests in seconds, statistics in milliseconds.
 //!
 //! It leaves out `cache_report`, which SGLang writes on request only. `tag`, `server_info` and
-//! `accept_length` are null, as in SGLang's file when they are not set or not known; so are lengths of
-//! random prompts for any other dataset.
+//! `accept_length` are null, as in SGLang's file when they are not set or not known; so are lengths
+//! of random prompts for any other dataset.
 
 use super::Compatible;
 use super::python::Object;

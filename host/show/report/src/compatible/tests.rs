@@ -16,8 +16,8 @@ use result::metric::Objective;
 use result::summary::{RunFacts, Tokenizer};
 use scenario::plan::Amount;
 
-/// vLLM's file and its block: a role chunk before the answer; failures of every kind; a rate, a cap,
-/// objectives and percentiles; answers of one token.
+/// vLLM's file and its block: a role chunk before the answer; failures of every kind; a rate, a
+/// cap, objectives and percentiles; answers of one token.
 const VLLM: [(&str, &str, &str); 4] = [
     (
         "chat",
@@ -72,8 +72,8 @@ fn nanos(seconds: &Value) -> Nanos {
     Nanos::from_secs_f64(seconds.as_f64().unwrap())
 }
 
-/// The requests that a detailed file lists, as we would have recorded them. Without times of its own, a
-/// request begins with the run.
+/// The requests that a detailed file lists, as we would have recorded them. Without times of its
+/// own, a request begins with the run.
 fn exchanges(file: &Value) -> Vec<Exchange> {
     (list(file, "errors").iter().enumerate())
         .map(|(index, error)| {
@@ -219,8 +219,8 @@ fn assert_like(key: &str, ours: &Value, theirs: &Value) {
     }
 }
 
-/// Compares two files: the same keys in the same order, but for those that were not measured, and the
-/// same values but for some.
+/// Compares two files: the same keys in the same order, but for those that were not measured, and
+/// the same values but for some.
 fn assert_file(ours: &str, theirs: &Value, unmeasured: &[&str], unlike: &[&str]) {
     let ours = file(ours);
     let left_out = |key: &&String| {
@@ -286,8 +286,8 @@ fn what_vllm_wrote_of_its_requests_we_write() {
     }
 }
 
-/// SGLang's own figures from SGLang's own requests, but for those about their ends and beginnings, which
-/// it does not list.
+/// SGLang's own figures from SGLang's own requests, but for those about their ends and beginnings,
+/// which it does not list.
 #[test]
 fn what_sglang_wrote_of_its_requests_we_write() {
     let unlisted = [

@@ -3,10 +3,10 @@
 //! milliseconds.
 //!
 //! It leaves out the keys that our runs have no data for: `rps_change_events`, `probe_*`,
-//! `spec_decode_*`, `diffusion_*` and `ramp_up_*`, and `rtfx`, which is about audio. It always contains
-//! the latencies with and without the client's queueing, which vLLM writes on request only. The run's
-//! metadata (`--metadata`, `[about.notes]`) is in the place of vLLM's `--metadata`. A failed request has
-//! zeros in its places and a message in `errors`, as in vLLM's own file.
+//! `spec_decode_*`, `diffusion_*` and `ramp_up_*`, and `rtfx`, which is about audio. It always
+//! contains the latencies with and without the client's queueing, which vLLM writes on request
+//! only. The run's metadata (`--metadata`, `[about.notes]`) is in the place of vLLM's `--metadata`.
+//! A failed request has zeros in its places and a message in `errors`, as in vLLM's own file.
 
 use super::python::Object;
 use super::{Compatible, Detail, Request};

@@ -44,8 +44,8 @@ fn clean(text: &str) -> String {
     text.chars().map(spaced).collect()
 }
 
-/// Foreign text on one line, in which Markdown and HTML mean nothing. Spaces at its ends are kept: it may be a part of a
-/// line.
+/// Foreign text on one line, in which Markdown and HTML mean nothing. Spaces at its ends are kept:
+/// it may be a part of a line.
 fn part(text: &str) -> String {
     let end = |yes: bool| if yes { " " } else { "" };
     let (begins, ends) = (text.starts_with(' '), text.ends_with(' '));

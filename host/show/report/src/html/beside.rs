@@ -1,5 +1,5 @@
-//! Several runs' figures side by side, each with its difference from the first run's. `compare` decides which
-//! differences are more than chance.
+//! Several runs' figures side by side, each with its difference from the first run's. `compare`
+//! decides which differences are more than chance.
 
 use std::collections::BTreeSet;
 

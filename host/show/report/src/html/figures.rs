@@ -310,7 +310,8 @@ fn histograms(counted: &[&str]) -> Option<String> {
     })
 }
 
-/// The speeds of the slowest users, which have no column: the high percentiles are those of the luckiest.
+/// The speeds of the slowest users, which have no column: the high percentiles are those of the
+/// luckiest.
 fn slowest(summary: &Summary) -> Option<String> {
     let lowest = mirrored(&summary.run.percentiles);
     let lowest = lowest.into_iter().reduce(f64::min)?;

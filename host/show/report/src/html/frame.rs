@@ -120,7 +120,8 @@ fn style() -> String {
     )
 }
 
-/// The page's content security policy: its own style and script, by their digests, and no other source.
+/// The page's content security policy: its own style and script, by their digests, and no other
+/// source.
 fn policy(style: &str) -> String {
     format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
@@ -137,8 +138,8 @@ pub(super) fn source(text: &str) -> String {
     )
 }
 
-/// A chart, drawn for every width and scale. `runs` are the names of the page's runs, by which a chart knows that its
-/// keys are these.
+/// A chart, drawn for every width and scale. `runs` are the names of the page's runs, by which a
+/// chart knows that its keys are these.
 pub(crate) fn drawn(chart: &Chart, runs: &[&str]) -> Drawn {
     let mut drawings = String::new();
     for width in [Width::Wide, Width::Narrow] {

@@ -1,5 +1,5 @@
-//! Sections of a few figures each: goodput, sessions, steady state, tokens, what the dataset did, the server's own
-//! metrics, devices, cost, scores.
+//! Sections of a few figures each: goodput, sessions, steady state, tokens, what the dataset did,
+//! the server's own metrics, devices, cost, scores.
 
 mod devices;
 

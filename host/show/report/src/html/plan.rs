@@ -211,7 +211,8 @@ pub(super) fn whole(plan: &Plan) -> String {
     serde_json::to_string_pretty(&shown(plan)).unwrap_or_default()
 }
 
-/// Bodies may carry keys of a proxy or a tenant: their fields' names are shown, their values are not.
+/// Bodies may carry keys of a proxy or a tenant: their fields' names are shown, their values are
+/// not.
 fn shown(plan: &Plan) -> Value {
     let mut value = serde_json::to_value(plan).unwrap_or_default();
     if let Some(body) = value.pointer_mut("/request/extra-body") {

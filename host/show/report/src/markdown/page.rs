@@ -1,5 +1,5 @@
-//! The content of a page, in the order of its template: runs are grouped by engine, and within it by
-//! model, in the order in which they first occur.
+//! The content of a page, in the order of its template: runs are grouped by engine, and within it
+//! by model, in the order in which they first occur.
 
 use minijinja::value::Value;
 use serde::Serialize;
@@ -74,7 +74,8 @@ struct Row {
     engine: String,
     model: String,
     scenario: String,
-    /// Lengths, number and arrival of the requests, as they were: a scenario's name may say otherwise.
+    /// Lengths, number and arrival of the requests, as they were: a scenario's name may say
+    /// otherwise.
     workload: String,
     anchor: Value,
     verdict: Value,

@@ -1,4 +1,5 @@
-//! A search as a page: the answer of each tier, the share of bad requests at every load that was tried, and every run.
+//! A search as a page: the answer of each tier, the share of bad requests at every load that was
+//! tried, and every run.
 
 use super::{amount, conclusion, short, unit};
 use crate::chart::{Band, Chart, Rule, Side};
@@ -12,7 +13,8 @@ use search::level::Level;
 use search::slo::{Tier, UNNAMED};
 use search::{Config, Purpose};
 
-/// The page of a search. It is called by what was run, and by the name that is given where nothing was run yet.
+/// The page of a search. It is called by what was run, and by the name that is given where nothing
+/// was run yet.
 pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Document {
     let config = searched.search.config();
     let mut levels: Vec<&Level> = match &searched.answer {

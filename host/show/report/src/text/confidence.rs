@@ -1,4 +1,5 @@
-//! The intervals of a run's figures: over other requests of this kind, and over repeats of the same requests.
+//! The intervals of a run's figures: over other requests of this kind, and over repeats of the same
+//! requests.
 
 use super::Block;
 use result::metric;
@@ -132,7 +133,8 @@ pub(super) fn short(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// Words in place of the interval of a P99 whose samples are of the time in which the engine filled.
+/// Words in place of the interval of a P99 whose samples are of the time in which the engine
+/// filled.
 fn beginning(summary: &Summary, metric: &str) -> String {
     let steady = match &summary.steady_state {
         Some(SteadyState::Window(window)) => window.metrics.get(metric),

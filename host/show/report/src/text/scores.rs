@@ -1,4 +1,5 @@
-//! Scores as text: means with their intervals, groups, what was not judged, and examples of the worst answers.
+//! Scores as text: means with their intervals, groups, what was not judged, and examples of the
+//! worst answers.
 
 use super::Block;
 use result::summary::{Bounds, ScoredGroup, Summary};

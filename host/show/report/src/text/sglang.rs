@@ -1,5 +1,5 @@
-//! The blocks of SGLang's `bench_serving`, version 0.5.23, and of LMDeploy's `profile_restful_api.py`,
-//! version 0.9.2, which descends from it, with their definitions.
+//! The blocks of SGLang's `bench_serving`, version 0.5.23, and of LMDeploy's
+//! `profile_restful_api.py`, version 0.9.2, which descends from it, with their definitions.
 
 use super::padded::Padded;
 use crate::compatible::sglang::PERCENTILES;

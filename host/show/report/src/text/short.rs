@@ -1,5 +1,5 @@
-//! The result on one screen: the figures that people publish, the verdict, and each finding in a line. Every line has
-//! the form that it has in the whole block, so a script reads both.
+//! The result on one screen: the figures that people publish, the verdict, and each finding in a
+//! line. Every line has the form that it has in the whole block, so a script reads both.
 
 use result::finding::Severity;
 use result::metric;
@@ -10,15 +10,15 @@ use super::{Block, MS, closed_loop, devices, metrics_not_measured, outcomes, sco
 /// The height of a terminal that shows the block at once.
 const SCREEN: usize = 50;
 
-/// The lines at the end that are always there: the rule of the verdict, the verdict, what was not measured, the last
-/// rule.
+/// The lines at the end that are always there: the rule of the verdict, the verdict, what was not
+/// measured, the last rule.
 const END: usize = 4;
 
 /// Failures whose messages are shown.
 const FAILURES: usize = 4;
 
-/// The result as at most 50 lines, with a newline at its end. More than that is drawn only where the findings that
-/// put the run in doubt need it.
+/// The result as at most 50 lines, with a newline at its end. More than that is drawn only where
+/// the findings that put the run in doubt need it.
 pub fn short(summary: &Summary) -> String {
     let mut block = Block {
         is_short: true,

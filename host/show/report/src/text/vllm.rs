@@ -1,5 +1,5 @@
-//! The block of `vllm bench serve`, version 0.32, with vLLM's definitions: the section on end-to-end
-//! latency, which vLLM prints on request, is always present.
+//! The block of `vllm bench serve`, version 0.32, with vLLM's definitions: the section on
+//! end-to-end latency, which vLLM prints on request, is always present.
 
 use super::padded::Padded;
 use crate::compatible::Compatible;

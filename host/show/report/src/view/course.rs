@@ -1,4 +1,5 @@
-//! The course of a run: tokens, requests in flight, waiting requests and failures in equal spans of time.
+//! The course of a run: tokens, requests in flight, waiting requests and failures in equal spans of
+//! time.
 
 use devices::Recording;
 use model::exchange::{Class, Exchange, Outcome};
@@ -8,8 +9,8 @@ use result::metric::Reading;
 /// Largest number of spans.
 const SPANS: f64 = 180.0;
 
-/// The span of time for runs of which the longest takes this many seconds: 1, 2 or 5 times a power of ten,
-/// and not less than a tenth of a second.
+/// The span of time for runs of which the longest takes this many seconds: 1, 2 or 5 times a power
+/// of ten, and not less than a tenth of a second.
 pub fn grain(longest_s: f64) -> Nanos {
     let mut grain = 0.1;
     let mut factors = [2.0, 2.5, 2.0].into_iter().cycle();
@@ -172,7 +173,8 @@ fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
 /// Time spent in each of equal spans, summed over whatever is added, in whole nanoseconds.
 struct Occupancy {
     grain: Nanos,
-    /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many times.
+    /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many
+    /// times.
     part: Vec<i128>,
     /// The change of the number of requests that spend a whole span there, from one span to the
     /// next.

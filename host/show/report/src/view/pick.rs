@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use model::units::Nanos;
 
-/// The first of each block of numbers; blocks double in length until they are few enough. Numbers may have
-/// gaps, such as those of a slice of a run.
+/// The first of each block of numbers; blocks double in length until they are few enough. Numbers
+/// may have gaps, such as those of a slice of a run.
 pub(super) struct Even<T> {
     limit: usize,
     length: u64,

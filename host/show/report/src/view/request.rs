@@ -5,7 +5,8 @@ use model::exchange::{Class, Outcome};
 use model::units::Nanos;
 use result::metric::{self, Reading};
 
-/// A request and its phases. Instants are seconds since the start of the measurement, spans milliseconds.
+/// A request and its phases. Instants are seconds since the start of the measurement, spans
+/// milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Its number.

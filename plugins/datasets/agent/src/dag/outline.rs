@@ -95,11 +95,12 @@ pub(super) struct Place {
     pub(super) length: u32,
 }
 
-/// The place where the conversations are, by their names, and the names of those that no other one starts, in
-/// the order of the file.
+/// The place where the conversations are, by their names, and the names of those that no other one
+/// starts, in the order of the file.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if a line is no conversation, if it starts one that is not there, or if one never begins.
+/// [`Error::InvalidInput`] if a line is no conversation, if it starts one that is not there, or if
+/// one never begins.
 pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<String>), Error> {
     let mut places = BTreeMap::new();
     let mut order = Vec::new();

@@ -40,7 +40,8 @@ pub(crate) struct Row {
     pub(crate) content: Content,
     /// True if it holds only the messages that are new since the request before it in its session.
     pub(crate) delta: bool,
-    /// The hash ids of its whole blocks, where it does not say itself whether it holds only what is new.
+    /// The hash ids of its whole blocks, where it does not say itself whether it holds only what is
+    /// new.
     pub(crate) ids: Vec<u64>,
     /// Further fields of the request.
     pub(crate) parameters: Map<String, Value>,
@@ -73,8 +74,8 @@ pub(crate) enum Content {
         /// New ones.
         fresh: u32,
     },
-    /// Made up: as many tokens, which continue those of the session's shorter prompts, or are the row's own where it
-    /// has no session.
+    /// Made up: as many tokens, which continue those of the session's shorter prompts, or are the
+    /// row's own where it has no session.
     Tokens(u32),
     /// As recorded.
     Text(String),
@@ -273,7 +274,8 @@ pub(crate) struct Layout {
 pub(crate) type Blocks = (Vec<Run>, Option<&'static str>);
 
 impl Layout {
-    /// The blocks of a prompt of this many tokens. Its tokens without an id are a stream of the row `own`.
+    /// The blocks of a prompt of this many tokens. Its tokens without an id are a stream of the row
+    /// `own`.
     ///
     /// # Errors
     /// The number of ids that was expected.
@@ -457,7 +459,8 @@ pub(crate) fn nanos(seconds: f64) -> Option<i64> {
     (nanos.abs() < 9e18).then_some(nanos as i64)
 }
 
-/// Tokens of a row, in bounds. None at all count as one, since a server refuses an empty prompt or answer.
+/// Tokens of a row, in bounds. None at all count as one, since a server refuses an empty prompt or
+/// answer.
 pub(crate) fn tokens(key: &str, tokens: u64) -> Result<(u32, bool), String> {
     if tokens > MOST_TOKENS {
         return Err(format!(

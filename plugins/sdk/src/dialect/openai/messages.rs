@@ -38,8 +38,8 @@ enum Content<'a> {
 /// The value of `messages`.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if a message's further fields are not a JSON object, or contain `role` or `content`, and
-/// if audio has a format that the API does not accept.
+/// [`Error::InvalidInput`] if a message's further fields are not a JSON object, or contain `role`
+/// or `content`, and if audio has a format that the API does not accept.
 pub(super) fn written(messages: &[Message]) -> Result<Vec<Box<RawValue>>, Error> {
     messages
         .iter()

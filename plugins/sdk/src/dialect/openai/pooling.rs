@@ -18,8 +18,9 @@ use super::reply::not_a_chunk;
 use crate::build::bytes_of_base64;
 use crate::{Body, Embedded, Error, Meaning, Prompt, Ranked, Request, Sample, Settings, Usage};
 
-/// The request for a prompt that asks for vectors or an order, below `prefix` (usually `/v1`); `None` for a prompt
-/// that asks for an answer. Sampling settings and lengths do not apply to it and are not sent.
+/// The request for a prompt that asks for vectors or an order, below `prefix` (usually `/v1`);
+/// `None` for a prompt that asks for an answer. Sampling settings and lengths do not apply to it
+/// and are not sent.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] if the reply is to be streamed.
@@ -200,7 +201,8 @@ fn order(places: Vec<Place>, usage: Option<Counts>, events: &mut Vec<Meaning>) {
     events.extend(usage.map(Meaning::Usage));
 }
 
-/// The counts of a reply without an answer: where only the total is stated, it is that of the input.
+/// The counts of a reply without an answer: where only the total is stated, it is that of the
+/// input.
 fn read(counts: Counts) -> Option<Usage> {
     let total = counts.total_tokens;
     let usage = counts.usage();

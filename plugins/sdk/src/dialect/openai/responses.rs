@@ -28,8 +28,8 @@ pub struct Fields<'f> {
 /// The body of a request; `earlier` is what the last reply of the conversation left.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] if this API does not take such a prompt, or has no field for a setting; and
-/// [`Error::InvalidInput`] if a message holds what this API cannot express.
+/// [`Error::InvalidConfig`] if this API does not take such a prompt, or has no field for a setting;
+/// and [`Error::InvalidInput`] if a message holds what this API cannot express.
 pub fn body(
     sample: &Sample,
     settings: &Settings,

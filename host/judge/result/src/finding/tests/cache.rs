@@ -3,7 +3,8 @@ use crate::summary::cache::Cache;
 use crate::summary::server::{Figure, Server, Told};
 use model::session::Cache as Policy;
 
-/// The findings on the cache of a run of ten requests with 1,000 tokens each, of which so many are reusable and found.
+/// The findings on the cache of a run of ten requests with 1,000 tokens each, of which so many are
+/// reusable and found.
 fn found(policy: Policy, reusable: u32, cached: Option<u32>) -> Vec<(Id, Severity)> {
     found_of(1000, policy, reusable, cached)
 }
@@ -118,7 +119,8 @@ fn a_cache_that_finds_more_than_the_run_repeats_was_warm() {
 
 #[test]
 fn the_share_that_a_server_found_is_of_the_tokens_that_it_counts() {
-    // 496 of its own 1,040 tokens are 47.7 %; of the 1,000 that are counted here, they would be 49.6 %.
+    // 496 of its own 1,040 tokens are 47.7 %; of the 1,000 that are counted here, they would be
+    // 49.6 %.
     assert_eq!(found_of(1040, Policy::Salt, 430, Some(496)), []);
     assert_eq!(
         found_of(1000, Policy::Salt, 430, Some(496)),

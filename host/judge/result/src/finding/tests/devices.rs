@@ -3,7 +3,8 @@
 use super::*;
 use ::devices::{Device, Facts, Reading, Recording, Sample};
 
-/// The findings of the sound run, which takes from 1 s to 15.92 s, with a device that says this in each tenth of a second.
+/// The findings of the sound run, which takes from 1 s to 15.92 s, with a device that says this in
+/// each tenth of a second.
 fn watched(reading: impl Fn(f64) -> Option<Reading>) -> Vec<Finding> {
     let (mut facts, run) = sound();
     let samples = (0..=170).filter_map(|tenth| {

@@ -17,8 +17,9 @@ fn the_highest_rate_of_a_queue_is_found() {
     );
 }
 
-/// The interval holds the truth in 93 to 97 of 100 searches, and its lower end is above the truth in no more than half of
-/// the others, but for the chance of 200 draws (two deviations, 1.5 %). `cargo bench -p search` has the figures.
+/// The interval holds the truth in 93 to 97 of 100 searches, and its lower end is above the truth
+/// in no more than half of the others, but for the chance of 200 draws (two deviations, 1.5 %).
+/// `cargo bench -p search` has the figures.
 #[test]
 #[ignore = "takes minutes; draws two hundred searches"]
 fn the_interval_holds_the_highest_rate_as_often_as_it_says() {
@@ -34,8 +35,9 @@ fn the_interval_holds_the_highest_rate_of_an_engine() {
     assert!(tally.held >= 35 && tally.too_high <= 4, "{truth} {tally:?}");
 }
 
-/// At 98 % of the engine's capacity one request in five takes longer than 5 s, once the queue has built up. Runs of
-/// 500 requests end before that, and the shares of some of them alone would pass one in twenty.
+/// At 98 % of the engine's capacity one request in five takes longer than 5 s, once the queue has
+/// built up. Runs of 500 requests end before that, and the shares of some of them alone would pass
+/// one in twenty.
 #[test]
 fn a_queue_that_has_not_built_up_does_not_pass() {
     let limits = tiers(["e2e.p95 <= 5s"]).unwrap();

@@ -1,8 +1,9 @@
 //! The body of a successful reply while it arrives.
 //!
-//! It is an object of its own, beside its request's task, so that the poll loop can read it as soon as its socket is
-//! ready ([`Watch`]). The task reads it too when it is woken: at the beginning, by a timer, or when there is room in
-//! the backlog again. Both do the same, one after the other on the same thread.
+//! It is an object of its own, beside its request's task, so that the poll loop can read it as soon
+//! as its socket is ready ([`Watch`]). The task reads it too when it is woken: at the beginning, by
+//! a timer, or when there is room in the backlog again. Both do the same, one after the other on
+//! the same thread.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
@@ -34,7 +35,8 @@ struct State<Io> {
 }
 
 impl Reading {
-    /// Reads a successful reply, and reports its frames as they arrive. Also returns when it ended, and the connection.
+    /// Reads a successful reply, and reports its frames as they arrive. Also returns when it ended,
+    /// and the connection.
     pub async fn frames<Io>(mut self, connection: Connection<Io>) -> (End, Nanos, Connection<Io>)
     where
         Io: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -122,7 +124,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
         }
     }
 
-    /// Reads what has come, and looks at what may end the reading. Wakes the task of this context when there is more to do.
+    /// Reads what has come, and looks at what may end the reading. Wakes the task of this context
+    /// when there is more to do.
     fn read(&mut self, cx: &mut Context<'_>) {
         let reading = &mut self.reading;
         if reading.poll_gate(cx).is_pending() {

@@ -1,11 +1,13 @@
-//! Sessions on virtual time: what follows from an answer is due when it should be, whoever else is waiting.
+//! Sessions on virtual time: what follows from an answer is due when it should be, whoever else is
+//! waiting.
 
 use super::*;
 
 /// An item as it was handed on: its session and turn, when it was due, and when it was handed on.
 type Seen = (u32, u32, u64, u64);
 
-/// Paces sessions of this many turns, whose answers take `service` and whose users then think for `delay`.
+/// Paces sessions of this many turns, whose answers take `service` and whose users then think for
+/// `delay`.
 async fn sessions(
     pacing: &Pacing,
     due_times: impl Iterator<Item = Due>,
@@ -164,7 +166,8 @@ async fn nothing_follows_after_the_end() {
     assert_eq!(due, [0, 100, 200]);
 }
 
-/// A user that thinks until after the end begins nothing more, and what it does is due when it has thought.
+/// A user that thinks until after the end begins nothing more, and what it does is due when it has
+/// thought.
 #[tokio::test(start_paused = true)]
 async fn a_user_that_counts_requests_thinks_before_each() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
@@ -186,7 +189,8 @@ async fn a_user_that_counts_requests_thinks_before_each() {
     assert_eq!(seen, [(0, 0, 0, 0), (0, 1, 2040, 2040)]);
 }
 
-/// Roots that never become ready, because the sessions under way hold all memory, are counted at the end.
+/// Roots that never become ready, because the sessions under way hold all memory, are counted at
+/// the end.
 #[tokio::test(start_paused = true)]
 async fn roots_that_cannot_be_had_count_as_unsent() {
     let clock = Clock::start();
@@ -213,7 +217,8 @@ async fn roots_that_cannot_be_had_count_as_unsent() {
     drop(announcer);
 }
 
-/// A request that is lost goes on record at once; it takes no user and no slot, and nothing waits for its time.
+/// A request that is lost goes on record at once; it takes no user and no slot, and nothing waits
+/// for its time.
 #[tokio::test(start_paused = true)]
 async fn a_lost_request_takes_no_user() {
     let clock = Clock::start();

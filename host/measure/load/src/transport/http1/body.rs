@@ -1,8 +1,8 @@
 //! The extent of a reply's body in the bytes of its connection: chunked, of a stated length, or up
 //! to the connection's end. Pure.
 //!
-//! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out. A head that states its body's length in
-//! two ways is refused, because two readers could see two different replies.
+//! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out. A head that states its
+//! body's length in two ways is refused, because two readers could see two different replies.
 
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -245,8 +245,8 @@ impl Chunked {
 }
 
 impl SizeLine {
-    /// The size in a line that is whole and holds nothing else, as nearly all do, and the line's length. A size of zero is
-    /// left to [`take`](Self::take).
+    /// The size in a line that is whole and holds nothing else, as nearly all do, and the line's
+    /// length. A size of zero is left to [`take`](Self::take).
     fn plain(bytes: &[u8]) -> Option<(u64, usize)> {
         let mut size = 0;
         for (index, byte) in bytes.iter().take(8).enumerate() {

@@ -2,8 +2,8 @@
 //! to it, because the library does not say when it writes which request. It may hold one back:
 //! until a stream is free, or the server takes more of a body.
 //!
-//! Streams are opened in the order in which requests were given to the library, so the first HEADERS of each stream
-//! belongs to the request that has waited longest. RFC 9113, 4.1 and 5.1.1.
+//! Streams are opened in the order in which requests were given to the library, so the first
+//! HEADERS of each stream belongs to the request that has waited longest. RFC 9113, 4.1 and 5.1.1.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};

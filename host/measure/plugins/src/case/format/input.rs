@@ -34,7 +34,8 @@ pub struct SampleFile {
     arrival: Option<u64>,
     /// The LoRA adapter.
     adapter: Option<String>,
-    /// Fields of this request alone; they win over the plugin's fields, and `extra-body` wins over them.
+    /// Fields of this request alone; they win over the plugin's fields, and `extra-body` wins over
+    /// them.
     parameters: Option<Map<String, Value>>,
     /// The state that the last reply of the conversation left, if the sample continues one.
     earlier: Option<EarlierFile>,
@@ -176,7 +177,8 @@ impl SampleFile {
         })
     }
 
-    /// As the plugin receives it; `read` returns the files that it refers to. `None` if one is missing.
+    /// As the plugin receives it; `read` returns the files that it refers to. `None` if one is
+    /// missing.
     pub fn sample(self, read: &mut Read<'_>) -> Option<Sample> {
         Some(Sample {
             id: self.id,

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::*;
 
-/// AWS's test suite for signers, with its headers for the requests, the texts on the way and the signatures. Of its
-/// cases, those are left out whose paths are signed as for S3, and the one whose token is not signed.
+/// AWS's test suite for signers, with its headers for the requests, the texts on the way and the
+/// signatures. Of its cases, those are left out whose paths are signed as for S3, and the one whose
+/// token is not signed.
 const VECTORS: &str = include_str!("vectors.json");
 /// The key of all of them.
 const ID: &str = "AKIDEXAMPLE";

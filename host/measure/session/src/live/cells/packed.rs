@@ -1,18 +1,20 @@
-//! Distributions as they travel between processes: which cells hold how many, and nothing of the empty ones.
+//! Distributions as they travel between processes: which cells hold how many, and nothing of the
+//! empty ones.
 //!
-//! Cells are numbered from the finest on: 256 of 512 ns, then 128 of each further width, which doubles. So a distribution
-//! is a list of steps and counts, and parts of it from several machines add up cell by cell.
+//! Cells are numbered from the finest on: 256 of 512 ns, then 128 of each further width, which
+//! doubles. So a distribution is a list of steps and counts, and parts of it from several machines
+//! add up cell by cell.
 
 use model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::{Buckets, Cells};
 
-/// The width of the finest cells is two to this, in nanoseconds: the largest power of two that is not above
-/// [`super::FINEST`].
+/// The width of the finest cells is two to this, in nanoseconds: the largest power of two that is
+/// not above [`super::FINEST`].
 const FINEST_BITS: u32 = super::FINEST.ilog2();
-/// Cells of one width: twice as many as two significant digits need, and a power of two. Of all widths but the finest
-/// the lower half is that of the width before.
+/// Cells of one width: twice as many as two significant digits need, and a power of two. Of all
+/// widths but the finest the lower half is that of the width before.
 const OF_A_WIDTH: u64 = 256;
 const HALF: u64 = OF_A_WIDTH / 2;
 /// The number of the last cell, which holds the longest span that there is.

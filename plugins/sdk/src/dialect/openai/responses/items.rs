@@ -10,8 +10,8 @@ use super::super::messages::{audio, speaker};
 /// The value of `input` for messages.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if a message's further fields have no place in this API, and if audio has a format that the
-/// API does not accept.
+/// [`Error::InvalidInput`] if a message's further fields have no place in this API, and if audio
+/// has a format that the API does not accept.
 pub(super) fn written(messages: &[Message]) -> Result<Vec<Value>, Error> {
     let mut items = Vec::with_capacity(messages.len());
     for message in messages {
