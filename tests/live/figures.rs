@@ -58,26 +58,39 @@ async fn in_the_end_onlookers_see_what_the_summary_says() {
     let ran = eventful().run().await;
     ran.ended.as_ref().unwrap();
     let (seen, requests) = (ran.live.snapshot(), &ran.summary.requests);
-    assert_eq!(seen.phase, Phase::Over);
+    assert_eq!(seen.counts.phase, Phase::Over);
     assert_eq!(
-        (seen.answered, seen.over()),
+        (seen.counts.answered, seen.counts.over()),
         (requests.successful, requests.total)
     );
-    assert_eq!((seen.sent, seen.warmup), (requests.sent, requests.warmup));
-    assert_eq!((seen.due, seen.waiting), (Some(requests.total), Some(0)));
-    assert_eq!((seen.given_out, seen.in_flight), (requests.sent, 0));
+    assert_eq!(
+        (seen.counts.sent, seen.counts.warmup),
+        (requests.sent, requests.warmup)
+    );
+    assert_eq!(
+        (seen.counts.due, seen.counts.waiting),
+        (Some(requests.total), Some(0))
+    );
+    assert_eq!(
+        (seen.counts.given_out, seen.counts.in_flight),
+        (requests.sent, 0)
+    );
     assert!(requests.failures.len() > 1, "{}", ran.text);
-    let seen_by_class = seen.failed.iter().map(|(class, seen)| (*class, seen.count));
+    let seen_by_class = seen
+        .counts
+        .failed
+        .iter()
+        .map(|(class, seen)| (*class, seen.count));
     let told_by_class = requests
         .failures
         .iter()
         .map(|(class, told)| (*class, told.count));
     assert!(seen_by_class.eq(told_by_class), "{seen:?}");
     let tokens = &ran.summary.tokens;
-    assert_eq!(Some(seen.output_tokens), tokens.output.total);
-    assert_eq!(Some(seen.input_tokens), tokens.input.total);
+    assert_eq!(Some(seen.counts.output_tokens), tokens.output.total);
+    assert_eq!(Some(seen.counts.input_tokens), tokens.input.total);
     assert!(
-        seen.tokens_seen > seen.output_tokens,
+        seen.counts.tokens_seen > seen.counts.output_tokens,
         "those of replies that were cut too"
     );
     assert_near(seen.ttft.whole.unwrap(), &ran, "ttft");
@@ -220,21 +233,21 @@ async fn what_is_due_and_waits_is_the_plans_to_say() {
             Due::WhenFree => unreachable!("an open loop"),
         })
         .collect();
-    let phases: Vec<Phase> = ran.looks.iter().map(|look| look.phase).collect();
+    let phases: Vec<Phase> = ran.looks.iter().map(|look| look.counts.phase).collect();
     assert!(phases.is_sorted(), "{phases:?}");
     assert!(phases.contains(&Phase::WarmUp) && phases.contains(&Phase::Measuring));
     let measuring = ran
         .looks
         .iter()
-        .filter(|look| look.phase == Phase::Measuring);
+        .filter(|look| look.counts.phase == Phase::Measuring);
     let mut longest = 0;
     for look in measuring {
-        let elapsed = look.elapsed.unwrap();
+        let elapsed = look.counts.elapsed.unwrap();
         let planned = due.iter().filter(|due| **due <= elapsed).count() as u64;
-        assert_eq!(look.due, Some(planned), "{elapsed:?}");
-        assert_eq!(look.waiting, Some(planned - look.given_out));
-        assert!(look.in_flight <= 1 && look.over() <= look.given_out);
-        longest = longest.max(planned - look.given_out);
+        assert_eq!(look.counts.due, Some(planned), "{elapsed:?}");
+        assert_eq!(look.counts.waiting, Some(planned - look.counts.given_out));
+        assert!(look.counts.in_flight <= 1 && look.counts.over() <= look.counts.given_out);
+        longest = longest.max(planned - look.counts.given_out);
     }
     assert!(longest > 20, "{longest}");
 }
@@ -245,8 +258,8 @@ async fn a_closed_loop_has_nothing_due_beforehand() {
     let scenario = SCENARIO.replace(open, r#"arrival = "closed", concurrency = 4"#);
     let trial = Trial::of(&scenario).looked_at(Duration::from_millis(70));
     let ran = trial.run().await;
-    let knows = |look: &Snapshot| look.due.is_some() || look.waiting.is_some();
+    let knows = |look: &Snapshot| look.counts.due.is_some() || look.counts.waiting.is_some();
     assert!(!ran.looks.iter().any(knows));
-    assert!(ran.looks.iter().any(|look| look.in_flight == 4));
+    assert!(ran.looks.iter().any(|look| look.counts.in_flight == 4));
     assert_eq!(page(&ran).of("runner_requests_due_total", &[]).count(), 0);
 }

@@ -176,7 +176,11 @@ async fn requests_are_cancelled_on_purpose_and_the_engine_sees_them_go() {
         assert_eq!(line(&ran, label).unwrap(), count.to_string());
         let live = ran.live.snapshot();
         assert_eq!(
-            (live.cancelled, live.failures(), live.over()),
+            (
+                live.counts.cancelled,
+                live.counts.failures(),
+                live.counts.over()
+            ),
             (count, 0, 20)
         );
     }

@@ -24,12 +24,12 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use history::History;
-pub use snapshot::{Latency, Phase, Snapshot, Stopped};
+pub use snapshot::{Counts, Latency, Phase, Snapshot, Stopped};
 
 use crate::sessions::Sessions;
 use crate::telemetry::Telemetry;
 use due::DueCount;
-use figures::{Counts, State};
+use figures::State;
 use totals::Totals;
 
 use load::pace::Signal;

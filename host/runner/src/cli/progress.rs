@@ -150,13 +150,13 @@ pub(super) fn amount(plan: &Plan) -> Amount {
 /// The amount that is done, in words.
 pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     match amount {
-        Amount::Requests(requests) => format!("{}/{requests} done", snapshot.over()),
+        Amount::Requests(requests) => format!("{}/{requests} done", snapshot.counts.over()),
         Amount::Sessions(sessions) => format!(
             "{}/{sessions} sessions done, {} requests",
-            snapshot.sessions,
-            snapshot.over()
+            snapshot.counts.sessions,
+            snapshot.counts.over()
         ),
-        Amount::Duration(_) => format!("{} done", snapshot.over()),
+        Amount::Duration(_) => format!("{} done", snapshot.counts.over()),
     }
 }
 
@@ -197,24 +197,24 @@ fn words(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
 }
 
 fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
-    match snapshot.phase {
-        Phase::Preparing => return format!("preparing: {} requests ready", snapshot.ready),
-        Phase::WarmUp => return format!("warming up: {} done", snapshot.warmup),
+    match snapshot.counts.phase {
+        Phase::Preparing => return format!("preparing: {} requests ready", snapshot.counts.ready),
+        Phase::WarmUp => return format!("warming up: {} done", snapshot.counts.warmup),
         Phase::Measuring | Phase::Draining | Phase::Over => {}
     }
     let mut parts = vec![
         done(snapshot, amount),
-        format!("{} in flight", snapshot.in_flight),
+        format!("{} in flight", snapshot.counts.in_flight),
     ];
-    if let Some(waiting @ 1..) = snapshot.waiting {
+    if let Some(waiting @ 1..) = snapshot.counts.waiting {
         parts.push(format!("{waiting} waiting"));
     }
-    let failed = snapshot.failures();
+    let failed = snapshot.counts.failures();
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }
-    if snapshot.cancelled > 0 {
-        parts.push(format!("{} cancelled", snapshot.cancelled));
+    if snapshot.counts.cancelled > 0 {
+        parts.push(format!("{} cancelled", snapshot.counts.cancelled));
     }
     if let Some(rates) = history.recent() {
         parts.push(format!("{:.0} tok/s", rates.tokens));
@@ -223,7 +223,7 @@ fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
         parts.push(format!("TTFT {:.0} ms", ttft.p50_ms));
         parts.push(format!("P99 {:.0} ms", ttft.p99_ms));
     }
-    if snapshot.stopped != Stopped::No || snapshot.phase == Phase::Draining {
+    if snapshot.counts.stopped != Stopped::No || snapshot.counts.phase == Phase::Draining {
         parts.push("waiting for the last replies".to_owned());
     } else if let Some(left) = snapshot.left(amount) {
         let left = Duration::from_secs(Duration::from(left).as_secs());

@@ -150,7 +150,7 @@ impl Collector for Figures {
         page.gauges(
             ("runner_phase", "Whether the run is in this phase."),
             Phase::ALL.map(|phase| {
-                let is_in = f64::from(u8::from(phase == seen.phase));
+                let is_in = f64::from(u8::from(phase == seen.counts.phase));
                 (vec![("phase", phase.name())], is_in)
             }),
         )?;
@@ -159,7 +159,7 @@ impl Collector for Figures {
                 "runner_measuring_seconds",
                 "How long the run has been measuring.",
             ),
-            seen.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+            seen.counts.elapsed.map(|elapsed| elapsed.as_secs_f64()),
         )?;
         requests(&mut page, seen)?;
         tokens(&mut page, seen)?;
@@ -181,19 +181,22 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
         MetricType::Counter,
         |metric| {
             let answered: &Labels<'_> = &[("outcome", "ok")];
-            count(&mut metric.encode_family(&answered)?, seen.answered)?;
-            if seen.cancelled > 0 {
+            count(&mut metric.encode_family(&answered)?, seen.counts.answered)?;
+            if seen.counts.cancelled > 0 {
                 let cancelled: &Labels<'_> = &[("outcome", "cancelled")];
-                count(&mut metric.encode_family(&cancelled)?, seen.cancelled)?;
+                count(
+                    &mut metric.encode_family(&cancelled)?,
+                    seen.counts.cancelled,
+                )?;
             }
-            for (class, failures) in &seen.failed {
+            for (class, failures) in &seen.counts.failed {
                 let failed: &Labels<'_> = &[("outcome", "failed"), ("class", class.name())];
                 count(&mut metric.encode_family(&failed)?, failures.count)?;
             }
             Ok(())
         },
     )?;
-    if let Some(due) = seen.due {
+    if let Some(due) = seen.counts.due {
         let help = "Measured requests that were due according to the plan.";
         page.counter(("runner_requests_due", help), due)?;
     }
@@ -202,28 +205,28 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
             "runner_requests_given_out",
             "Measured requests that were handed to a worker for sending.",
         ),
-        seen.given_out,
+        seen.counts.given_out,
     )?;
     page.gauge(
         (
             "runner_requests_ready",
             "Requests that were ready before the first was sent.",
         ),
-        Some(seen.ready as f64),
+        Some(seen.counts.ready as f64),
     )?;
     page.gauge(
         (
             "runner_requests_in_flight",
             "Requests whose replies have not ended.",
         ),
-        Some(seen.in_flight as f64),
+        Some(seen.counts.in_flight as f64),
     )?;
     page.gauge(
         (
             "runner_requests_waiting",
             "Requests that are due and waiting, mostly because of the cap on requests in flight.",
         ),
-        seen.waiting.map(|waiting| waiting as f64),
+        seen.counts.waiting.map(|waiting| waiting as f64),
     )
 }
 
@@ -233,21 +236,21 @@ fn tokens(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
             "runner_input_tokens",
             "Prompt tokens of the measured requests that were answered.",
         ),
-        seen.input_tokens,
+        seen.counts.input_tokens,
     )?;
     page.counter(
         (
             "runner_output_tokens",
             "Output tokens of the measured requests that were answered, as far as the server reports them.",
         ),
-        seen.output_tokens,
+        seen.counts.output_tokens,
     )?;
     page.counter(
         (
             "runner_output_tokens_seen",
             "Output tokens since the measurement began, including replies under way: as reported in events, or one per event.",
         ),
-        seen.tokens_seen,
+        seen.counts.tokens_seen,
     )
 }
 

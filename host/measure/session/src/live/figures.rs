@@ -4,17 +4,14 @@
 //! Figures have a bound ([`MOST_BYTES`]): beyond it distributions are coarser. This module reaches
 //! no other process; `cli` sends what it makes.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::cells::packed::{NotPacked, PackedBuckets, PackedCells, Resolution};
 use super::cells::{Buckets, Distribution};
-use super::snapshot::{Failures, Latency, Phase, Snapshot, Stopped};
+use super::snapshot::{Counts, Latency, Phase, Snapshot};
 use super::totals::METRICS;
 use load::vitals::{Busy, Load};
-use model::exchange::Class;
 use model::units::Nanos;
 
 /// The most bytes of JSON that the figures of a process have.
@@ -24,29 +21,6 @@ const MOST_MESSAGE: usize = 200;
 /// The most threads, and the most bytes of a thread's name. No process of this program has as many.
 const MOST_THREADS: usize = 128;
 const MOST_NAME: usize = 32;
-
-/// The counts of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct Counts {
-    pub phase: Phase,
-    pub stopped: Stopped,
-    pub elapsed: Option<Nanos>,
-    pub ready: u64,
-    pub warmup: u64,
-    pub due: Option<u64>,
-    pub given_out: u64,
-    pub in_flight: u64,
-    pub waiting: Option<u64>,
-    pub answered: u64,
-    pub sessions: u64,
-    pub sent: u64,
-    pub cancelled: u64,
-    pub failed: BTreeMap<Class, Failures>,
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    pub tokens_seen: u64,
-}
 
 /// The distributions of one metric.
 #[derive(Clone, Debug)]
@@ -165,26 +139,9 @@ impl State {
 
     /// Returns the form that is shown.
     pub fn snapshot(&self) -> Snapshot {
-        let counts = self.counts.clone();
         let [ttft, itl, tpot, e2e, send_lag] = self.tracks.each_ref().map(Track::latency);
         Snapshot {
-            phase: counts.phase,
-            stopped: counts.stopped,
-            elapsed: counts.elapsed,
-            ready: counts.ready,
-            warmup: counts.warmup,
-            due: counts.due,
-            given_out: counts.given_out,
-            in_flight: counts.in_flight,
-            waiting: counts.waiting,
-            answered: counts.answered,
-            sessions: counts.sessions,
-            sent: counts.sent,
-            cancelled: counts.cancelled,
-            failed: counts.failed,
-            input_tokens: counts.input_tokens,
-            output_tokens: counts.output_tokens,
-            tokens_seen: counts.tokens_seen,
+            counts: self.counts.clone(),
             ttft,
             itl,
             tpot,
@@ -325,6 +282,8 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::snapshot::Failures;
+    use model::exchange::Class;
 
     fn ms(ms: u64) -> Nanos {
         Nanos(ms * 1_000_000)
@@ -385,12 +344,12 @@ mod tests {
         let seen = State::together([(&sent(&one), false), (&sent(&other), false)]).unwrap();
         let seen = seen.snapshot();
         assert_eq!(
-            (seen.phase, seen.elapsed),
+            (seen.counts.phase, seen.counts.elapsed),
             (Phase::Measuring, Some(ms(20_000)))
         );
-        assert_eq!((seen.answered, seen.in_flight), (30, 6));
-        assert_eq!((seen.due, seen.waiting), (Some(60), Some(2)));
-        assert_eq!(seen.failures(), 4);
+        assert_eq!((seen.counts.answered, seen.counts.in_flight), (30, 6));
+        assert_eq!((seen.counts.due, seen.counts.waiting), (Some(60), Some(2)));
+        assert_eq!(seen.counts.failures(), 4);
         let ttft = seen.ttft.recent.unwrap();
         assert_eq!((ttft.count, ttft.max_ms), (30, 20.0));
         assert_eq!(seen.e2e.whole.unwrap().count, 60);
@@ -409,16 +368,24 @@ mod tests {
         let seen = State::together([(&stays, false), (&gone, true)]).unwrap();
         let seen = seen.snapshot();
         assert_eq!(
-            (seen.phase, seen.answered, seen.in_flight),
+            (
+                seen.counts.phase,
+                seen.counts.answered,
+                seen.counts.in_flight
+            ),
             (Phase::Draining, 30, 3)
         );
-        assert_eq!((seen.waiting, seen.due), (Some(1), Some(60)));
+        assert_eq!((seen.counts.waiting, seen.counts.due), (Some(1), Some(60)));
         assert_eq!(seen.ttft.recent.unwrap().count, 10);
         assert_eq!(seen.ttft.whole.unwrap().count, 60);
         assert_eq!(seen.load.unwrap().backlog, 10);
         let all_gone = State::together([(&gone, true)]).unwrap().snapshot();
         assert_eq!(
-            (all_gone.answered, all_gone.in_flight, all_gone.load),
+            (
+                all_gone.counts.answered,
+                all_gone.counts.in_flight,
+                all_gone.load
+            ),
             (20, 0, None)
         );
     }
@@ -432,7 +399,11 @@ mod tests {
         assert_eq!((seen.counts.due, seen.counts.waiting), (None, None));
         let nothing = State::together([]).unwrap().snapshot();
         assert_eq!(
-            (nothing.phase, nothing.due, nothing.elapsed),
+            (
+                nothing.counts.phase,
+                nothing.counts.due,
+                nothing.counts.elapsed
+            ),
             (Phase::Preparing, None, None)
         );
     }

@@ -32,9 +32,9 @@ struct Mark {
 impl Mark {
     fn of(snapshot: &Snapshot) -> Option<Self> {
         Some(Mark {
-            at: snapshot.elapsed?,
-            tokens: snapshot.tokens_seen,
-            over: snapshot.over(),
+            at: snapshot.counts.elapsed?,
+            tokens: snapshot.counts.tokens_seen,
+            over: snapshot.counts.over(),
         })
     }
 
@@ -104,14 +104,17 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::Live;
+    use crate::live::{Counts, Live};
 
     /// So many milliseconds after the beginning, with so many tokens and requests.
     fn at(ms: u64, tokens: u64, over: u64) -> Snapshot {
         Snapshot {
-            elapsed: Some(Nanos(ms * 1_000_000)),
-            tokens_seen: tokens,
-            answered: over,
+            counts: Counts {
+                elapsed: Some(Nanos(ms * 1_000_000)),
+                tokens_seen: tokens,
+                answered: over,
+                ..Counts::default()
+            },
             ..Live::default().snapshot()
         }
     }

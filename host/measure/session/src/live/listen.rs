@@ -271,7 +271,7 @@ fn answer(
         "/" => {
             let run = match shown {
                 Some(shown) => {
-                    let phase = shown.live.snapshot().phase.name();
+                    let phase = shown.live.snapshot().counts.phase.name();
                     format!("run {}: {phase}\n", shown.identity.run)
                 }
                 None => "no run has begun\n".to_owned(),

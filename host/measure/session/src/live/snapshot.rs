@@ -86,10 +86,10 @@ pub struct Latency {
     pub buckets: Buckets,
 }
 
-/// A run at one instant. Figures about exchanges that have ended lag by the length of a reply;
-/// figures about those under way are current.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
+/// The counts of a run at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Counts {
     pub phase: Phase,
     /// Way in which it was stopped, if it was.
     pub stopped: Stopped,
@@ -125,6 +125,26 @@ pub struct Snapshot {
     /// Tokens of all replies since the measurement began, including those under way: as reported in
     /// events, or one per event.
     pub tokens_seen: u64,
+}
+
+impl Counts {
+    /// Measured requests that are over and failed.
+    pub fn failures(&self) -> u64 {
+        self.failed.values().map(|failures| failures.count).sum()
+    }
+
+    /// Measured requests that are over.
+    pub fn over(&self) -> u64 {
+        self.answered + self.cancelled + self.failures()
+    }
+}
+
+/// A run at one instant. Figures about exchanges that have ended lag by the length of a reply;
+/// figures about those under way are current.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// The counts.
+    pub counts: Counts,
     /// Time to first token.
     pub ttft: Latency,
     /// Inter-token latency.
@@ -199,24 +219,14 @@ pub struct Agent {
 }
 
 impl Snapshot {
-    /// Measured requests that are over and failed.
-    pub fn failures(&self) -> u64 {
-        self.failed.values().map(|failures| failures.count).sum()
-    }
-
-    /// Measured requests that are over.
-    pub fn over(&self) -> u64 {
-        self.answered + self.cancelled + self.failures()
-    }
-
     /// The share of the measurement that is over, from 0 to 1.
     pub fn share(&self, amount: Amount) -> f64 {
         let share = match amount {
-            Amount::Requests(requests) => self.over() as f64 / requests.max(1) as f64,
+            Amount::Requests(requests) => self.counts.over() as f64 / requests.max(1) as f64,
             // How many requests they have is not known.
-            Amount::Sessions(sessions) => self.sessions as f64 / sessions.max(1) as f64,
+            Amount::Sessions(sessions) => self.counts.sessions as f64 / sessions.max(1) as f64,
             Amount::Duration(span) => {
-                let elapsed = self.elapsed.unwrap_or_default();
+                let elapsed = self.counts.elapsed.unwrap_or_default();
                 elapsed.as_secs_f64() / span.as_secs_f64().max(1e-9)
             }
         };
@@ -227,7 +237,7 @@ impl Snapshot {
     pub fn left(&self, amount: Amount) -> Option<Nanos> {
         /// Too little data for an estimate.
         const EARLY: f64 = 0.02;
-        let elapsed = self.elapsed?;
+        let elapsed = self.counts.elapsed?;
         let share = self.share(amount);
         let left = match amount {
             Amount::Duration(span) => span.since(elapsed),
@@ -236,6 +246,6 @@ impl Snapshot {
             }
             Amount::Requests(_) | Amount::Sessions(_) => return None,
         };
-        (share < 1.0 && self.phase == Phase::Measuring).then_some(left)
+        (share < 1.0 && self.counts.phase == Phase::Measuring).then_some(left)
     }
 }

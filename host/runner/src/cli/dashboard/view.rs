@@ -235,7 +235,7 @@ impl View<'_> {
 
     fn phase(&self) -> (String, Style) {
         let (looks, seen) = (self.looks(), self.snapshot);
-        let (phase, style) = match (seen.stopped, seen.phase) {
+        let (phase, style) = match (seen.counts.stopped, seen.counts.phase) {
             (Stopped::Aborting, _) => ("stopped: abandoning replies", looks.bad()),
             (Stopped::Finishing, _) => ("stopped: waiting for the last replies", looks.doubtful()),
             (Stopped::No, Phase::Preparing) => ("preparing", looks.strong()),
@@ -252,7 +252,7 @@ impl View<'_> {
     }
 
     fn keys(&self) -> Line<'static> {
-        let stop = match self.snapshot.stopped {
+        let stop = match self.snapshot.counts.stopped {
             Stopped::No => "q stop",
             Stopped::Finishing => "q stop at once",
             Stopped::Aborting => "q exit",

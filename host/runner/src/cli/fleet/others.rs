@@ -168,7 +168,7 @@ mod tests {
     fn of_nobody_nothing_is_known() {
         let fleet = Fleet::new(Board::default(), Clock::start(), 3, Own::default());
         let seen = fleet.snapshot();
-        assert_eq!((seen.answered, seen.elapsed), (0, None));
+        assert_eq!((seen.counts.answered, seen.counts.elapsed), (0, None));
         let silent = |agent: &Agent| agent.standing == Standing::Silent && agent.host.is_none();
         assert_eq!(seen.agents.len(), 3);
         assert!(seen.agents.iter().all(silent));

@@ -138,15 +138,16 @@ impl Guard {
 
 impl Overseer for Guard {
     fn stops(&self, state: &Snapshot) -> bool {
-        let (Phase::Measuring, Some(at), Some(due)) = (state.phase, state.elapsed, state.due)
+        let (Phase::Measuring, Some(at), Some(due)) =
+            (state.counts.phase, state.counts.elapsed, state.counts.due)
         else {
             return false;
         };
         let progress = Progress {
             at: Nanos(at.0),
             due,
-            sent: state.given_out,
-            ended: state.over(),
+            sent: state.counts.given_out,
+            ended: state.counts.over(),
         };
         let mut watch = self.lock();
         if let Some(ttft) = state.ttft.recent {

@@ -28,7 +28,7 @@ impl View<'_> {
             Constraint::Length(words.chars().count() as u16 + 1),
         ])
         .areas(area);
-        let share = match self.snapshot.elapsed {
+        let share = match self.snapshot.counts.elapsed {
             Some(_) => self.snapshot.share(self.subject.amount),
             None => 0.0,
         };
@@ -122,19 +122,22 @@ impl View<'_> {
     /// Draws the panel of the requests' outcomes.
     pub(super) fn requests(&self, frame: &mut Frame<'_>, area: Rect) {
         let seen = self.snapshot;
-        let due = seen.due.map_or(ABSENT.to_owned(), |due| due.to_string());
-        let failed = seen.failures();
+        let due = seen
+            .counts
+            .due
+            .map_or(ABSENT.to_owned(), |due| due.to_string());
+        let failed = seen.counts.failures();
         let style = match failed {
             0 => Style::new(),
             _ => self.looks().bad(),
         };
         let mut lines = vec![
             self.flight_line(),
-            Line::raw(format!("due {due}  given out {}", seen.given_out)),
+            Line::raw(format!("due {due}  given out {}", seen.counts.given_out)),
             Line::from(vec![
-                Span::raw(format!("answered {}  ", seen.answered)),
+                Span::raw(format!("answered {}  ", seen.counts.answered)),
                 Span::styled(format!("failed {failed}"), style),
-                Span::raw(match seen.cancelled {
+                Span::raw(match seen.counts.cancelled {
                     0 => String::new(),
                     cancelled => format!("  cancelled {cancelled}"),
                 }),

@@ -15,7 +15,7 @@ use model::units::Nanos;
 use scenario::plan::Amount;
 use session::live::cells::Quantiles;
 use session::live::snapshot::{Agent, Failures, Standing};
-use session::live::{History, Live, Phase, Snapshot, Stopped};
+use session::live::{Counts, History, Live, Phase, Snapshot, Stopped};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -43,7 +43,10 @@ fn quantiles(median_ms: f64) -> Option<Quantiles> {
 /// A run that has not begun.
 fn preparing() -> Snapshot {
     Snapshot {
-        ready: 37,
+        counts: Counts {
+            ready: 37,
+            ..Counts::default()
+        },
         ..Live::default().snapshot()
     }
 }
@@ -60,31 +63,35 @@ fn measuring(seconds: u64) -> Snapshot {
         waiting: 0.0,
     };
     let mut seen = Snapshot {
-        phase: Phase::Measuring,
-        elapsed: Some(Nanos(seconds * SECOND)),
-        warmup: 10,
-        due: Some(25 * seconds),
-        given_out: 24 * seconds,
-        in_flight: 64,
-        waiting: Some(seconds),
-        answered: 20 * seconds,
-        sent: 20 * seconds,
-        // A rate that goes up and down.
-        tokens_seen: 5_000 * seconds + (seconds % 7) * 400,
-        failed: [
-            (
-                Class::Refused,
-                failures(2, "connection refused (os error 111)"),
-            ),
-            (
-                Class::HttpStatus,
-                failures(
-                    6,
-                    "HTTP 503: too many requests in the queue,\ncome again later",
+        counts: Counts {
+            phase: Phase::Measuring,
+            elapsed: Some(Nanos(seconds * SECOND)),
+            warmup: 10,
+            due: Some(25 * seconds),
+            given_out: 24 * seconds,
+            in_flight: 64,
+            waiting: Some(seconds),
+            answered: 20 * seconds,
+            sent: 20 * seconds,
+            // A rate that goes up and down.
+            tokens_seen: 5_000 * seconds + (seconds % 7) * 400,
+            failed: [
+                (
+                    Class::Refused,
+                    failures(2, "connection refused (os error 111)"),
                 ),
-            ),
-        ]
-        .into(),
+                (
+                    Class::HttpStatus,
+                    failures(
+                        6,
+                        "HTTP 503: too many requests in the queue,\ncome again later",
+                    ),
+                ),
+            ]
+            .into(),
+            ready: 37,
+            ..Counts::default()
+        },
         load: Some(Load {
             threads: vec![
                 busy("decode-0", 0.31),
@@ -142,9 +149,9 @@ fn pictures() {
     let (subject, blank, history) = (subject(), History::default(), until(95));
     let (preparing, measuring) = (preparing(), measuring(95));
     let mut warming = preparing.clone();
-    (warming.phase, warming.warmup) = (Phase::WarmUp, 3);
+    (warming.counts.phase, warming.counts.warmup) = (Phase::WarmUp, 3);
     let mut stopped = measuring.clone();
-    (stopped.phase, stopped.stopped) = (Phase::Draining, Stopped::Finishing);
+    (stopped.counts.phase, stopped.counts.stopped) = (Phase::Draining, Stopped::Finishing);
     let early = View {
         subject: &subject,
         snapshot: &preparing,
@@ -177,7 +184,7 @@ fn pictures() {
     let help = View { help: true, ..view };
     picture("help", &help, (80, 24));
     let mut refused = measuring.clone();
-    refused.failed.remove(&Class::Refused);
+    refused.counts.failed.remove(&Class::Refused);
     let refused = View {
         snapshot: &refused,
         ..view
@@ -288,7 +295,7 @@ fn colours_are_for_those_who_want_them() {
 #[test]
 fn what_a_server_says_cannot_move_the_cursor() {
     let (subject, mut snapshot, history) = (subject(), measuring(3), until(3));
-    snapshot.failed.values_mut().for_each(|failures| {
+    snapshot.counts.failed.values_mut().for_each(|failures| {
         failures.latest = "\u{1b}[2J\u{1b}[Hgone\r\n\u{7}".to_owned();
     });
     let view = View {

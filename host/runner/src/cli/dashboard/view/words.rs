@@ -79,15 +79,18 @@ impl View<'_> {
     /// The amount that is done, the time elapsed, and the time left.
     pub(super) fn progress_words(&self) -> String {
         let (seen, subject) = (self.snapshot, self.subject);
-        match seen.phase {
-            Phase::Preparing => return format!("{} requests ready", seen.ready),
+        match seen.counts.phase {
+            Phase::Preparing => return format!("{} requests ready", seen.counts.ready),
             Phase::WarmUp => {
-                return format!("{}/{} warm-up requests done", seen.warmup, subject.warmup);
+                return format!(
+                    "{}/{} warm-up requests done",
+                    seen.counts.warmup, subject.warmup
+                );
             }
             Phase::Measuring | Phase::Draining | Phase::Over => {}
         }
         let mut words = progress::done(seen, subject.amount);
-        if let Some(elapsed) = seen.elapsed {
+        if let Some(elapsed) = seen.counts.elapsed {
             words.push_str(&format!(", {} elapsed", seconds(elapsed)));
         }
         if let Some(left) = seen.left(subject.amount) {
@@ -112,10 +115,10 @@ impl View<'_> {
         let cap = self.subject.slots.map(|slots| format!(" of {slots}"));
         let mut spans = vec![Span::raw(format!(
             "in flight {}{}",
-            seen.in_flight,
+            seen.counts.in_flight,
             cap.unwrap_or_default()
         ))];
-        if let Some(waiting) = seen.waiting {
+        if let Some(waiting) = seen.counts.waiting {
             let style = match waiting {
                 0 => Style::new(),
                 _ => self.looks().doubtful(),
@@ -135,7 +138,7 @@ impl View<'_> {
 
     /// The classes of failure, the most frequent first, each with its latest message.
     pub(super) fn failure_lines(&self) -> Vec<Line<'static>> {
-        let mut classes: Vec<(&Class, &Failures)> = self.snapshot.failed.iter().collect();
+        let mut classes: Vec<(&Class, &Failures)> = self.snapshot.counts.failed.iter().collect();
         classes.sort_by_key(|(class, failures)| (std::cmp::Reverse(failures.count), **class));
         let looks = self.looks();
         let lines = classes.into_iter().map(|(class, failures)| {
