@@ -18,44 +18,106 @@ use line::{Area, Line};
 /// cover is taken to be as the rest.
 const COVERED: f64 = 0.9;
 
-/// Figures of devices and their host over an interval.
+const MILLION: f64 = 1e6;
+
+/// Figures of devices and their host over an interval, and what a million tokens took of their
+/// energy. Of a run, the interval is from the start of the measurement to the end of its last
+/// exchange.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Telemetry {
-    /// `nvml` or `dcgm`; absent where no devices were measured.
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Devices {
+    /// The source of the readings: `nvml` or `dcgm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The driver's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// The length of the interval, in seconds.
+    /// The length of the interval in seconds.
     pub duration_s: f64,
-    /// The devices.
+    /// Each device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub devices: Vec<Figures>,
-    /// The energy of all devices, in joules. Absent if that of any is.
+    pub each: Vec<Figures>,
+    /// The energy of all devices in joules; absent if that of any is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
-    /// The mean power of all devices together, in watts: their energy over the time.
+    /// The mean power of all devices together in watts: their energy over the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_power_w: Option<f64>,
-    /// The largest power of all devices together, in watts, of samples in which each of them stated
-    /// it.
+    /// The largest power of all devices together in watts, of the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_power_w: Option<f64>,
-    /// The most memory in use on all devices together, in bytes, of samples in which each of them
-    /// stated it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak_memory: Option<u64>,
-    /// The mean of the devices' mean utilisation. Absent if that of any is.
+    /// The mean of the devices' utilisation: the share of the time in which anything ran on a
+    /// device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_utilization: Option<f64>,
-    /// The host; absent where it was not measured.
+    /// The highest temperature of any device in degrees Celsius.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<Host>,
-    /// Readings that failed in the whole recording, and the error of the last one.
+    pub max_temperature_c: Option<f64>,
+    /// The most memory in use on all devices together in bytes, of the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed: Option<(u64, String)>,
+    pub peak_memory_bytes: Option<u64>,
+    /// The largest share of the time in which heat or the power supply kept a device's clock down,
+    /// of any device and reason; absent if no device says why its clock is down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_share: Option<f64>,
+    /// The energy of all devices for a million output tokens of answered requests, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_per_million_output_tokens: Option<f64>,
+    /// The same for a million input and output tokens together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_per_million_total_tokens: Option<f64>,
+    /// The same within the steady window; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyEnergy>,
+    /// The processors and memory of the machine that this program runs on; absent if they were not
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostEnergy>,
+    /// Readings that failed, over the whole recording; absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_readings: Option<u64>,
+    /// The reason why the last of these failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}
+
+/// The devices' energy in the steady window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SteadyEnergy {
+    /// The energy of all devices in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// Their mean power together in watts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_power_w: Option<f64>,
+    /// Their energy for a million output tokens that came within the window, in joules; absent if
+    /// replies were not streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_per_million_output_tokens: Option<f64>,
+}
+
+/// The energy of the processors and memory of this machine, by their own counters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HostEnergy {
+    /// The parts that are counted, such as `package-0`.
+    pub counted: Vec<String>,
+    /// The energy in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// The mean power in watts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_power_w: Option<f64>,
+    /// The energy for a million output tokens of answered requests, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_per_million_output_tokens: Option<f64>,
+    /// The same for a million input and output tokens together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_per_million_total_tokens: Option<f64>,
+    /// The reason why figures are absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Figures of a device over an interval. A quantity that it did not report, or reported too seldom,
@@ -125,23 +187,6 @@ pub enum EnergyFrom {
     Power,
 }
 
-/// Figures of the host over an interval.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Host {
-    /// Counters that are read, such as `package-0`.
-    pub counted: Vec<String>,
-    /// The energy, in joules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub energy_j: Option<f64>,
-    /// The mean power, in watts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mean_power_w: Option<f64>,
-    /// The reason why figures are absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
 /// A device that was throttled: facts for a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -159,12 +204,12 @@ pub struct Throttled {
     pub max_temperature_c: Option<f64>,
 }
 
-impl Telemetry {
+impl Devices {
     /// Each device and reason for which it was throttled in more than this share of the time, the
     /// largest share first.
     pub fn throttled(&self, above: f64) -> Vec<Throttled> {
         let mut found = Vec::new();
-        for (at, figures) in self.devices.iter().enumerate() {
+        for (at, figures) in self.each.iter().enumerate() {
             for (reason, share) in figures.throttled.iter().flatten() {
                 if *share > above {
                     found.push(Throttled {
@@ -180,12 +225,29 @@ impl Telemetry {
         found.sort_by(|a, b| b.share.total_cmp(&a.share));
         found
     }
+
+    /// Adds the energy for a million tokens of the interval: of output tokens, and of input and
+    /// output tokens together. Absent where there were none.
+    #[must_use]
+    pub fn for_tokens(mut self, output: Option<u64>, total: Option<u64>) -> Self {
+        let each = |joules: Option<f64>, tokens: Option<u64>| {
+            let tokens = tokens.filter(|tokens| *tokens > 0)?;
+            Some(joules? / (tokens as f64 / MILLION))
+        };
+        self.energy_per_million_output_tokens = each(self.energy_j, output);
+        self.energy_per_million_total_tokens = each(self.energy_j, total);
+        if let Some(host) = &mut self.host {
+            host.energy_per_million_output_tokens = each(host.energy_j, output);
+            host.energy_per_million_total_tokens = each(host.energy_j, total);
+        }
+        self
+    }
 }
 
 impl Recording {
     /// Returns the figures from one instant to another, both since the origin of the recording's
     /// clock.
-    pub fn over(&self, from: Nanos, to: Nanos) -> Telemetry {
+    pub fn over(&self, from: Nanos, to: Nanos) -> Devices {
         let span = Span {
             from: from.as_secs_f64(),
             to: to.as_secs_f64().max(from.as_secs_f64()),
@@ -215,7 +277,13 @@ impl Recording {
             });
             together.reduce(f64::max)
         };
-        Telemetry {
+        let faults = devices.iter().filter_map(|device| {
+            let throttled = device.throttled.as_ref()?;
+            let faults = throttled.iter().filter(|(reason, _)| reason.is_fault());
+            Some(faults.map(|(_, share)| *share).fold(0.0, f64::max))
+        });
+        let hottest = devices.iter().filter_map(|device| device.max_temperature_c);
+        Devices {
             source: facts.map(|facts| facts.source.clone()),
             driver: facts.and_then(|facts| facts.driver.clone()),
             duration_s: span.length(),
@@ -223,13 +291,17 @@ impl Recording {
             mean_power_w: energy_j.map(|energy| energy / span.length()),
             max_power_w: most(&|reading| reading.power_w),
             // A number of bytes is exact as long as it is below eight petabytes.
-            peak_memory: most(&|reading| reading.memory_used.map(|it| it as f64))
+            peak_memory_bytes: most(&|reading| reading.memory_used.map(|it| it as f64))
                 .map(|it| it as u64),
             mean_utilization: sum(&|device| device.mean_utilization)
                 .map(|sum| sum / devices.len() as f64),
-            devices,
+            max_temperature_c: hottest.reduce(f64::max),
+            throttled_share: faults.reduce(f64::max),
+            each: devices,
             host: self.host_figures(span),
-            failed: self.error.clone().map(|error| (self.failed, error)),
+            failed_readings: self.error.as_ref().map(|_| self.failed),
+            last_error: self.error.clone(),
+            ..Devices::default()
         }
     }
 
@@ -295,16 +367,16 @@ impl Recording {
         figures
     }
 
-    fn host_figures(&self, span: Span) -> Option<Host> {
+    fn host_figures(&self, span: Span) -> Option<HostEnergy> {
         if self.host.is_empty() {
             return None;
         }
         let points = self.samples.iter();
         let points = points.filter_map(|it| Some((it.at_ns.as_secs_f64(), it.host_j?)));
         let line = Line::new(points.collect(), span.every);
-        let mut host = Host {
+        let mut host = HostEnergy {
             counted: self.host.clone(),
-            ..Host::default()
+            ..HostEnergy::default()
         };
         match span.energy(line.growth(span.from, span.to)) {
             Ok(energy) => {

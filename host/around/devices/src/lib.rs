@@ -9,7 +9,7 @@
 //!    [`rapl::Rapl`].
 //! 2. A [`Watch`] reads them at an interval on a thread of its own, and gives a [`Recording`],
 //!    entry by entry while it goes on and as a whole at its end.
-//! 3. [`Recording::over`] makes figures of an interval, and [`per_tokens`] those for a million
+//! 3. [`Recording::over`] makes figures of an interval, and [`Devices::for_tokens`] those for a million
 //!    tokens.
 //!
 //! What is not measured is absent. It is never zero.
@@ -35,11 +35,9 @@ mod fold;
 pub mod nvml;
 pub mod rapl;
 mod reading;
-mod tokens;
 mod watch;
 
 pub use entry::{Entry, Failed, Head, Recording, Sample};
-pub use fold::{EnergyFrom, Figures, Host, Telemetry, Throttled};
+pub use fold::{Devices, EnergyFrom, Figures, HostEnergy, SteadyEnergy, Throttled};
 pub use reading::{Choice, Device, Facts, Reading, Reason, Source, held};
-pub use tokens::{PerTokens, per_tokens};
 pub use watch::{Aside, Monitor, Watch};

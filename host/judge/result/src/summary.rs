@@ -71,6 +71,7 @@ pub use backlog::Backlog;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
 pub use dataset::{Dataset, Remark, Treatment};
+pub use devices::Devices;
 pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use fleet::Fleet;
@@ -87,7 +88,7 @@ pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
 pub use survey::Survey;
-pub use telemetry::{Cost, Devices, Price};
+pub use telemetry::{Cost, Price};
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 
 use crate::finding::{self, Finding, Verdict};

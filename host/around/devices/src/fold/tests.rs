@@ -28,7 +28,7 @@ fn recording(seconds: u64, readings: impl Fn(u64) -> Vec<Option<Reading>>) -> Re
     }
 }
 
-fn over(recording: &Recording, from: u64, to: u64) -> Telemetry {
+fn over(recording: &Recording, from: u64, to: u64) -> Devices {
     recording.over(Nanos(from * SECOND), Nanos(to * SECOND))
 }
 
@@ -55,9 +55,9 @@ fn figures_of_a_device() {
     assert_eq!(telemetry.driver.as_deref(), Some("575"));
     assert_eq!(telemetry.mean_power_w, Some(310.0));
     assert_eq!(telemetry.max_power_w, Some(400.0));
-    assert_eq!(telemetry.peak_memory, Some(71 << 30));
+    assert_eq!(telemetry.peak_memory_bytes, Some(71 << 30));
     assert_eq!(telemetry.mean_utilization, Some(0.5));
-    let figures = &telemetry.devices[0];
+    let figures = &telemetry.each[0];
     assert_eq!(
         *figures,
         Figures {
@@ -98,7 +98,7 @@ fn figures_of_a_device() {
     assert!(!cap.fault);
     assert_eq!(telemetry.throttled(0.5), []);
     let text = serde_json::to_string(&telemetry).unwrap();
-    assert_eq!(serde_json::from_str::<Telemetry>(&text).unwrap(), telemetry);
+    assert_eq!(serde_json::from_str::<Devices>(&text).unwrap(), telemetry);
     let text = serde_json::to_string(&recording).unwrap();
     assert_eq!(serde_json::from_str::<Recording>(&text).unwrap(), recording);
 }
@@ -111,7 +111,7 @@ fn energy_of_a_device_without_a_counter_is_from_its_power() {
             ..Reading::default()
         })]
     });
-    let figures = &over(&recording, 0, 10).devices[0];
+    let figures = &over(&recording, 0, 10).each[0];
     assert_eq!(figures.energy_j, Some(5_000.0));
     assert_eq!(figures.energy_from, Some(EnergyFrom::Power));
     assert_eq!(figures.mean_power_w, Some(500.0));
@@ -123,7 +123,7 @@ fn what_was_not_said_is_absent_and_not_zero() {
     let silent = recording(10, |_| vec![Some(Reading::default()), None]);
     let telemetry = over(&silent, 0, 10);
     assert_eq!(telemetry.energy_j, None);
-    for (figures, (samples, covered)) in telemetry.devices.iter().zip([(11, 1.0), (0, 0.0)]) {
+    for (figures, (samples, covered)) in telemetry.each.iter().zip([(11, 1.0), (0, 0.0)]) {
         let expected = Figures {
             samples,
             covered,
@@ -142,23 +142,19 @@ fn what_was_not_said_is_absent_and_not_zero() {
         vec![Some(reading), None]
     });
     let telemetry = over(&one, 0, 10);
-    assert_eq!(telemetry.devices[0].energy_j, Some(10.0));
-    assert_eq!(
-        telemetry.devices[0].throttled,
-        Some(BTreeMap::new()),
-        "never"
-    );
-    assert_eq!(telemetry.devices[1].throttled, None, "not known");
+    assert_eq!(telemetry.each[0].energy_j, Some(10.0));
+    assert_eq!(telemetry.each[0].throttled, Some(BTreeMap::new()), "never");
+    assert_eq!(telemetry.each[1].throttled, None, "not known");
     assert_eq!(telemetry.energy_j, None);
     let nothing = Recording::default().over(Nanos::ZERO, Nanos(SECOND));
     assert_eq!(
         nothing,
-        Telemetry {
+        Devices {
             duration_s: 1.0,
-            ..Telemetry::default()
+            ..Devices::default()
         }
     );
-    assert_eq!(over(&one, 5, 5).devices[0].energy_j, None, "no time");
+    assert_eq!(over(&one, 5, 5).each[0].energy_j, None, "no time");
     assert_eq!(over(&one, 7, 5).duration_s, 0.0);
 }
 
@@ -177,7 +173,7 @@ fn readings_that_cover_too_little_give_no_figure() {
             ..Reading::default()
         })]
     });
-    let figures = &over(&recording, 0, 10).devices[0];
+    let figures = &over(&recording, 0, 10).each[0];
     assert_eq!(figures.energy_j, Some(1_000.0));
     assert_eq!(figures.energy_from, Some(EnergyFrom::Power));
     assert_eq!(
@@ -185,10 +181,10 @@ fn readings_that_cover_too_little_give_no_figure() {
         ["the energy is from readings of the power: the counter went back"]
     );
     // The last eleventh is taken to be as the rest.
-    let figures = &over(&recording, 0, 11).devices[0];
+    let figures = &over(&recording, 0, 11).each[0];
     assert_eq!(figures.energy_j, Some(1_100.0));
     assert_eq!(figures.mean_utilization, Some(1.0));
-    let figures = &over(&recording, 0, 20).devices[0];
+    let figures = &over(&recording, 0, 20).each[0];
     assert_eq!((figures.energy_j, figures.mean_utilization), (None, None));
     assert_eq!(
         figures.notes,
@@ -239,13 +235,9 @@ fn devices_together() {
     });
     let telemetry = over(&two, 0, 10);
     assert_eq!(telemetry.max_power_w, Some(700.0));
-    assert_eq!(telemetry.peak_memory, Some(130));
+    assert_eq!(telemetry.peak_memory_bytes, Some(130));
     assert_eq!(telemetry.mean_utilization, Some(0.75));
-    let each: Vec<f64> = telemetry
-        .devices
-        .iter()
-        .filter_map(|it| it.energy_j)
-        .collect();
+    let each: Vec<f64> = telemetry.each.iter().filter_map(|it| it.energy_j).collect();
     assert_eq!(telemetry.energy_j, Some(each.iter().sum()));
     assert_eq!(
         telemetry.mean_power_w,
@@ -272,7 +264,7 @@ fn devices_together() {
         (None, None)
     );
     assert_eq!(
-        (telemetry.peak_memory, telemetry.mean_utilization),
+        (telemetry.peak_memory_bytes, telemetry.mean_utilization),
         (None, None)
     );
 }
@@ -282,7 +274,41 @@ fn samples_that_are_missing_cover_nothing() {
     let read = |second: u64| (!(10..=30).contains(&second)).then(Reading::default);
     let telemetry = over(&recording(40, |second| vec![read(second)]), 0, 40);
     // From 0 to 9 and from 31 to 40.
-    assert_eq!(telemetry.devices[0].covered, 18.0 / 40.0);
+    assert_eq!(telemetry.each[0].covered, 18.0 / 40.0);
     let whole = over(&recording(40, |_| vec![Some(Reading::default())]), 5, 35);
-    assert_eq!(whole.devices[0].covered, 1.0);
+    assert_eq!(whole.each[0].covered, 1.0);
+}
+
+#[test]
+fn the_energy_of_half_a_million_tokens() {
+    let devices = Devices {
+        energy_j: Some(600_000.0),
+        host: Some(HostEnergy {
+            energy_j: Some(90_000.0),
+            ..HostEnergy::default()
+        }),
+        ..Devices::default()
+    };
+    let of = |devices: Devices, output, total| {
+        let devices = devices.for_tokens(output, total);
+        let host = devices.host.unwrap();
+        (
+            devices.energy_per_million_output_tokens,
+            devices.energy_per_million_total_tokens,
+            host.energy_per_million_output_tokens,
+        )
+    };
+    assert_eq!(
+        of(devices.clone(), Some(500_000), Some(600_000)),
+        (Some(1_200_000.0), Some(1_000_000.0), Some(180_000.0))
+    );
+    assert_eq!(of(devices.clone(), Some(0), None), (None, None, None));
+    let unknown = Devices {
+        energy_j: None,
+        ..devices
+    };
+    assert_eq!(
+        of(unknown, Some(500_000), None),
+        (None, None, Some(180_000.0))
+    );
 }

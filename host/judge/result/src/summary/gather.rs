@@ -13,11 +13,11 @@ use super::messages::Messages;
 use super::sessions::Histories;
 use super::steady::{Inside, SteadyState};
 use super::survey::Surveyed;
-use super::telemetry::Answered;
+use super::telemetry::{self, Answered};
 use super::tokens::TokenSums;
 use super::{
-    Concurrency, Cost, Devices, Distribution, HEADLINE, Requests, Run, RunFacts, Summary,
-    Throughput, WithFailures, groups, scores, sessions, spread, take,
+    Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
+    WithFailures, groups, scores, sessions, spread, take,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
@@ -345,7 +345,7 @@ impl<'a> Gather<'a> {
         let devices = self.facts.devices.as_ref().zip(last_end);
         let devices = devices.map(|(recording, end)| {
             let measured = (self.surveyed.origin, end);
-            Devices::of(recording, measured, answered, steady_state.as_ref())
+            telemetry::devices(recording, measured, answered, steady_state.as_ref())
         });
         let cost = run.cost.as_ref();
         Summary {
