@@ -36,21 +36,42 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => 1,
     };
     let packed = out.join("components");
+    let mut shared = Vec::new();
+    let mut each = Vec::new();
     for kind in ["backends", "datasets", "scorers"] {
         fs::create_dir_all(packed.join(kind))?;
+        let mut largest = Vec::new();
         for (name, path) in files(&components.join(kind), kind, Some("wasm"))? {
-            let to = packed.join(&name).with_extension("wasm.zst");
-            fs::write(&to, zstd::encode_all(&fs::read(path)?[..], level)?)?;
-            writeln!(text, "    ({name:?}, || unpacked(include_bytes!({to:?}))),")?;
+            let component = fs::read(path)?;
+            if component.len() > largest.len() {
+                largest.clone_from(&component);
+            }
+            each.push((name, component));
         }
+        shared.extend(largest);
     }
+    let mut compressor = zstd::bulk::Compressor::with_dictionary(level, &shared)?;
+    for (name, component) in each {
+        let to = packed.join(&name).with_extension("wasm.zst");
+        fs::write(&to, compressor.compress(&component)?)?;
+        let size = component.len();
+        writeln!(
+            text,
+            "    ({name:?}, || unpacked(include_bytes!({to:?}), {size})),"
+        )?;
+    }
+    let to = packed.join("shared.zst");
+    fs::write(&to, zstd::encode_all(&shared[..], level)?)?;
+    writeln!(text, "];\nstatic SHARED: &[u8] = include_bytes!({to:?});")?;
+    text.push_str("static SCENARIOS: &[(&str, &str)] = &[\n");
     let all = files(&root.join("scenarios"), "scenarios", Some("toml"))?;
     let is_lab = |(name, _): &&(String, PathBuf)| name.starts_with("scenarios/labs/");
-    for (table, is_of) in [("SCENARIOS", false), ("LABS", true)] {
-        writeln!(text, "];\nstatic {table}: &[(&str, &str)] = &[")?;
-        for (name, path) in all.iter().filter(|file| is_lab(file) == is_of) {
-            writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
-        }
+    for (name, path) in all.iter().filter(|file| !is_lab(file)) {
+        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+    }
+    text.push_str("];\nstatic LABS: &[(&str, &str)] = &[\n");
+    for (name, path) in all.iter().filter(is_lab) {
+        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
     }
     text.push_str("];\n");
     fs::write(out.join("shipped.rs"), text)?;

@@ -7,6 +7,8 @@
 
 pub mod kit;
 
+use std::sync::LazyLock;
+
 /// A component that ships: its name, and what unpacks its bytes.
 pub type Plugin = (&'static str, fn() -> Vec<u8>);
 
@@ -23,8 +25,12 @@ pub fn plugin(name: &str) -> Option<Vec<u8>> {
     Some(unpack())
 }
 
-fn unpacked(packed: &[u8]) -> Vec<u8> {
-    zstd::decode_all(packed).expect("the build script compressed it")
+fn unpacked(packed: &[u8], size: usize) -> Vec<u8> {
+    static DICTIONARY: LazyLock<Vec<u8>> =
+        LazyLock::new(|| zstd::decode_all(SHARED).expect("the build script compressed it"));
+    zstd::bulk::Decompressor::with_dictionary(&DICTIONARY)
+        .and_then(|mut decompressor| decompressor.decompress(packed, size))
+        .expect("the build script compressed it")
 }
 
 /// The names of all shipped components.
