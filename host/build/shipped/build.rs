@@ -9,7 +9,7 @@
     clippy::disallowed_methods,
     reason = "a program of its own"
 )]
-#[path = "build/kit.rs"]
+#[path = "script/kit.rs"]
 mod kit;
 
 use std::error::Error;

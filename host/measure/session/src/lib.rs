@@ -34,7 +34,6 @@ pub mod finished;
 pub mod gate;
 pub mod judging;
 pub mod live;
-pub mod measure;
 pub mod outlook;
 pub mod parts;
 pub mod pending;
@@ -46,18 +45,19 @@ pub mod resolve;
 pub mod reuse;
 pub mod run;
 pub mod sessions;
+pub mod stages;
 pub mod telemetry;
 mod text_tokenizer;
 
 pub use check::{CheckError, Checked, Note};
 pub use draft::Draft;
-pub use measure::{
-    Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,
-    Part, Record, Unjudged,
-};
 pub use resolve::inputs::{Input, Role};
 pub use resolve::{Faults, Judges, Resolved, Shipped, Source, Variables, judges, resolve};
 pub use run::{PausedClock, Threads};
+pub use stages::{
+    Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,
+    Part, Record, Unjudged,
+};
 pub use text_tokenizer::TextTokenizer;
 // The command line's panic hook asks this.
 pub use tokenizer::is_guarded;

@@ -37,7 +37,7 @@ use runs::folder::RunFolder;
 use runs::repeat::Repeat;
 use scenario::plan::Plan;
 use session::live::Snapshot;
-use session::measure::Begun;
+use session::stages::Begun;
 use session::{Ending, Loaded, Measured, Note, Record, Resolved, Threads, resolve};
 
 /// The interval at which to print that a server is not ready yet.

@@ -12,7 +12,7 @@ use ::fleet::token::Token;
 use model::clock::Clock;
 use model::units::Nanos;
 use runs::environment::Environment;
-use session::measure::Begun;
+use session::stages::Begun;
 use session::{Ending, Record, Threads, resolve};
 
 use super::super::dashboard::screen;
