@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use result::stats::beta::binomial;
+use statistics::beta::binomial;
 
 /// A bench.
 pub struct Bench {

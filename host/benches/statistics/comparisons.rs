@@ -8,12 +8,12 @@ use crate::load::{each, facts, summary};
 use crate::measured::{Section, cell, exceeds, falls_short, percent};
 use compare::{Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures};
 use result::figure::Figure;
-use result::stats::anytime;
-use result::stats::clusters::{self, Cluster};
 use runs::Reported;
 use scenario::plan::Plan;
 use serde_json::json;
 use simulator::{Case, Load, Parameters, Random};
+use statistics::anytime;
+use statistics::clusters::{self, Cluster};
 
 pub fn sections(comparisons: u64) -> Vec<Section> {
     vec![

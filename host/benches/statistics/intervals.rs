@@ -8,10 +8,10 @@ use crate::load::{each, summary};
 use crate::measured::Section;
 use crate::tally::{Tally, Target, WORDS};
 use result::metric;
-use result::stats::blocks::{Blocks, Layout};
-use result::stats::{Figures, Interval, Ranked, Sorted, Spread, interval};
 use result::summary::{Bounds, Summary};
 use simulator::{Case, Load, Random, Served, exchanges};
+use statistics::blocks::{Blocks, Layout};
+use statistics::{Figures, Interval, Ranked, Sorted, Spread, interval};
 
 pub fn sections(runs: u64) -> Vec<Section> {
     vec![engines(runs), samples(runs)]

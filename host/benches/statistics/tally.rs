@@ -1,7 +1,7 @@
 //! Counts of what the intervals of a figure did in the runs of a case.
 
 use crate::measured::{cell, exceeds, falls_short, percent};
-use result::stats::{Ranked, Sorted};
+use statistics::{Ranked, Sorted};
 
 /// The aim of intervals.
 #[derive(Clone, Copy)]

@@ -86,7 +86,7 @@ pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
         if values.is_empty() || (theirs == "itl" && !figures.itl_is_gaps()) {
             continue;
         }
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let mean = statistics::mean(&values);
         if Range::exact(mean).wider(1e-3).apart(told) > 0.0 {
             wrong.push(format!(
                 "mean {label} is {} ms, but that of the requests is {}",

@@ -8,97 +8,29 @@
 
 use std::sync::Arc;
 
-use super::cells::{Cells, Counting};
 use super::prompts::Places;
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use result::figure::{Figure, Statistic, WHOLE};
 use result::metric::{self, Measure, Metric, Objective, Of, Reading, Single, objective};
 use result::summary::{Loop, Run, RunFacts, Summary};
+use statistics::blocks::{FEWEST, MOST};
+use statistics::cells::{Cells, Counting};
+use statistics::decomposed::Decomposed;
 
-/// Largest number of blocks. Batch means work best with few long ones: beyond twenty, more blocks
-/// add little about the variance, and shorter ones capture less of the dependence (Schmeiser 1982).
-pub const MOST: u64 = 20;
-/// Smallest number of blocks that allows estimating their variance, and the smallest number of
-/// requests per block if there are enough.
-pub(crate) const FEWEST: u64 = 10;
-/// Samples that must lie on either side of a percentile for its interval to mean anything.
-pub(crate) const TAIL: f64 = 5.0;
-/// Blocks that the samples beyond a percentile must lie in.
-const SPREAD: usize = 5;
 /// Up to this many requests, every sample is kept exactly.
 const EXACT: u64 = 20_000;
 
 /// The number of blocks for runs of which the shortest has this many requests; `None` if there are
-/// too few.
+/// too few. A block has as many requests as a run has blocks at least.
 pub fn blocks(requests: u64) -> Option<usize> {
     (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
-}
-
-/// A figure decomposed by block.
-#[derive(Clone, Debug)]
-pub enum Taken {
-    /// A sum over another: a mean, a share.
-    Ratio(Vec<[f64; 2]>),
-    /// Amounts over slices of the run's time, and the uncertainty of that time, as a share of it.
-    Rate(Vec<[f64; 2]>, f64),
-    /// A percentile of samples.
-    Percentile(Ranks, f64),
-}
-
-/// The samples of a metric by value and block.
-#[derive(Clone, Debug)]
-pub struct Ranks(Arc<Cells>);
-
-impl Taken {
-    /// The figure of the mixture in which each block occurs as often as `weights` states.
-    pub fn of(&self, weights: &[u32]) -> Option<f64> {
-        match self {
-            Taken::Ratio(parts) | Taken::Rate(parts, _) => {
-                let weighed = parts.iter().zip(weights).map(|([part, of], weight)| {
-                    let weight = f64::from(*weight);
-                    [part * weight, of * weight]
-                });
-                let [part, of] = weighed.fold([0.0; 2], |[a, b], [c, d]| [a + c, b + d]);
-                (of > 0.0).then(|| part / of)
-            }
-            Taken::Percentile(ranks, percent) => ranks.0.percentile(*percent, weights),
-        }
-    }
-
-    /// Returns the part that chance at the run's end adds to the error of the figure, as a share of
-    /// it.
-    pub fn edge(&self) -> f64 {
-        match self {
-            Taken::Rate(_, edge) => *edge,
-            Taken::Ratio(_) | Taken::Percentile(..) => 0.0,
-        }
-    }
-
-    /// True if there are enough samples beyond it to compute an interval.
-    pub(crate) fn is_supported(&self) -> bool {
-        let Taken::Percentile(ranks, percent) = self else {
-            return true;
-        };
-        let beyond = percent.min(100.0 - percent) / 100.0;
-        // Equal to rounding: of 500 samples, 5 lie beyond the 99th percentile.
-        ranks.0.count() as f64 * beyond > TAIL - 1e-9
-    }
-
-    /// True if the samples beyond it lie in enough blocks, so that it is more than the story of one
-    /// or two of them.
-    pub(crate) fn is_spread(&self) -> bool {
-        match self {
-            Taken::Percentile(ranks, percent) => ranks.0.blocks_beyond(*percent) >= SPREAD,
-            Taken::Ratio(_) | Taken::Rate(..) => true,
-        }
-    }
 }
 
 /// The data of a run's blocks.
 #[derive(Debug)]
 pub struct Blocked {
-    metrics: Vec<(&'static str, Vec<[f64; 2]>, Ranks)>,
+    metrics: Vec<(&'static str, Vec<[f64; 2]>, Arc<Cells>)>,
     requests: Vec<Counts>,
     flow: Vec<Flow>,
     seconds: Option<f64>,
@@ -309,9 +241,9 @@ impl Gathered {
         self.counting.add(block, steps, 1);
     }
 
-    fn finish(self) -> (&'static str, Vec<[f64; 2]>, Ranks) {
+    fn finish(self) -> (&'static str, Vec<[f64; 2]>, Arc<Cells>) {
         let cells = self.counting.finish(self.metric.unit.scale());
-        (self.metric.name, self.sums, Ranks(Arc::new(cells)))
+        (self.metric.name, self.sums, Arc::new(cells))
     }
 }
 
@@ -344,15 +276,15 @@ impl Blocked {
     }
 
     /// A figure decomposed by block; `None` if blocks do not contribute to it.
-    pub fn take(&self, figure: &Figure) -> Option<Taken> {
+    pub fn take(&self, figure: &Figure) -> Option<Decomposed> {
         match figure {
             Figure::Of(name, statistic) => {
                 let found = self.metrics.iter().find(|(metric, ..)| metric == name);
                 let (_, sums, ranks) = found?;
                 match statistic {
-                    Statistic::Mean => Some(Taken::Ratio(sums.clone())),
+                    Statistic::Mean => Some(Decomposed::Ratio(sums.clone())),
                     Statistic::Percentile(percent) => {
-                        Some(Taken::Percentile(ranks.clone(), *percent))
+                        Some(Decomposed::Percentile(ranks.clone(), *percent))
                     }
                     Statistic::Std | Statistic::Min | Statistic::Max => None,
                 }
@@ -363,17 +295,17 @@ impl Blocked {
         }
     }
 
-    fn whole(&self, name: &str) -> Option<Taken> {
+    fn whole(&self, name: &str) -> Option<Decomposed> {
         let share = |part: fn(&Counts) -> u64| {
             let blocks = self.requests.iter();
-            Taken::Ratio(blocks.map(|c| [part(c) as f64, c.total as f64]).collect())
+            Decomposed::Ratio(blocks.map(|c| [part(c) as f64, c.total as f64]).collect())
         };
         let seconds = || Some(self.seconds? / self.flow.len() as f64);
         let rate = |amount: fn(&Flow) -> u64| {
             let seconds = seconds()?;
             let slices = self.flow.iter();
             let slices = slices.map(|flow| [amount(flow) as f64, seconds]);
-            Some(Taken::Rate(slices.collect(), self.edge))
+            Some(Decomposed::Rate(slices.collect(), self.edge))
         };
         match name {
             "requests.success-share" => Some(share(|c| c.answered)),
@@ -382,7 +314,7 @@ impl Blocked {
                 let one = 1.0 / self.requests.len() as f64;
                 let blocks = self.requests.iter();
                 let failed = blocks.map(|c| [(c.total - c.answered) as f64, one]);
-                Some(Taken::Ratio(failed.collect()))
+                Some(Decomposed::Ratio(failed.collect()))
             }
             "goodput.slo-attainment" => Some(share(|c| c.good)),
             "goodput.requests-per-s" => rate(|flow| flow.good),

@@ -3,12 +3,12 @@
 
 use std::convert::Infallible;
 
-use super::blocks::Taken;
 use super::fixture::{USUAL, exchanges, named, plan, side};
 use super::*;
 use crate::exchanges::failed;
 use model::exchange::{Class, Exchange};
 use runs::folder;
+use statistics::decomposed::Decomposed;
 
 const REQUESTS: u64 = 200;
 
@@ -20,7 +20,7 @@ fn cut(run: &[Exchange], baseline: Option<&Places>) -> Vec<[f64; 2]> {
     let read = run.iter().cloned().map(Ok::<_, Infallible>);
     let Ok(read) = Measured::read(reported, &facts, &figures, Some(20), baseline, read);
     match read.blocked.and_then(|blocked| blocked.take(&figures[0])) {
-        Some(Taken::Ratio(parts)) => parts,
+        Some(Decomposed::Ratio(parts)) => parts,
         other => panic!("{other:?}"),
     }
 }

@@ -16,11 +16,9 @@
 
 pub mod agreed;
 mod blocks;
-mod cells;
 mod choice;
 pub mod comparable;
 pub mod condition;
-pub mod estimate;
 mod prompts;
 pub mod repeats;
 mod row;
@@ -62,12 +60,12 @@ pub use scores::{Answers, Flipped, Paired, PairedBy, flipped};
 pub use side::{Measured, Side, Stated};
 pub use variation::Variation;
 
-use estimate::Draws;
 use model::about::About;
 use result::figure::Figure;
 use result::finding::Verdict;
-use result::stats::interval::LEVEL;
 use row::{Means, judge, row};
+use statistics::bootstrap::Draws;
+use statistics::interval::LEVEL;
 
 /// A comparison of sides with the first of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,13 +4,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{mean, of_runs, variance};
 use crate::until::Stopped;
 use crate::{Choice, Ends, figures};
 use result::figure::Figure;
-use result::stats::interval::LEVEL;
-use result::stats::{Interval, anytime};
 use result::summary::Summary;
+use statistics::bootstrap::{mean, of_runs, variance};
+use statistics::interval::LEVEL;
+use statistics::{Interval, anytime};
 
 /// The spread between repeats of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::estimate::{Draws, Estimate, between_runs, is_same, mean, shown};
 use super::scores::{Paired, Pairing, pairing};
 use super::sensitivity::sensitivity;
 use super::side::Side;
 use super::variation::Variation;
 use result::figure::{Better, Figure, Statistic};
-use result::stats::interval::Interval;
+use statistics::bootstrap::{Draws, Estimate, between_runs, is_same, mean, shown};
+use statistics::interval::Interval;
 
 /// One figure of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

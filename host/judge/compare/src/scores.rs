@@ -5,22 +5,22 @@
 //! count that both runs judged. Then the difficulty of the samples is the same on both sides, and
 //! far smaller differences show than between two means. Shares are tested by McNemar's test over
 //! the answers that flipped; other scores, and turns of conversations, by Student's test of the
-//! differences, summed by conversation. `result::stats` has the arithmetic.
+//! differences, summed by conversation. `statistics` has the arithmetic.
 
 use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::estimate::{Estimate, Sure};
 use super::row::{Ends, NoInterval};
 use super::side::{Measured, Side};
 use model::exchange::{Exchange, Phase};
 use result::agreement::{conversation_digest, sample_digest};
-use result::stats::Interval;
-use result::stats::clusters::{self, Cluster, Mean};
-use result::stats::share::Flips;
 use result::summary::Column;
+use statistics::Interval;
+use statistics::bootstrap::{Estimate, Sure};
+use statistics::clusters::{self, Cluster, Mean};
+use statistics::share::Flips;
 
 /// Fewer conversations or lone answers than this are not tested by Student's distribution.
 const LEAST: usize = 10;

@@ -14,14 +14,14 @@
 //! finds a third of the sensitivity of a P99 of the TTFT, and calls equal engines different in up
 //! to 12 of 100 comparisons instead of 2 (0.8 of capacity, pace varying by 2 %).
 
-use super::blocks::Taken;
-use super::estimate::{Draws, variance};
+use statistics::bootstrap::{Draws, variance};
+use statistics::decomposed::Decomposed;
 
 /// Times the variation of the pace that a figure varies from run to run, if the load of its run's
 /// blocks varies by that share; `None` if the blocks do not show it.
-pub(super) fn sensitivity(draws: &Draws, taken: &Taken, load: f64) -> Option<f64> {
+pub(super) fn sensitivity(draws: &Draws, taken: &Decomposed, load: f64) -> Option<f64> {
     // A rate cannot follow the load by more than what comes.
-    if matches!(taken, Taken::Rate(..)) {
+    if matches!(taken, Decomposed::Rate(..)) {
         return Some(1.0);
     }
     let logarithm = |weights: &[u32]| taken.of(weights).filter(|own| *own > 0.0).map(f64::ln);

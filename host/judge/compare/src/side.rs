@@ -1,7 +1,6 @@
 //! The sides of a comparison: a run of ours, several repeats of one, or another tool's result.
 
-use super::blocks::{Blocked, Cutting, Taken};
-use super::estimate::mean;
+use super::blocks::{Blocked, Cutting};
 use super::prompts::{Places, Prompts};
 use super::scores::Answers;
 use audit::claim::Claim;
@@ -10,6 +9,8 @@ use result::figure::{Figure, Statistic};
 use result::metric;
 use result::summary::RunFacts;
 use runs::Reported;
+use statistics::decomposed::Decomposed;
+use statistics::mean_if_any;
 
 /// One side of a comparison.
 #[derive(Debug)]
@@ -129,9 +130,7 @@ impl Side {
     /// The figure; of several runs the mean over those that have it.
     pub fn value(&self, figure: &Figure) -> Option<f64> {
         match self {
-            Side::Runs(_) => Some(self.values(figure))
-                .filter(|values| !values.is_empty())
-                .map(|values| mean(&values)),
+            Side::Runs(_) => mean_if_any(&self.values(figure)),
             Side::Claim(stated) => stated.claim.figure(figure).map(|stated| stated.value),
         }
     }
@@ -165,7 +164,7 @@ impl Side {
     }
 
     /// The figure by blocks, if the side is one run or has samples.
-    pub fn taken(&self, figure: &Figure) -> Option<Taken> {
+    pub fn taken(&self, figure: &Figure) -> Option<Decomposed> {
         match self {
             Side::Runs(runs) => match runs.as_slice() {
                 [run] => run.blocked.as_ref()?.take(figure),

@@ -2,7 +2,7 @@
 //! within a bound.
 //!
 //! Owns the notation (`ttft.p99 ±5%`), the estimate of how many runs that takes, and the words. The
-//! interval, which holds whenever one looks, is `result::stats::anytime`'s; the command line makes
+//! interval, which holds whenever one looks, is `statistics::anytime`'s; the command line makes
 //! the runs, and `repeats` says how far they are apart.
 
 use std::fmt::Write as _;
@@ -11,13 +11,13 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{mean, variance};
 use model::number;
 use result::figure::Figure;
 use result::finding::Verdict;
 use result::limit::{Difference, EITHER_SIDE, Grammar, LimitError, Numbers};
-use result::stats::anytime;
 use result::summary::Summary;
+use statistics::anytime;
+use statistics::bootstrap::{mean, variance};
 
 /// Runs of a scenario at most, unless the user says otherwise.
 pub const MOST: u32 = 20;

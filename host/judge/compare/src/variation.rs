@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::estimate::{mean, variance};
 use super::row::NoInterval;
 use model::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
+use statistics::bootstrap::{Varies, mean, variance};
 
 /// The variation that is assumed unless repeats show it: a standard deviation of 2 % of the
 /// engine's pace. Its share of a figure depends on how it follows the load (`sensitivity`).
@@ -49,31 +49,6 @@ pub struct Shows {
     pub share: f64,
     /// The number of repeats that have it.
     pub runs: usize,
-}
-
-/// The variation of one figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Varies {
-    /// The standard deviation of one run, as a share of the figure.
-    pub share: f64,
-    /// The degrees of freedom with which it is known; infinite if it is assumed.
-    pub freedom: f64,
-    /// True if it contains the variation that the blocks of a run show too.
-    pub is_whole: bool,
-}
-
-impl Varies {
-    /// The same, of a figure that varies that many times as much as what is assumed. What repeats
-    /// show is of the figure itself.
-    pub(super) fn times(self, sensitivity: f64) -> Self {
-        match self.is_whole {
-            true => self,
-            false => Varies {
-                share: self.share * sensitivity,
-                ..self
-            },
-        }
-    }
 }
 
 impl Default for Variation {

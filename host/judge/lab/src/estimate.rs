@@ -9,6 +9,7 @@ use crate::objective::Constraint;
 use crate::strategy;
 use crate::study::{Next, Scenario, Start, WHOLE};
 use result::finding::Verdict;
+use statistics::median;
 
 use std::collections::BTreeMap;
 
@@ -27,17 +28,6 @@ pub struct Timing {
     starts: BTreeMap<TrialId, f64>,
     /// The median over all of them.
     start: Option<f64>,
-}
-
-/// The middle of several values; of an even number the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
-    }
 }
 
 impl Timing {

@@ -22,7 +22,8 @@ use crate::measured::Measured;
 use crate::objective::Standing;
 use crate::stat::{self, Family, Gain, Noise, Spread};
 use crate::study::{PlannedStage, Scenario, key};
-use crate::twoway::{Fit, Residual};
+use statistics::mean_if_any;
+use statistics::twoway::{Fit, Residual};
 
 model::words! {
     /// The standing of a trial against the first one of its stage.
@@ -201,7 +202,7 @@ impl Sides<'_> {
                     .map(|(_, log)| *log)
             });
             let found: Option<Vec<f64>> = found.collect();
-            Some((round, stat::mean(&found?)?))
+            Some((round, mean_if_any(&found?)?))
         };
         rounds.iter().filter_map(|round| of(*round)).collect()
     }
@@ -223,7 +224,7 @@ impl Sides<'_> {
             label: self.lab.label(trial),
             judgement: Judgement::NotJudged,
             gain: None,
-            level: stat::mean(&starts).map(|log| self.figure(log)),
+            level: mean_if_any(&starts).map(|log| self.figure(log)),
             scenarios: scenarios.collect(),
             why: None,
             constraints: Vec::new(),

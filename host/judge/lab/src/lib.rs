@@ -36,7 +36,6 @@
 #[cfg(test)]
 extern crate self as lab;
 
-mod dunnett;
 pub mod estimate;
 pub mod expand;
 pub mod expr;
@@ -61,7 +60,6 @@ pub mod strategy;
 pub mod study;
 pub mod template;
 mod trial;
-mod twoway;
 pub mod value;
 pub mod walk;
 

@@ -17,8 +17,8 @@ use crate::stat::{self, MOST_ROUNDS, OUTSIDE, Spread};
 use result::figure::Figure;
 use result::finding::Verdict;
 use result::limit::{LimitError, Relation};
-use result::stats::student;
 use result::threshold::Threshold;
+use statistics::student;
 
 /// The least success share, if no constraint is on it: one request in a hundred may fail.
 pub const SUCCESS: &str = "requests.success-share >= 99%";

@@ -5,7 +5,7 @@
 //! in common (where memory was placed, how warm the machine was) varies from start to start. Of
 //! each start there is one value, the mean over its scenarios.
 //!
-//! **Within a lab**, trials are run in the same rounds. [`Fit`](crate::twoway::Fit) takes out what
+//! **Within a lab**, trials are run in the same rounds. [`Fit`](statistics::twoway::Fit) takes out what
 //! rounds do, estimates the error from all trials together, and [`Family`] has Dunnett's test and
 //! intervals: the probability of showing any difference that is not there, or of any interval not
 //! holding the truth, is at most 5 % over all trials of a stage.
@@ -20,9 +20,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dunnett::Dunnett;
-use crate::twoway::{Apart, Residual};
-use result::stats::student;
+use statistics::dunnett::Dunnett;
+use statistics::student;
+use statistics::twoway::{Apart, Residual};
 
 /// The share of cases in which an interval does not hold the truth, and in which something is shown
 /// that is not there.

@@ -17,11 +17,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::stats::clusters::{self, Cluster, Mean};
-use crate::stats::share::{Flips, wilson};
-use crate::stats::{Ranked, Sorted};
 use crate::summary::Bounds;
 use model::exchange::{Exchange, Phase, SampleFacts};
+use statistics::clusters::{self, Cluster, Mean};
+use statistics::share::{Flips, wilson};
+use statistics::{Ranked, Sorted};
 
 /// Bytes of the baseline's answers that are held; of those beyond, only whether they are the same
 /// is known.

@@ -22,9 +22,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agreement::clustered;
-use crate::stats::clusters::Mean;
-use crate::stats::share::{Flips, wilson};
 use crate::summary::{Bounds, Column};
+use statistics::clusters::Mean;
+use statistics::share::{Flips, wilson};
 
 /// The agreement of verdicts on the same prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,8 +1,8 @@
-//! The results of a run's records: metrics, statistics, the summary, findings and thresholds.
+//! The results of a run's records: metrics, the summary, findings and thresholds.
 //!
-//! This crate owns the definitions and the arithmetic. It is pure: records go in one by one, and a
-//! summary comes out. It knows no clock, no file, no plugin and no runtime. It leaves how results
-//! look to `report`.
+//! This crate owns the definitions, and which samples they are of. It is pure: records go in one by
+//! one, and a summary comes out. It knows no clock, no file, no plugin and no runtime. It leaves
+//! the arithmetic of samples to `statistics`, and how results look to `report`.
 #![cfg_attr(
     test,
     allow(
@@ -23,7 +23,6 @@ pub mod judged;
 pub mod limit;
 pub mod metric;
 pub mod prefix;
-pub mod stats;
 pub mod summary;
 pub mod threshold;
 

@@ -2,7 +2,7 @@
 //! equals. `catalogue` holds the entries; this module says what an entry is.
 //!
 //! A metric takes its samples from one exchange or from one session, and takes none if there is
-//! nothing to measure: absent is not zero. `stats` computes statistics over many exchanges,
+//! nothing to measure: absent is not zero. `statistics` has the statistics of many exchanges,
 //! `summary` the figures of a whole run (throughput, concurrency).
 
 mod catalogue;

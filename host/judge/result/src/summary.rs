@@ -93,10 +93,10 @@ pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 
 use crate::finding::{self, Finding, Verdict};
 use crate::metric::{Measure, Metric, Of, Reading};
-use crate::stats::blocks::Blocks;
-use crate::stats::{Figures, Ranked, Spread};
 use crate::threshold::Checked;
 use model::exchange::Exchange;
+use statistics::blocks::Blocks;
+use statistics::{Figures, Ranked, Spread};
 
 /// The result of a run. A figure that was not measured is absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 //!
 //! The interval holds the highest load that a tier holds at, but for a probability that is half on
 //! either side ([`Config::alpha`](crate::Config::alpha)). It follows from the
-//! [`curve`](crate::curve) of each objective over all loads, and from loads that were decided by
+//! [`crossing`](statistics::crossing) of each objective over all loads, and from loads that were decided by
 //! their own requests where there is none. It assumes that a tier that holds at a load holds at
 //! every lower one. Where the runs contradict that, the answer says so.
 
@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Load;
-use crate::curve::Curve;
 use crate::level::Level;
 use crate::slo::Tier;
+use statistics::crossing::Curve;
 
 /// The answer of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -19,16 +19,16 @@
 //! no more than the independent loads that the runs hold. The design effect is itself estimated
 //! from few batches, so it is widened as Student's quantile is.
 
-use result::stats::beta::binomial;
-use result::stats::student;
 use result::summary::Backlog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::beta::binomial;
+use statistics::student;
 
-use crate::bounds::{fewest, lower, upper};
 use crate::decision::{Decided, Decision, Doubt, Failure, Stated};
 use crate::gather::Counted;
 use crate::slo::Limit;
+use statistics::bounds::{fewest, lower, upper};
 
 /// Requests beyond which none are predicted.
 const FAR: u64 = 1 << 40;

@@ -14,11 +14,11 @@
 use model::exchange::{Class, Phase};
 use model::units::Nanos;
 use result::metric::Reading;
-use result::stats::blocks::design_effect_of;
-use result::stats::dependence::{correlation, inflation};
 use result::summary::Backlog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::blocks::design_effect_of;
+use statistics::dependence::{correlation, inflation};
 
 use crate::slo::{Limit, Reader, Seen, Tier};
 

@@ -3,22 +3,22 @@
 //! **Runs at one load are pooled.** Each has a fresh seed, and its counts are added to those before
 //! it. A load is decided by its own requests where it is far from the highest that holds
 //! ([`decide`](crate::decide)); close to that, all loads together say more
-//! ([`curve`](crate::curve)). On which side of the crossing a load seems to lie says where to go
+//! ([`crossing`](statistics::crossing)). On which side of the crossing a load seems to lie says where to go
 //! next.
 
 use result::summary::Backlog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::fewest;
 use crate::config::{Config, Load};
-use crate::curve::{Point, STEADY};
 use crate::decide::{LOADS, Pooled, decide};
 use crate::decision::{Decided, Decision, Doubt, Failure};
 use crate::gather::Little;
 use crate::machine::{Outcome, Probe};
 use crate::slo::Limit;
 use crate::watch::Alarm;
+use statistics::bounds::fewest;
+use statistics::crossing::{Point, STEADY};
 
 /// Runs in a row that are not valid, after which a load is given up.
 const INVALID: u32 = 2;

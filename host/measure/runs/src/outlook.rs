@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use model::number;
-use result::stats::{Figures, Ranked};
 use result::summary::Tokenizer;
+use statistics::{Figures, Ranked};
 
 /// Bars of a histogram, about.
 const BARS: usize = 24;

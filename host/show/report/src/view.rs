@@ -2,7 +2,7 @@
 //! distributions, the course over time, some requests in full.
 //!
 //! It is gathered in one pass over the records without holding them in memory: samples as
-//! `stats::spread` keeps them, and a bounded number of spans of time and requests. What is kept
+//! `statistics::spread` keeps them, and a bounded number of spans of time and requests. What is kept
 //! depends on the requests' numbers, never on the order of their records.
 
 mod course;
@@ -21,8 +21,8 @@ pub use request::Request;
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use result::metric::{self, Measure, Metric, Reading};
-use result::stats::{Figures, Spread};
 use result::summary::{RunFacts, spread, take};
+use statistics::{Figures, Spread};
 
 use pick::{Even, Largest};
 use runs::Reported;

@@ -1,5 +1,5 @@
 //! The figures of a run that have confidence intervals, and the conditions for them.
-//! `stats::interval` computes them.
+//! `statistics::interval` computes them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::Distribution;
 use super::expected::Expected;
 use crate::metric::{self, Metric};
-use crate::stats::blocks::Blocks;
-use crate::stats::interval::{self, Loads};
-use crate::stats::{Figures, Interval};
+use statistics::blocks::Blocks;
+use statistics::interval::{self, Loads};
+use statistics::{Figures, Interval};
 
 /// 95 % confidence intervals of a metric's figures, as far as one run can show them. Those of the
 /// first level are for other requests of this kind: the figures that many runs of the scenario,

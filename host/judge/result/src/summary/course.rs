@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::steady::Span;
 use crate::metric::{self, Reading};
-use crate::stats::dependence::inflation;
-use crate::stats::{Ranked, Sorted, student};
 use model::units::Nanos;
+use statistics::dependence::inflation;
+use statistics::{Ranked, Sorted, student};
 
 /// The name of output throughput among the courses.
 pub(crate) const THROUGHPUT: &str = "output-tokens-per-s";

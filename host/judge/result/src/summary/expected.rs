@@ -2,7 +2,7 @@
 //! of the engine's steps.
 //!
 //! Two questions have two answers. **The same requests again**, with the same lengths at the same
-//! times, differ by the engine's own noise alone (`stats::steps`). **Other requests of this kind**
+//! times, differ by the engine's own noise alone (`statistics::steps`). **Other requests of this kind**
 //! differ in their lengths and their gaps as well. Either is a sum over requests or over time, so
 //! the law of large numbers holds for it whatever the queue does:
 //!
@@ -29,10 +29,10 @@
 use super::confidence::{Bounds, RateConfidence, Rates, Same};
 use super::lives::{Coming, Lived, TRAITS, of};
 use crate::metric;
-use crate::stats::blocks::Blocks;
-use crate::stats::interval::{self, Loads};
-use crate::stats::steps::Steps;
-use crate::stats::{Figures, Interval, Ranked, student};
+use statistics::blocks::Blocks;
+use statistics::interval::{self, Loads};
+use statistics::steps::Steps;
+use statistics::{Figures, Interval, Ranked, student};
 
 /// Degrees of freedom of variances between requests: lengths with long tails show as much of theirs
 /// as twenty values.

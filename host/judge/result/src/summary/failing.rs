@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{Requests, Sessions, percentile_name};
 use crate::figure::Statistic;
 use crate::metric::{Measure, Metric, Of};
-use crate::stats::{Figures, Ranked, between, place};
+use statistics::{Figures, Ranked, between, place};
 
 /// The figures of a metric with each failed request counted as the worst: as infinitely slow, as a
 /// speed of zero, or as a share of one.
@@ -255,9 +255,9 @@ impl All<'_> {
 mod tests {
     use super::*;
     use crate::metric;
-    use crate::stats::Spread;
     use crate::summary::spread;
     use proptest::prelude::*;
+    use statistics::Spread;
 
     fn requests(successful: u64, failed: u64, unsent: u64) -> Requests {
         Requests {

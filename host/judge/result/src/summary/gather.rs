@@ -22,11 +22,11 @@ use super::{
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
 use crate::metric::{self, CATALOGUE, Measure, Metric, Reading, Unit};
-use crate::stats::blocks::Blocks;
-use crate::stats::{Figures, Spread};
 use crate::threshold::Threshold;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
+use statistics::blocks::Blocks;
+use statistics::{Figures, Spread};
 
 /// A wait at the cap no longer than this is the pacer's, not the cap's.
 const WAITED: Nanos = Nanos(1_000_000);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Distribution, spread, take};
 use crate::metric::{self, Metric, Reading};
-use crate::stats::Spread;
+use statistics::Spread;
 
 /// Largest number of separate groups; those after them in order are merged into one.
 const APART: usize = 24;

@@ -7,9 +7,9 @@
 use super::survey::Surveyed;
 use super::{Loop, Run};
 use crate::metric::Reading;
-use crate::stats::steps::{Slice, Steps};
-use crate::stats::{Figures, Spread};
 use model::units::Nanos;
+use statistics::steps::{Slice, Steps};
+use statistics::{Figures, Spread};
 
 /// Slices through which the line of the steps' time goes.
 const SLICES: usize = 200;

@@ -1,7 +1,7 @@
 //! Scores of the answers: their means, how sure these are, by class and by turn, what could not be
 //! judged, and examples of the worst answers.
 //!
-//! Owns what a summary says of scores. The arithmetic is in `stats::share` and `stats::clusters`;
+//! Owns what a summary says of scores. The arithmetic is in `statistics::share` and `statistics::clusters`;
 //! `session` has answers judged, and `figure::score` says which scores are better the higher they
 //! are.
 
@@ -14,9 +14,9 @@ use super::groups::{Divided, Merge};
 use super::{Bounds, Column, RunFacts};
 use crate::agreement::conversation_digest;
 use crate::figure::{Better, score_is_better};
-use crate::stats::clusters::{self, Cluster, Mean};
-use crate::stats::share::wilson;
 use model::exchange::Exchange;
+use statistics::clusters::{self, Cluster, Mean};
+use statistics::share::wilson;
 
 /// Examples of a score's worst answers.
 const EXAMPLES: usize = 3;

@@ -16,11 +16,11 @@ use super::course::{Course, Drift, Swing};
 use super::survey::Flights;
 use super::{Distribution, HEADLINE};
 use crate::metric::{self, Metric, Reading};
-use crate::stats::Spread;
-use crate::stats::blocks::{Blocks, Layout};
-use crate::stats::interval::Loads;
 use model::exchange::Exchange;
 use model::units::Nanos;
+use statistics::Spread;
+use statistics::blocks::{Blocks, Layout};
+use statistics::interval::Loads;
 
 /// The share of the plateau that must be in flight.
 const SHARE: f64 = 0.95;

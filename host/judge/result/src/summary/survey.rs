@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use super::sessions::is_of_session;
 use super::steady::{Offered, Span, steady};
 use super::{Arrivals, Loop, Run, SteadyState, Window};
-use crate::stats::blocks::{Layout, design_effect_of};
-use crate::stats::interval::Loads;
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
+use statistics::blocks::{Layout, design_effect_of};
+use statistics::interval::Loads;
 
 const SECOND: f64 = 1e9;
 

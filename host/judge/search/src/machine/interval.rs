@@ -2,9 +2,9 @@
 
 use super::Search;
 use crate::config::Config;
-use crate::curve::{Curve, NEAR, Point, crossing, effects, fit};
 use crate::decision::{Decision, Failure};
 use crate::level::{Level, Side};
+use statistics::crossing::{Curve, NEAR, Point, crossing, effects, fit};
 
 /// Digits in which the ends of an interval are given, rounded outwards.
 const DIGITS: i32 = 4;

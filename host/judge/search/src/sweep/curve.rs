@@ -8,9 +8,9 @@
 //! capacity it depends on how long a run lasts, and methods that scale a curve to its ends, such as
 //! Kneedle (Satopää et al. 2011), would move the knee with the highest load that somebody tried.
 
-use result::stats::student;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::student;
 
 use super::At;
 

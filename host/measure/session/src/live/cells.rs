@@ -2,7 +2,7 @@
 //! buckets. Each consists of counts, so that parts can be merged, and takes the same memory however
 //! many samples there are.
 //!
-//! They are coarser than those of the result (`stats`), which is made of the records.
+//! They are coarser than those of the result (`statistics`), which is made of the records.
 
 pub mod packed;
 
@@ -234,7 +234,7 @@ impl Buckets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use result::stats::{Ranked, Sorted};
+    use statistics::{Ranked, Sorted};
 
     const MS: u64 = 1_000_000;
     const SECOND: u64 = 1_000 * MS;

@@ -11,13 +11,13 @@ use model::hex;
 use plugins::backend::{Prompt, Sample};
 use plugins::dataset::{self, Treatment};
 use result::prefix::{Pages, Reuse};
-use result::stats::Spread;
 use runs::outlook::{
     Cache, Due, End, Faulty, Input, Lengths, Outlook, Output, Remark, Sessions, Shown, StandIns,
     Users,
 };
 use scenario::plan::Controls;
 use scenario::plan::Plan;
+use statistics::Spread;
 
 /// The most classes that are counted on their own.
 const CLASSES: usize = 1000;

@@ -147,7 +147,7 @@ impl Graded {
         }
         let means: Column<f64> = grades
             .iter()
-            .map(|(index, own)| (*index, own.iter().sum::<f64>() / own.len() as f64))
+            .map(|(index, own)| (*index, statistics::mean(own)))
             .collect();
         let folder = &before.folder;
         let mut facts = folder.facts()?;

@@ -10,7 +10,7 @@ use crate::chart::{
 use crate::view::DRAWN;
 use model::number::{self, count, percent};
 use result::metric;
-use result::stats::{Figures, Ranked};
+use statistics::{Figures, Ranked};
 
 /// Up to this many samples, a cumulative distribution has a step for each.
 const STEPS: u64 = 300;

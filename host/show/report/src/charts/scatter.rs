@@ -7,7 +7,7 @@ use crate::chart::{
 };
 use crate::view::Dot;
 use model::number::{count, short};
-use result::stats::{Ranked, Sorted};
+use statistics::{Ranked, Sorted};
 
 /// Parts of the horizontal axis, each with its own median.
 const PARTS: usize = 16;

@@ -8,7 +8,7 @@ use super::{Detail, Keep, Request, Tool};
 use model::exchange::Outcome;
 use model::units::Nanos;
 use result::metric::Unit;
-use result::stats::{self, Spread};
+use statistics::Spread;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -34,17 +34,17 @@ pub struct Figures {
     /// Most requests that were in flight at any time of a whole second since the first request.
     pub peak_requests: Option<u64>,
     /// Time to first token.
-    pub ttft: Option<stats::Figures>,
+    pub ttft: Option<statistics::Figures>,
     /// Time per output token after the first.
-    pub tpot: Option<stats::Figures>,
+    pub tpot: Option<statistics::Figures>,
     /// Gaps between chunks.
-    pub itl: Option<stats::Figures>,
+    pub itl: Option<statistics::Figures>,
     /// Latency of a request.
-    pub e2e: Option<stats::Figures>,
+    pub e2e: Option<statistics::Figures>,
     /// The time from when a request was due to when it was sent.
-    pub queue: Option<stats::Figures>,
+    pub queue: Option<statistics::Figures>,
     /// The time in that queue and the latency together.
-    pub e2e_queued: Option<stats::Figures>,
+    pub e2e_queued: Option<statistics::Figures>,
     /// Seconds in flight of the answered requests, summed.
     pub busy_s: f64,
 }

@@ -8,7 +8,7 @@
 
 use super::Compatible;
 use super::python::Object;
-use result::stats::{self, Ranked};
+use statistics::Ranked;
 
 /// SGLang's names of its backends.
 pub(crate) const BACKENDS: [(&str, &str, &str); 7] = [
@@ -114,7 +114,7 @@ pub fn json(run: &Compatible<'_>) -> String {
     object.finish()
 }
 
-fn statistics(object: &mut Object, name: &str, of: &stats::Figures) {
+fn statistics(object: &mut Object, name: &str, of: &statistics::Figures) {
     object.field(&format!("mean_{name}_ms"), of.mean());
     object.field(&format!("median_{name}_ms"), of.percentile(50.0));
     object.field(&format!("std_{name}_ms"), of.std());

@@ -11,7 +11,7 @@
 use super::python::Object;
 use super::{Compatible, Detail, Request};
 use model::arrival::Arrival;
-use result::stats::{self, Ranked};
+use statistics::Ranked;
 
 /// vLLM's names of its backends.
 const BACKENDS: [(&str, &str, &str); 3] = [
@@ -102,7 +102,7 @@ fn requests(object: &mut Object, requests: &[Request]) {
     }
 }
 
-fn statistics(object: &mut Object, name: &str, of: &stats::Figures, percentiles: &[f64]) {
+fn statistics(object: &mut Object, name: &str, of: &statistics::Figures, percentiles: &[f64]) {
     object.field(&format!("mean_{name}_ms"), of.mean());
     object.field(&format!("median_{name}_ms"), of.percentile(50.0));
     object.field(&format!("std_{name}_ms"), of.std());

@@ -1,11 +1,11 @@
 use super::*;
 use crate::chart::{Look, Width, svg};
-use result::stats::Spread;
 use result::summary::Tokenizer;
 use runs::outlook::{
     Cache, Due, End, Faulty, Input, Lengths, Outlook, Output, Remark, Said, Sessions, Shown,
     StandIns,
 };
+use statistics::Spread;
 
 fn lengths(values: &[f64], whole: bool) -> Lengths {
     let mut spread = Spread::new(1.0);

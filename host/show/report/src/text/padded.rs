@@ -4,7 +4,7 @@
 use std::fmt::{Display, Write};
 
 use super::super::plain;
-use result::stats::{Figures, Ranked};
+use statistics::{Figures, Ranked};
 
 /// A block under way.
 #[derive(Default)]

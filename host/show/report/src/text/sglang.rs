@@ -4,7 +4,7 @@
 use super::padded::Padded;
 use crate::compatible::sglang::PERCENTILES;
 use crate::compatible::{Compatible, Good};
-use result::stats::Ranked;
+use statistics::Ranked;
 
 /// SGLang's block, with a newline at its end.
 pub fn sglang(run: &Compatible<'_>) -> String {

@@ -46,7 +46,7 @@ fn distributions_are_those_of_the_summary() {
         .collect();
     assert_eq!(names, DRAWN);
     for (name, figures) in &shown.view.distributions {
-        use result::stats::Ranked;
+        use statistics::Ranked;
         let told = shown.reported.summary.metric(name).unwrap();
         assert_eq!(figures.count(), told.count, "{name}");
         assert_eq!(

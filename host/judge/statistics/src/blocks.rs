@@ -14,15 +14,16 @@ use std::collections::HashMap;
 use super::Ranked;
 use super::dependence::inflation;
 use super::interval::{LEVEL, NORMAL};
+use super::moments::{mean, variance_about};
 use super::student;
 
 /// Largest number of blocks after the fill. Batch means work best with few long ones: beyond
 /// twenty, more blocks add little about the variance, and shorter ones capture less of the
 /// dependence (Schmeiser 1982).
-const MOST: u64 = 20;
+pub const MOST: u64 = 20;
 /// Smallest number of blocks that a run is cut into. Half of them must hold samples for an estimate
 /// of their variance.
-const FEWEST: u64 = 10;
+pub const FEWEST: u64 = 10;
 /// Requests that a block has if there are enough of them.
 const EACH: u64 = 5;
 /// Largest number of blocks of the fill.
@@ -171,7 +172,7 @@ impl Blocks {
 
     /// The mean of each block of the fill, in order, and of each block after it; blocks without
     /// samples are left out.
-    pub(super) fn means(&self) -> [Vec<f64>; 2] {
+    pub(crate) fn means(&self) -> [Vec<f64>; 2] {
         let means = |sums: &[(u128, u64)]| {
             let held = sums.iter().filter(|(_, count)| *count > 0);
             held.map(|(sum, count)| *sum as f64 / *count as f64 / self.scale)
@@ -182,7 +183,7 @@ impl Blocks {
     }
 
     /// The share of the samples that are of the fill.
-    pub(super) fn fill_share(&self) -> f64 {
+    pub(crate) fn fill_share(&self) -> f64 {
         let count = |sums: &[(u128, u64)]| sums.iter().map(|(_, count)| *count).sum::<u64>();
         let (fill, all) = (count(&self.sums[..self.layout.fills()]), count(&self.sums));
         fill as f64 / all.max(1) as f64
@@ -190,7 +191,7 @@ impl Blocks {
 
     /// The design effect of the event that a sample is above a value: by what factor dependence
     /// multiplies the variance of its share. At least 1.
-    pub(super) fn design_effect(&self, value: f64) -> f64 {
+    pub(crate) fn design_effect(&self, value: f64) -> f64 {
         let limit = self.steps(value);
         let above = self.above(limit);
         let fills = self.layout.fills();
@@ -231,9 +232,10 @@ impl Blocks {
     }
 }
 
-/// Values of the requests in the order of sending, of which only the design effect is of interest:
-/// `values` has those after the fill. The largest of the design effects at the median, the upper
-/// quartile and the upper tenth.
+/// The largest of the design effects at the median, the upper quartile and the upper tenth of
+/// values in the order of sending, cut into blocks of equal length: Kish's ratio of variances (1965,
+/// "Survey Sampling", section 5.4), for the dependence that is left between blocks, and widened for
+/// their small number. `values` has those after the fill.
 pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
     let mut sorted: Vec<u32> = values.to_vec();
     sorted.sort_unstable();
@@ -267,26 +269,20 @@ fn design_effect(counts: &[(u64, u64)]) -> f64 {
     if blocks < FEWEST as f64 / 2.0 {
         return 1.0;
     }
-    let share = shares.iter().sum::<f64>() / blocks;
+    let share = mean(&shares);
     if share <= 0.0 || share >= 1.0 {
         return 1.0;
     }
     let samples: u64 = counts.iter().map(|(_, count)| count).sum();
     let binomial = share * (1.0 - share) * blocks / samples as f64;
-    let variance = variance(&shares, share);
+    let variance = variance_about(&shares, share);
     let (factor, _) = inflation(&shares);
     let wider = student::quantile(1.0 - LEVEL / 100.0, blocks - 1.0) / NORMAL;
     (variance * factor / binomial * wider * wider).max(1.0)
 }
 
-/// The variance about a mean, divided by n - 1.
-pub(super) fn variance(values: &[f64], mean: f64) -> f64 {
-    let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
-    squares / (values.len() as f64 - 1.0).max(1.0)
-}
-
 /// A value at a percentile of ranked samples, for the design effect there.
-pub(super) fn effect_at(blocks: &Blocks, samples: &impl Ranked, percent: f64) -> f64 {
+pub(crate) fn effect_at(blocks: &Blocks, samples: &impl Ranked, percent: f64) -> f64 {
     blocks.design_effect(samples.percentile(percent))
 }
 

@@ -8,7 +8,9 @@
 //! test for the mean of an asymmetric distribution"). Where few values are very skewed, that
 //! adjustment has no bound, so an end lies at most [`FARTHEST`] times as far away as Student's.
 
-use super::interval::{LEVEL, NORMAL, adjusted, skewness};
+use super::interval::{LEVEL, NORMAL};
+use super::moments::skewness;
+use super::student::adjusted;
 use super::{Interval, student};
 
 /// Spread below this share of a mean is due to rounding.

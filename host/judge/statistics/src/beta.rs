@@ -1,7 +1,8 @@
 //! The incomplete beta function, and the binomial distribution that follows from it.
 
-/// The probability that at most `successes` of `trials` succeed, each with the same chance. Numbers
-/// between whole ones are interpolated, as the incomplete beta function does.
+/// The probability that at most `successes` of `trials` succeed, each with the same chance and
+/// independently: `scipy.stats.binom.cdf`. Numbers between whole ones are interpolated, as the
+/// incomplete beta function does.
 pub fn binomial(trials: f64, chance: f64, successes: f64) -> f64 {
     if successes < 0.0 {
         return 0.0;
@@ -13,8 +14,8 @@ pub fn binomial(trials: f64, chance: f64, successes: f64) -> f64 {
 }
 
 /// The regularised incomplete beta function, by its continued fraction (DLMF 8.17.22), evaluated as
-/// Lentz does.
-pub(super) fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
+/// Lentz does: `scipy.special.betainc(a, b, x)`, of positive `a` and `b`.
+pub fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
@@ -53,8 +54,9 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     whole
 }
 
-/// The logarithm of the gamma function of a positive number: Stirling's series, from 10 on.
-fn ln_gamma(x: f64) -> f64 {
+/// The logarithm of the gamma function of a positive number: Stirling's series (DLMF 5.11.1), from
+/// 10 on, and below it by recurrence; `scipy.special.gammaln`.
+pub fn ln_gamma(x: f64) -> f64 {
     if x < 10.0 {
         return ln_gamma(x + 1.0) - x.ln();
     }

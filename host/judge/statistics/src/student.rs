@@ -32,6 +32,16 @@ pub fn quantile(outside: f64, freedom: f64) -> f64 {
     (low + high) / 2.0
 }
 
+/// Student's quantile, adjusted for the skewness of `count` values: G of Willink 2005, "A
+/// confidence interval and test for the mean of an asymmetric distribution", formula 8.
+pub fn adjusted(quantile: f64, skewness: f64, count: f64) -> f64 {
+    let b = skewness / (6.0 * count.sqrt());
+    if b.abs() < 1e-6 {
+        return quantile;
+    }
+    ((1.0 + 6.0 * b * (quantile - b)).cbrt() - 1.0) / (2.0 * b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

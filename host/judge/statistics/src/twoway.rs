@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::moments::mean_if_any;
+
 /// The variation that the trials and rounds of an experiment leave unexplained.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Residual {
@@ -111,7 +113,7 @@ impl Fit {
         let centre = |part: usize| {
             let of = rounds.iter().filter(|(.., own)| *own == part);
             let of: Vec<f64> = of.map(|(_, effect, _)| *effect).collect();
-            crate::stat::mean(&of).unwrap_or_default()
+            mean_if_any(&of).unwrap_or_default()
         };
         let centres: Vec<f64> = (0..many).map(centre).collect();
         for (_, effect, part) in &mut rounds {
@@ -244,7 +246,7 @@ impl Side {
             shares[places[round]] = 1.0 / values.len() as f64;
         }
         Some(Side {
-            mean: crate::stat::mean(&all)?,
+            mean: mean_if_any(&all)?,
             shares,
             values: values.len(),
         })
@@ -334,7 +336,7 @@ mod tests {
         assert!(close(fit.level(0).unwrap(), 3.0) && close(fit.level(1).unwrap(), 5.0));
     }
 
-    /// Missing cells, against the ordinary least squares of NumPy; `tests/twoway.py` has the table.
+    /// Missing cells, against the ordinary least squares of NumPy; `twoway/twoway.py` has the table.
     #[test]
     fn missing_cells_are_least_squares() {
         let fit = Fit::of(&[
@@ -343,7 +345,7 @@ mod tests {
             vec![(2, 0.51), (3, 0.29), (4, 0.40)],
             vec![(4, 0.05)],
         ]);
-        let wanted = include_str!("tests/twoway.csv");
+        let wanted = include_str!("twoway/twoway.csv");
         let rows = wanted.lines().filter(|line| !line.starts_with('#')).skip(1);
         for row in rows {
             let cells: Vec<&str> = row.split(',').collect();

@@ -20,15 +20,17 @@
 //! How often these intervals hold the truth is measured: `host/benches/statistics`.
 
 use super::beta::binomial;
-use super::blocks::{Blocks, effect_at, variance};
+use super::blocks::{Blocks, effect_at};
 use super::dependence::{correlation, inflation};
-use super::{Figures, Ranked, student};
+use super::moments::{self, skewness, variance_about};
+use super::student::{self, adjusted};
+use super::{Figures, Ranked};
 
 /// The share of runs whose intervals are to hold the truth, in percent.
 pub const LEVEL: f64 = 95.0;
 
 /// The standard normal distribution's 97.5th percentile.
-pub(crate) const NORMAL: f64 = 1.959_963_984_540_054;
+pub const NORMAL: f64 = 1.959_963_984_540_054;
 
 /// Independent samples that must be expected beyond a percentile for an interval of it.
 const BEYOND: f64 = 0.5;
@@ -80,9 +82,9 @@ pub fn mean_with_fill(
         return None;
     }
     let centre = figures.mean();
-    let own = rest.iter().sum::<f64>() / count;
+    let own = moments::mean(&rest);
     let (factor, freedom) = inflation(&rest);
-    let squares = variance(&rest, own);
+    let squares = variance_about(&rest, own);
     let share = blocks.fill_share();
     let error = ((1.0 - share).powi(2) * factor * squares / count
         + share.powi(2) * chance * of_fill(&fill))
@@ -119,8 +121,8 @@ pub fn mean_beside_trend(blocks: &Blocks, figures: &Figures) -> Option<Interval>
     // Two thirds as many degrees of freedom as the variance about a mean.
     let freedom = (2.0 * (count - 1.0) / 3.0).max(1.0);
     let quantile = student::quantile(1.0 - LEVEL / 100.0, freedom);
-    let own = rest.iter().sum::<f64>() / count;
-    let skewness = skewness(&rest, own, variance(&rest, own));
+    let own = moments::mean(&rest);
+    let skewness = skewness(&rest, own, variance_about(&rest, own));
     Some(Interval {
         low: (centre - adjusted(quantile, skewness, count) * error).max(0.0),
         high: centre - adjusted(-quantile, skewness, count) * error,
@@ -140,32 +142,11 @@ fn of_fill(means: &[f64]) -> f64 {
     if count < 3.0 {
         return 0.0;
     }
-    let average = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     if correlation(means) > PATH {
         let steps: Vec<f64> = means.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        return variance(&steps, average(&steps)) * count / 3.0;
+        return variance_about(&steps, moments::mean(&steps)) * count / 3.0;
     }
-    variance(means, average(means)) / count
-}
-
-/// The third standardised moment, without bias.
-pub(super) fn skewness(values: &[f64], mean: f64, variance: f64) -> f64 {
-    let n = values.len() as f64;
-    // A variance that is nothing but rounding has no skewness.
-    if variance <= (mean * 1e-12).powi(2) {
-        return 0.0;
-    }
-    let cubes: f64 = values.iter().map(|x| (x - mean).powi(3)).sum();
-    cubes * n / ((n - 1.0) * (n - 2.0)) / variance.powf(1.5)
-}
-
-/// Student's quantile, adjusted for the skewness of `count` values: Willink's G.
-pub(super) fn adjusted(quantile: f64, skewness: f64, count: f64) -> f64 {
-    let b = skewness / (6.0 * count.sqrt());
-    if b.abs() < 1e-6 {
-        return quantile;
-    }
-    ((1.0 + 6.0 * b * (quantile - b)).cbrt() - 1.0) / (2.0 * b)
+    variance_about(means, moments::mean(means)) / count
 }
 
 /// The interval of a percentile of the samples; `None` if they are worth too few independent ones.
@@ -240,8 +221,8 @@ fn ranks(independent: f64, share: f64) -> [Option<f64>; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Spread;
-    use crate::stats::blocks::Layout;
+    use crate::Spread;
+    use crate::blocks::Layout;
     use simulator::Random;
 
     fn gathered(samples: &[f64]) -> (Blocks, Figures) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use result::stats::{between, place};
+use crate::{between, place};
 
 /// Bits of a value that are kept if there are many samples: the middle of a cell represents its
 /// values, within 1/8192.
@@ -11,7 +11,7 @@ const BITS: u32 = 12;
 
 /// Counts on the way.
 #[derive(Debug)]
-pub(super) struct Counting {
+pub struct Counting {
     blocks: usize,
     exact: bool,
     counts: HashMap<u64, Box<[u32]>>,
@@ -19,7 +19,7 @@ pub(super) struct Counting {
 
 /// Cells in ascending order, each with how many samples of each block there are up to and with it.
 #[derive(Debug)]
-pub(super) struct Cells {
+pub struct Cells {
     blocks: usize,
     values: Vec<f64>,
     upto: Vec<u32>,
@@ -27,7 +27,7 @@ pub(super) struct Cells {
 
 impl Counting {
     /// No samples yet. Where it is not `exact`, values are rounded to [`BITS`].
-    pub(super) fn new(blocks: usize, exact: bool) -> Self {
+    pub fn new(blocks: usize, exact: bool) -> Self {
         Counting {
             blocks,
             exact,
@@ -36,7 +36,7 @@ impl Counting {
     }
 
     /// Counts a value, in whole steps, a number of times in a block.
-    pub(super) fn add(&mut self, block: usize, value: u64, times: u64) {
+    pub fn add(&mut self, block: usize, value: u64, times: u64) {
         let (blocks, key) = (self.blocks, self.key(value));
         let counts = (self.counts.entry(key)).or_insert_with(|| vec![0; blocks].into());
         let times = u32::try_from(times).unwrap_or(u32::MAX);
@@ -53,7 +53,7 @@ impl Counting {
     }
 
     /// The cells, their values divided by `scale`.
-    pub(super) fn finish(self, scale: f64) -> Cells {
+    pub fn finish(self, scale: f64) -> Cells {
         let mut counts: Vec<_> = self.counts.into_iter().collect();
         counts.sort_unstable_by_key(|(key, _)| *key);
         let mut sums = vec![0_u32; self.blocks];
@@ -74,7 +74,7 @@ impl Counting {
 }
 
 impl Cells {
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         let last = self.upto.len().saturating_sub(self.blocks);
         self.upto[last..]
             .iter()
@@ -84,7 +84,7 @@ impl Cells {
 
     /// The percentile of the mixture in which each block occurs as often as `weights` states;
     /// `None` if that has no samples.
-    pub(super) fn percentile(&self, percent: f64, weights: &[u32]) -> Option<f64> {
+    pub fn percentile(&self, percent: f64, weights: &[u32]) -> Option<f64> {
         let last = self.values.len().checked_sub(1)?;
         let count = self.upto(last, weights);
         if count == 0 {
@@ -101,7 +101,7 @@ impl Cells {
 
     /// Counts the blocks that hold samples at or beyond the percentile: above it from the median
     /// on, below it otherwise.
-    pub(super) fn blocks_beyond(&self, percent: f64) -> usize {
+    pub fn blocks_beyond(&self, percent: f64) -> usize {
         let Some(last) = self.values.len().checked_sub(1) else {
             return 0;
         };
@@ -144,7 +144,7 @@ impl Cells {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use result::stats::{Ranked, Sorted};
+    use crate::{Ranked, Sorted};
 
     #[test]
     fn percentiles_of_mixtures_are_those_of_their_samples() {

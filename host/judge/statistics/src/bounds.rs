@@ -1,7 +1,7 @@
 //! Bounds of a share by Clopper and Pearson, also where the numbers are not whole because requests
 //! depend on each other.
 
-use result::stats::beta::binomial;
+use crate::beta::binomial;
 
 /// The smallest number of independent requests of which none is bad that shows, at a level, that no
 /// more than a share are: 459 for one in a hundred at 1 %. It is infinite if none may be bad.

@@ -22,7 +22,7 @@
 //! overload: those within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, and the
 //! next one on a side that has none.
 
-use result::stats::student;
+use crate::student;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

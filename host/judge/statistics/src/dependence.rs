@@ -12,6 +12,8 @@
 //! side and to what they do not have in common. In trials, intervals that ignore this call two runs
 //! of the same overloaded engine different in seven of ten cases (`trials`).
 
+use crate::moments::{mean, squares_about};
+
 /// Critical values of the test: at 1 % for one side, at 2.5 % for what is not common.
 const SIDE: f64 = 0.739;
 const REST: f64 = 0.574;
@@ -21,7 +23,10 @@ pub const WALKING: f64 = 4.0;
 const MOST: f64 = 0.9;
 
 /// The factor by which dependence multiplies the variance of a mean of blocks, given one value per
-/// block in order, and the degrees of freedom it leaves.
+/// block in order, and the degrees of freedom it leaves. Assumes that what is left of it is a
+/// first-order autoregressive process (as the autoregressive method of Fishman 1978, "Principles of
+/// Discrete Event Simulation"), with the correlation corrected for its bias (Marriott and Pope 1954,
+/// "Bias in the estimation of autocorrelations"). Takes five blocks or more.
 pub fn inflation(values: &[f64]) -> (f64, f64) {
     let blocks = values.len() as f64;
     // The estimate falls short by about (1 + 3ρ) / n.
@@ -31,10 +36,12 @@ pub fn inflation(values: &[f64]) -> (f64, f64) {
     (factor, (blocks / factor - 1.0).max(WALKING))
 }
 
-/// The standard error of the ratio of two sides' means, if their means by block walk.
+/// The standard error of the ratio of two sides' means, if their means by block walk; `None` if they
+/// do not. Both sides have as many blocks. The test is that of Kwiatkowski, Phillips, Schmidt and
+/// Shin, without lags (`statsmodels.tsa.stattools.kpss` with `nlags=0`), or that of the correlation
+/// of neighbours.
 pub fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
     let blocks = a.len() as f64;
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / blocks;
     let (ours, theirs) = (mean(a), mean(b));
     if ours <= 0.0 {
         return None;
@@ -63,7 +70,7 @@ pub fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
 /// The test's statistic: small if values stay at a level, large if they walk or grow.
 fn level(values: &[f64]) -> f64 {
     let blocks = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / blocks;
+    let mean = mean(values);
     let (mut sum, mut sums, mut squares) = (0.0, 0.0, 0.0);
     for value in values {
         sum += value - mean;
@@ -76,11 +83,12 @@ fn level(values: &[f64]) -> f64 {
     sums / (blocks * squares)
 }
 
-/// The correlation of each value with the next.
+/// The correlation of each value with the next: the autocorrelation at lag 1 about the common mean
+/// (`statsmodels.tsa.stattools.acf`). 0 where values differ by rounding alone.
 pub fn correlation(values: &[f64]) -> f64 {
     let blocks = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / blocks;
-    let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
+    let mean = mean(values);
+    let squares = squares_about(values, mean);
     if is_nothing(squares, mean, blocks) {
         return 0.0;
     }

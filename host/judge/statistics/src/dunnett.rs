@@ -4,9 +4,9 @@
 //! The differences have the reference and the estimate of the error in common, so they are
 //! correlated. Given both, they are independent (Dunnett 1955, "A multiple comparison procedure for
 //! comparing several treatments with a control"). The distribution is integrated numerically over
-//! both; `tests/dunnett.py` compares it with SciPy.
+//! both; `dunnett/dunnett.py` compares it with SciPy.
 
-use result::stats::student;
+use crate::student;
 
 /// A correlation above this one is taken for it. That makes the test a little stricter, and keeps
 /// the integrand smooth.
@@ -164,10 +164,10 @@ fn above(z: f64) -> f64 {
 mod tests {
     use super::Dunnett;
 
-    /// Against `scipy.stats.dunnett` and SciPy's quadrature: `tests/dunnett.py` wrote the table.
+    /// Against `scipy.stats.dunnett` and SciPy's quadrature: `dunnett/dunnett.py` wrote the table.
     #[test]
     fn it_is_what_scipy_says() {
-        let table = include_str!("tests/dunnett.csv");
+        let table = include_str!("dunnett/dunnett.csv");
         let rows = table.lines().filter(|line| !line.starts_with('#')).skip(1);
         let mut many = 0;
         for row in rows {
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn one_difference_is_students_and_more_are_less_sure() {
         let p = |many, ratio| Dunnett::new(many, 0.5, 4.0).two_sided(ratio);
-        assert_eq!(p(1, 2.5), result::stats::student::two_sided(2.5, 4.0));
+        assert_eq!(p(1, 2.5), crate::student::two_sided(2.5, 4.0));
         assert!(p(2, 2.5) > p(1, 2.5) && p(3, 2.5) > p(2, 2.5));
         assert!((p(3, 0.0) - 1.0).abs() < 1e-9 && p(3, f64::INFINITY) == 0.0);
     }

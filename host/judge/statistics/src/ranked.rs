@@ -1,25 +1,9 @@
-//! Statistics of samples: percentiles, mean, deviation, intervals. Pure arithmetic, whatever the
-//! samples mean.
+//! Samples in ascending order, and what their ranks say.
 //!
-//! Results do not depend on the order of the samples, to the last bit: sums are taken over the
-//! sorted samples or in integers, so the same records give the same results however they were
-//! merged.
+//! Results do not depend on the order in which samples came, to the last bit: sums are taken over
+//! the sorted samples.
 
-pub mod anytime;
-pub mod beta;
-pub mod blocks;
-pub mod clusters;
-pub mod dependence;
-pub mod histogram;
-pub mod interval;
-pub mod share;
-pub mod spread;
-pub mod steps;
-pub mod student;
-
-pub use histogram::Histogram;
-pub use interval::Interval;
-pub use spread::{Figures, Spread};
+use crate::moments::{mean, squares_about};
 
 /// Values in ascending order, accessible by their rank.
 pub trait Ranked {
@@ -30,14 +14,15 @@ pub trait Ranked {
     fn at(&self, rank: u64) -> f64;
 
     /// The value below which `percent` of the samples lie, by linear interpolation between the
-    /// two nearest: `np.percentile` with its default method, rounding included. `percent` is held
-    /// to 0..=100.
+    /// two nearest: `np.percentile` with its default method (definition 7 of Hyndman and Fan 1996,
+    /// "Sample quantiles in statistical packages"), rounding included. `percent` is held to
+    /// 0..=100.
     fn percentile(&self, percent: f64) -> f64 {
         let (below, share) = place(self.count(), percent);
         between(self.at(below), self.at(below + 1), share)
     }
 
-    /// Values that are less than a bound.
+    /// Values that are less than a bound, by bisection: `np.searchsorted` with `side='left'`.
     fn below(&self, bound: f64) -> u64 {
         let (mut low, mut high) = (0, self.count());
         while low < high {
@@ -52,8 +37,8 @@ pub trait Ranked {
     }
 }
 
-/// Finds the place of a percentile of `count` samples: the rank below it, and the share of the way
-/// from there to the next.
+/// Finds the place of a percentile of `count` samples: the rank below it, from 0, and the share of
+/// the way from there to the next, as `np.percentile` does.
 pub fn place(count: u64, percent: f64) -> (u64, f64) {
     let last = count.saturating_sub(1);
     let position = last as f64 * (percent.clamp(0.0, 100.0) / 100.0);
@@ -96,16 +81,14 @@ impl Sorted {
         self.0[self.0.len() - 1]
     }
 
-    /// The arithmetic mean.
+    /// The arithmetic mean, summed from the smallest up.
     pub fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.0.len() as f64
+        mean(&self.0)
     }
 
     /// The standard deviation of the population (divided by n, as `np.std`).
     pub fn std(&self) -> f64 {
-        let mean = self.mean();
-        let squares: f64 = self.0.iter().map(|x| (x - mean) * (x - mean)).sum();
-        (squares / self.0.len() as f64).sqrt()
+        (squares_about(&self.0, self.mean()) / self.0.len() as f64).sqrt()
     }
 }
 
@@ -119,6 +102,3 @@ impl Ranked for Sorted {
         self.0[usize::try_from(rank).unwrap_or(last).min(last)]
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,7 +8,7 @@
 //! asymmetric as the percentile bootstrap's, widened for the small number of blocks with Student's
 //! quantile (Hesterberg 2015, "What teachers should know about the bootstrap"), and for the
 //! dependence between blocks (`dependence`). Rates are over the run's time, which ends when the
-//! last answer happens to end; blocks do not show that, so it is added (`Taken::edge`). So is how
+//! last answer happens to end; blocks do not show that, so it is added (`Decomposed::edge`). So is how
 //! much whole runs vary from one to the next (`variation`).
 //!
 //! **Several runs per side.** What counts is how much runs of the same scenario vary. Intervals are
@@ -17,10 +17,9 @@
 
 use rand_mt::Mt64;
 
-use super::blocks::Taken;
-use super::variation::Varies;
-use result::stats::interval::{Interval, LEVEL};
-use result::stats::{Ranked, Sorted, dependence, student};
+use crate::decomposed::Decomposed;
+use crate::interval::{Interval, LEVEL};
+use crate::{Ranked, Sorted, dependence, student};
 
 /// The number of resamples for an interval.
 pub const RESAMPLES: usize = 2000;
@@ -73,8 +72,8 @@ impl Draws {
     /// figure's metric, which show whether it walks. `None` if too many resamples lack the figure.
     pub fn estimate(
         &self,
-        [a, b]: [&Taken; 2],
-        means: Option<[&Taken; 2]>,
+        [a, b]: [&Decomposed; 2],
+        means: Option<[&Decomposed; 2]>,
         figures: [f64; 2],
         varies: Option<Varies>,
     ) -> Option<Estimate> {
@@ -154,7 +153,7 @@ impl Draws {
 
     /// Computes the part that each block adds to a figure, by leaving it out: the pseudo-values of
     /// the jackknife. `None` if the run as a whole does not have the figure.
-    pub(super) fn parts(&self, figure: &impl Fn(&[u32]) -> Option<f64>) -> Option<Vec<f64>> {
+    pub fn parts(&self, figure: &impl Fn(&[u32]) -> Option<f64>) -> Option<Vec<f64>> {
         let blocks = self.blocks as f64;
         let whole = figure(&vec![1; self.blocks])?;
         let without = |left: usize| {
@@ -169,8 +168,8 @@ impl Draws {
 }
 
 /// The standard error of a walk, if two sides' means by block are one.
-fn walk([a, b]: [&Taken; 2]) -> Option<f64> {
-    let (Taken::Ratio(a), Taken::Ratio(b)) = (a, b) else {
+fn walk([a, b]: [&Decomposed; 2]) -> Option<f64> {
+    let (Decomposed::Ratio(a), Decomposed::Ratio(b)) = (a, b) else {
         return None;
     };
     // A block in which nothing was measured, as where all failed, has no mean.
@@ -195,7 +194,31 @@ impl Estimate {
     }
 }
 
+/// The variation of one figure from run to run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Varies {
+    /// The standard deviation of one run, as a share of the figure.
+    pub share: f64,
+    /// The degrees of freedom with which it is known; infinite if it is assumed.
+    pub freedom: f64,
+    /// True if it contains the variation that the blocks of a run show too.
+    pub is_whole: bool,
+}
+
 impl Varies {
+    /// The same, of a figure that varies that many times as much as what is assumed. What repeats
+    /// show is of the figure itself.
+    #[must_use]
+    pub fn times(self, sensitivity: f64) -> Self {
+        if self.is_whole {
+            return self;
+        }
+        Varies {
+            share: self.share * sensitivity,
+            ..self
+        }
+    }
+
     /// The standard error of two runs that vary so, given the one from within them.
     fn beside(self, within: Sure) -> Sure {
         let between = Sure {
@@ -248,7 +271,7 @@ impl Sure {
 
 /// For sides of which at least one has several runs, with one value per run; `None` if neither has.
 /// A side of one run is assumed to vary as the other does.
-pub(crate) fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
+pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let (many, more) = (a.len() as f64, b.len() as f64);
     let difference = mean(b) - mean(a);
     let (error, freedom) = match (variance(a), variance(b)) {
@@ -289,7 +312,7 @@ pub(crate) fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
 }
 
 /// The interval of the mean of several runs' values; `None` of fewer than two.
-pub(crate) fn of_runs(values: &[f64]) -> Option<Interval> {
+pub fn of_runs(values: &[f64]) -> Option<Interval> {
     let many = values.len() as f64;
     let error = (variance(values)? / many).sqrt();
     let away = student::quantile(1.0 - LEVEL / 100.0, many - 1.0) * error;

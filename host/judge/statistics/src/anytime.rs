@@ -13,6 +13,7 @@
 
 use super::Interval;
 use super::interval::LEVEL;
+use super::moments;
 
 /// Values that the prior distribution of effects is worth. The more, the narrower the interval of
 /// many values and the wider that of a few. From 0.15 on, three values have no interval at all.
@@ -22,7 +23,7 @@ const PRIOR: f64 = 0.1;
 pub const FEWEST: usize = 3;
 
 /// Computes the distance from the mean of so many values to which the interval reaches, in standard
-/// errors; `None` of fewer than [`FEWEST`].
+/// errors, in closed form; `None` of fewer than [`FEWEST`].
 pub fn quantile(values: usize) -> Option<f64> {
     if values < FEWEST {
         return None;
@@ -37,14 +38,13 @@ pub fn quantile(values: usize) -> Option<f64> {
     (ratio < growth).then(|| (freedom * (ratio - 1.0) / (1.0 - ratio / growth)).sqrt())
 }
 
-/// Computes the interval in which the mean of many more values lies, with 95 % confidence at any
-/// time of looking; `None` of fewer than [`FEWEST`] values.
+/// Computes the interval in which the mean of many more independent normal values lies, with 95 %
+/// confidence at any time of looking; `None` of fewer than [`FEWEST`] values.
 pub fn mean(values: &[f64]) -> Option<Interval> {
     let quantile = quantile(values.len())?;
     let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let away = quantile * (squares / (count - 1.0) / count).sqrt();
+    let mean = moments::mean(values);
+    let away = quantile * (moments::variance(values)? / count).sqrt();
     Some(Interval {
         low: mean - away,
         high: mean + away,

@@ -1,0 +1,57 @@
+//! Statistics of samples: means, percentiles, distributions, intervals and tests.
+//!
+//! This crate owns the arithmetic. It is pure: numbers go in and numbers come out, whatever they
+//! mean. It leaves which samples to take, and what follows from a result, to its callers: metrics
+//! and summaries to `result`, comparisons to `compare`, the choice of loads to `search`, and that
+//! of winners to `lab`. Each function states its method, what it assumes, and where it is from: a
+//! paper, or the function of NumPy or SciPy that gives the same.
+//!
+//! | of | modules |
+//! | --- | --- |
+//! | samples as they are | [`moments`], [`ranked`] |
+//! | any number of samples in bounded memory | [`histogram`], [`spread`], [`cells`] |
+//! | distributions | [`beta`], [`student`], [`dunnett`] |
+//! | independent values | [`student`], [`share`], [`bounds`], [`anytime`] |
+//! | values in clusters | [`clusters`] |
+//! | samples of one run, which depend on each other | [`blocks`], [`dependence`], [`interval`], [`steps`] |
+//! | two sides | [`decomposed`], [`bootstrap`] |
+//! | several sides | [`dunnett`], [`twoway`] |
+//! | curves | [`crossing`] |
+//!
+//! **Order.** Statistics of a run's samples do not depend on their order, to the last bit: sums are
+//! taken over the sorted samples or in integers, so the same records give the same results however
+//! they were merged. Functions of a slice sum in its order.
+//!
+//! How often the intervals hold the truth, and the tests err, is measured: `host/benches/statistics`,
+//! `host/benches/search` and `host/benches/labs`.
+#![forbid(unsafe_code)]
+
+pub mod anytime;
+pub mod beta;
+pub mod blocks;
+pub mod bootstrap;
+pub mod bounds;
+pub mod cells;
+pub mod clusters;
+pub mod crossing;
+pub mod decomposed;
+pub mod dependence;
+pub mod dunnett;
+pub mod histogram;
+pub mod interval;
+pub mod moments;
+pub mod ranked;
+pub mod share;
+pub mod spread;
+pub mod steps;
+pub mod student;
+pub mod twoway;
+
+pub use histogram::Histogram;
+pub use interval::Interval;
+pub use moments::{mean, mean_if_any, median, variance};
+pub use ranked::{Ranked, Sorted, between, place};
+pub use spread::{Figures, Spread};
+
+#[cfg(test)]
+mod tests;
