@@ -8,9 +8,8 @@ use crate::until::Stopped;
 use crate::{Choice, Ends, figures};
 use result::figure::Figure;
 use result::summary::Summary;
-use statistics::bootstrap::{mean, of_runs, variance};
 use statistics::interval::LEVEL;
-use statistics::{Interval, anytime};
+use statistics::{Interval, anytime, mean, student, variance};
 
 /// The spread between repeats of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,9 +70,9 @@ pub fn repeats(
             figures.push(figure.clone());
         }
     }
-    let interval = match stopped {
+    let interval: fn(&[f64]) -> Option<Interval> = match stopped {
         Some(_) => anytime::mean,
-        None => of_runs,
+        None => |values| student::interval(values, 1.0 - LEVEL / 100.0),
     };
     let figures = figures
         .iter()

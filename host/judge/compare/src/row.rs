@@ -8,8 +8,11 @@ use super::sensitivity::sensitivity;
 use super::side::Side;
 use super::variation::Variation;
 use result::figure::{Better, Figure, Statistic};
-use statistics::bootstrap::{Draws, Estimate, between_runs, is_same, mean, shown};
-use statistics::interval::Interval;
+use statistics::bootstrap::Draws;
+use statistics::difference::{Estimate, between_runs};
+use statistics::interval::{Interval, LEVEL};
+use statistics::moments::{is_same, mean};
+use statistics::several::benjamini_hochberg;
 
 /// One figure of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -284,7 +287,7 @@ pub(super) fn judge(rows: Vec<&mut Row>, figures: &[Figure]) {
         .filter(|row| could_err(row))
         .filter_map(|row| row.probability)
         .collect();
-    let mut shown = shown(&probabilities).into_iter();
+    let mut shown = benjamini_hochberg(&probabilities, 1.0 - LEVEL / 100.0).into_iter();
     for row in rows {
         let better = better(row);
         if better == Better::Neither || row.difference.is_none() {

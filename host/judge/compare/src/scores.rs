@@ -18,8 +18,8 @@ use model::exchange::{Exchange, Phase};
 use result::agreement::{conversation_digest, sample_digest};
 use result::summary::Column;
 use statistics::Interval;
-use statistics::bootstrap::{Estimate, Sure};
 use statistics::clusters::{self, Cluster, Mean};
+use statistics::difference::{Estimate, Sure};
 use statistics::share::Flips;
 
 /// Fewer conversations or lone answers than this are not tested by Student's distribution.

@@ -14,8 +14,9 @@
 //! finds a third of the sensitivity of a P99 of the TTFT, and calls equal engines different in up
 //! to 12 of 100 comparisons instead of 2 (0.8 of capacity, pace varying by 2 %).
 
-use statistics::bootstrap::{Draws, variance};
+use statistics::bootstrap::Draws;
 use statistics::decomposed::Decomposed;
+use statistics::variance;
 
 /// Times the variation of the pace that a figure varies from run to run, if the load of its run's
 /// blocks varies by that share; `None` if the blocks do not show it.

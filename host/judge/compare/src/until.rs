@@ -16,8 +16,7 @@ use result::figure::Figure;
 use result::finding::Verdict;
 use result::limit::{Difference, EITHER_SIDE, Grammar, LimitError, Numbers};
 use result::summary::Summary;
-use statistics::anytime;
-use statistics::bootstrap::{mean, variance};
+use statistics::{anytime, mean_if_any, variance};
 
 /// Runs of a scenario at most, unless the user says otherwise.
 pub const MOST: u32 = 20;
@@ -162,7 +161,7 @@ impl Until {
             .filter(|summary| summary.verdict != Verdict::Invalid);
         let values = valid.filter_map(|summary| self.figure.read(summary));
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-        let centre = (!values.is_empty()).then(|| mean(&values));
+        let centre = mean_if_any(&values);
         let interval = anytime::mean(&values);
         let half_width = interval.map(|interval| (interval.high - interval.low) / 2.0);
         // That a few values are equal does not show how they vary.

@@ -14,7 +14,8 @@ use super::row::NoInterval;
 use model::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
-use statistics::bootstrap::{Varies, mean, variance};
+use statistics::difference::Varies;
+use statistics::{mean, variance};
 
 /// The variation that is assumed unless repeats show it: a standard deviation of 2 % of the
 /// engine's pace. Its share of a figure depends on how it follows the load (`sensitivity`).

@@ -274,12 +274,12 @@ impl Constraint {
 fn rounds(figure: &Spread, limit: f64) -> Option<u32> {
     let [low, high] = figure.interval?;
     let were = figure.repeats as f64;
-    let student = student::quantile(OUTSIDE, were - 1.0);
-    let deviation = (high - low) / 2.0 / student * were.sqrt();
+    let quantile = student::quantile(OUTSIDE, were - 1.0);
+    let deviation = (high - low) / 2.0 / quantile * were.sqrt();
     let apart = (figure.mean - limit).abs();
     (figure.repeats as u32 + 1..=MOST_ROUNDS).find(|rounds| {
         let rounds = f64::from(*rounds);
-        stat::sure(OUTSIDE, rounds - 1.0) * deviation / rounds.sqrt() <= apart
+        student::detectable(OUTSIDE, rounds - 1.0) * deviation / rounds.sqrt() <= apart
     })
 }
 

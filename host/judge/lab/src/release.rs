@@ -16,6 +16,7 @@ use crate::stat::{self, Gain, Spread};
 use crate::strategy::Study;
 use crate::study::Scenario;
 use result::figure::{Better, Figure};
+use statistics::several::holm;
 
 /// A previous release, and what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -211,7 +212,7 @@ fn judge(rows: &mut [Difference], origin: Origin, same_within: Option<f64>) {
         return;
     }
     let probabilities: Vec<Option<f64>> = rows.iter().map(|row| row.change.probability).collect();
-    for (row, shown) in rows.iter_mut().zip(stat::shown(&probabilities)) {
+    for (row, shown) in rows.iter_mut().zip(holm(&probabilities, stat::OUTSIDE)) {
         let Some([low, high]) = row.change.interval else {
             continue;
         };

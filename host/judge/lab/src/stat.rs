@@ -14,14 +14,18 @@
 //! tests repeats: Student's test over one value per start, Welch's where sides have different
 //! numbers of them. A side of one start is assumed to vary as the other does. Of several
 //! differences, Holm's procedure decides which are shown: the probability of showing any that is
-//! not there is at most 5 %, whichever the others are (Holm 1979, "A simple sequentially rejective
-//! multiple test procedure").
+//! not there is at most 5 %, whichever the others are.
+//!
+//! The arithmetic is in `statistics`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use statistics::difference::Sure;
 use statistics::dunnett::Dunnett;
+use statistics::mean_if_any;
 use statistics::student;
+use statistics::trend::slope;
 use statistics::twoway::{Apart, Residual};
 
 /// The share of cases in which an interval does not hold the truth, and in which something is shown
@@ -30,18 +34,6 @@ pub const OUTSIDE: f64 = 0.05;
 
 /// Differences below this share are due to rounding.
 const ROUNDING: f64 = 1e-9;
-
-/// The arithmetic mean; nothing of no values.
-pub fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The variance, divided by n - 1; nothing of fewer than two values.
-fn variance(values: &[f64]) -> Option<f64> {
-    let mean = mean(values)?;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
-}
 
 /// A figure over repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,15 +50,9 @@ pub struct Spread {
 
 /// A figure over repeats; nothing of none.
 pub fn spread(values: &[f64]) -> Option<Spread> {
-    let mean = mean(values)?;
-    let interval = variance(values).map(|variance| {
-        let error = (variance / values.len() as f64).sqrt();
-        let away = student::quantile(OUTSIDE, (values.len() - 1) as f64) * error;
-        [mean - away, mean + away]
-    });
     Some(Spread {
-        mean,
-        interval,
+        mean: mean_if_any(values)?,
+        interval: student::interval(values, OUTSIDE).map(|own| [own.low, own.high]),
         repeats: values.len(),
     })
 }
@@ -194,15 +180,8 @@ impl Noise {
 
     fn needed(&self, rounds: u32, freedom: f64) -> f64 {
         let error = (self.percent / 100.0).ln_1p() * (2.0 / f64::from(rounds)).sqrt();
-        sure(self.outside, freedom) * error
+        student::detectable(self.outside, freedom) * error
     }
-}
-
-/// Computes the number of standard errors by which two values must differ to be shown apart in nine
-/// of ten cases, if the test errs in that share of cases: the test's own distance, and one that
-/// nine of ten estimates do not fall short by.
-pub fn sure(outside: f64, freedom: f64) -> f64 {
-    student::quantile(outside, freedom) + student::quantile(0.2, freedom)
 }
 
 /// A difference of logarithms in percent.
@@ -218,59 +197,15 @@ fn rounded(apart: f64) -> f64 {
 /// Computes the gain of the second side over the first, given the logarithms of its figures;
 /// nothing if a side has none.
 pub fn gain(base: &[f64], side: &[f64]) -> Option<Gain> {
-    let apart = rounded(mean(side)? - mean(base)?);
-    let error = error(base, side);
-    let away = error.map(|(error, freedom)| student::quantile(OUTSIDE, freedom) * error);
+    let apart = rounded(mean_if_any(side)? - mean_if_any(base)?);
+    let sure = Sure::between(base, side);
+    let away = sure.map(|sure| student::quantile(OUTSIDE, sure.freedom) * sure.error);
     Some(Gain {
         percent: percent(apart),
         interval: away.map(|away| [percent(apart - away), percent(apart + away)]),
-        probability: error.map(|(error, freedom)| match apart == 0.0 {
-            true => 1.0,
-            false => student::two_sided(apart.abs() / error, freedom),
-        }),
+        probability: sure.map(|sure| sure.probability(apart)),
         repeats: [base.len(), side.len()],
     })
-}
-
-/// The standard error of a difference of means, and its degrees of freedom.
-fn error(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
-    let (many, more) = (a.len() as f64, b.len() as f64);
-    match (variance(a), variance(b)) {
-        (Some(va), Some(vb)) => {
-            let (ea, eb) = (va / many, vb / more);
-            let pooled = many + more - 2.0;
-            // Where sides have as many, Student's test keeps its level though they vary
-            // differently.
-            let freedom = match a.len() == b.len() || ea + eb == 0.0 {
-                true => pooled,
-                false => (ea + eb).powi(2) / (ea * ea / (many - 1.0) + eb * eb / (more - 1.0)),
-            };
-            Some(((ea + eb).sqrt(), freedom))
-        }
-        (Some(variance), None) => Some(((variance * (1.0 + 1.0 / many)).sqrt(), many - 1.0)),
-        (None, Some(variance)) => Some(((variance * (1.0 + 1.0 / more)).sqrt(), more - 1.0)),
-        (None, None) => None,
-    }
-}
-
-/// Says of each of several differences if it is shown, by their p-values; those without one are
-/// not.
-pub fn shown(probabilities: &[Option<f64>]) -> Vec<bool> {
-    let mut order: Vec<(usize, f64)> = probabilities
-        .iter()
-        .enumerate()
-        .filter_map(|(place, p)| Some((place, (*p)?)))
-        .collect();
-    order.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-    let mut shown = vec![false; probabilities.len()];
-    let many = order.len();
-    for (rank, (place, p)) in order.into_iter().enumerate() {
-        if p > OUTSIDE / (many - rank) as f64 {
-            break;
-        }
-        shown[place] = true;
-    }
-    shown
 }
 
 /// A change of all trials from round to round.
@@ -288,30 +223,17 @@ pub struct Drift {
 /// rounds scatter by besides is the error, so a machine that is now faster and now slower does not
 /// drift. Nothing where nothing is left to estimate that from.
 pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
-    let (mut xx, mut xy, mut yy, mut freedom) = (0.0, 0.0, 0.0, -1.0);
-    for effects in experiments.iter().filter(|effects| effects.len() > 1) {
-        let rounds: Vec<f64> = effects.iter().map(|(round, _)| f64::from(*round)).collect();
-        let effects: Vec<f64> = effects.iter().map(|(_, effect)| *effect).collect();
-        let (centre, level) = (mean(&rounds)?, mean(&effects)?);
-        for (round, effect) in rounds.iter().zip(&effects) {
-            xx += (round - centre).powi(2);
-            xy += (round - centre) * (effect - level);
-            yy += (effect - level).powi(2);
-        }
-        freedom += effects.len() as f64 - 1.0;
-    }
-    if freedom < 1.0 {
-        return None;
-    }
-    let slope = rounded(xy / xx);
-    let rest = (yy - slope * xy).max(0.0);
-    let error = (rest / freedom / xx).sqrt();
+    let points = |effects: &Vec<(u32, f64)>| {
+        let effects = effects.iter();
+        effects
+            .map(|(round, effect)| (f64::from(*round), *effect))
+            .collect()
+    };
+    let found = slope(&experiments.iter().map(points).collect::<Vec<_>>())?;
+    let slope = rounded(found.slope);
     Some(Drift {
         percent_per_round: percent(slope),
-        probability: match slope == 0.0 {
-            true => 1.0,
-            false => student::two_sided(slope.abs() / error, freedom),
-        },
+        probability: found.sure.probability(slope),
     })
 }
 
@@ -375,18 +297,6 @@ mod tests {
         assert_eq!((same.percent, same.probability), (0.0, Some(1.0)));
         let other = gain(&logs(&[7.0; 3]), &logs(&[7.1; 3])).unwrap();
         assert_eq!(other.probability, Some(0.0));
-    }
-
-    #[test]
-    fn holm_shows_less_of_more() {
-        assert_eq!(shown(&[Some(0.03)]), [true]);
-        assert_eq!(shown(&[Some(0.03), Some(0.5)]), [false, false]);
-        assert_eq!(
-            shown(&[Some(0.03), None, Some(0.001), Some(0.02)]),
-            [true, false, true, true]
-        );
-        assert_eq!(shown(&[Some(0.026), Some(0.02)]), [true, true]);
-        assert_eq!(shown(&[]), Vec::<bool>::new());
     }
 
     #[test]

@@ -2,10 +2,7 @@
 //! are worth.
 //!
 //! **Requests that wait in one queue are bad together.** Their number varies more than that of
-//! independent requests, by the design effect: the variance of the numbers of bad requests in
-//! batches of consecutive requests, divided by the binomial one. Batches are made longer until
-//! neighbours are hardly correlated, and what correlation is left widens the variance further.
-//! Where few requests are bad, few of their clusters are seen; the same is measured of "its metric
+//! independent requests, by the design effect (`statistics::batches`). Where few requests are bad, few of their clusters are seen; the same is measured of "its metric
 //! is above the run's own 90th percentile", and where any request is bad, the larger of the two
 //! counts. Where none is, the clusters that matter are those of requests that came near the limit:
 //! above that percentile and beyond half of the limit. At a load far below the highest there are
@@ -17,21 +14,10 @@ use result::metric::Reading;
 use result::summary::Backlog;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::batches::{FEWEST, design_effect};
 use statistics::blocks::design_effect_of;
-use statistics::dependence::{correlation, inflation};
 
 use crate::slo::{Limit, Reader, Seen, Tier};
-
-/// Batches that a run is cut into at least.
-const FEWEST: usize = 20;
-/// Doublings of that number at most.
-const FINEST: u32 = 4;
-/// Requests that a batch has, where there are enough of them.
-const EACH: usize = 8;
-/// Requests that a run must have to show a design effect; a shorter one is worth a single request.
-const LEAST: usize = 2 * FEWEST;
-/// Correlation of neighbouring batches from which on they are made longer.
-const CORRELATED: f64 = 0.2;
 
 /// The counts of a run for one objective.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -249,49 +235,6 @@ fn effect_above(values: &[f64], limit: f64) -> (f64, u32) {
     }
     let above: Vec<bool> = values.iter().map(|value| *value > limit).collect();
     design_effect(&above)
-}
-
-/// The design effect of an event that some of consecutive requests show, and the number of batches
-/// it rests on.
-fn design_effect(shown: &[bool]) -> (f64, u32) {
-    let many = shown.len();
-    if many < LEAST {
-        return (many.max(1) as f64, FEWEST as u32);
-    }
-    let seen = shown.iter().filter(|shown| **shown).count();
-    let mut batches = FEWEST;
-    while batches < FEWEST << FINEST && many / (2 * batches) >= EACH {
-        batches *= 2;
-    }
-    if seen == 0 || seen == many {
-        return (1.0, batches as u32);
-    }
-    loop {
-        let shares = shares(shown, batches);
-        if batches > FEWEST && correlation(&shares) >= CORRELATED {
-            batches /= 2;
-            continue;
-        }
-        let share = seen as f64 / many as f64;
-        let binomial = share * (1.0 - share) * batches as f64 / many as f64;
-        let mean = shares.iter().sum::<f64>() / batches as f64;
-        let squares: f64 = shares.iter().map(|own| (own - mean).powi(2)).sum();
-        let variance = squares / (batches as f64 - 1.0);
-        let (factor, _) = inflation(&shares);
-        let effect = (variance / binomial * factor).clamp(1.0, many as f64);
-        return (effect, batches as u32);
-    }
-}
-
-/// The share of each batch that shows the event.
-fn shares(shown: &[bool], batches: usize) -> Vec<f64> {
-    let many = shown.len();
-    (0..batches)
-        .map(|batch| {
-            let own = &shown[batch * many / batches..(batch + 1) * many / batches];
-            own.iter().filter(|shown| **shown).count() as f64 / own.len() as f64
-        })
-        .collect()
 }
 
 /// Counts the independent loads that requests met, given their order by the time at which they

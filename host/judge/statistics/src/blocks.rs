@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 
 use super::Ranked;
+use super::cells::leading;
 use super::dependence::inflation;
 use super::interval::{LEVEL, NORMAL};
 use super::moments::{mean, variance_about};
@@ -202,8 +203,8 @@ impl Blocks {
         design_effect(&counts)
     }
 
-    /// True if most of the samples at or above a value are of the fill. They say nothing of the
-    /// time after it, and the design effect leaves them out.
+    /// True if most of the samples at or above a value are of the fill, by counting. They say
+    /// nothing of the time after it, and the design effect leaves them out.
     pub fn is_of_fill(&self, value: f64) -> bool {
         let above = self.above(self.steps(value).saturating_sub(1));
         let (fill, rest) = above.split_at(self.layout.fills());
@@ -232,10 +233,10 @@ impl Blocks {
     }
 }
 
-/// The largest of the design effects at the median, the upper quartile and the upper tenth of
-/// values in the order of sending, cut into blocks of equal length: Kish's ratio of variances (1965,
-/// "Survey Sampling", section 5.4), for the dependence that is left between blocks, and widened for
-/// their small number. `values` has those after the fill.
+/// Values of the requests in the order of sending, of which only the design effect is of interest:
+/// `values` has those after the fill. The largest of the design effects (Kish 1965, "Survey
+/// Sampling") at the median, the upper quartile and the upper tenth, each corrected for the
+/// dependence that is left between blocks, and widened for their small number.
 pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
     let mut sorted: Vec<u32> = values.to_vec();
     sorted.sort_unstable();
@@ -295,8 +296,7 @@ fn count_in(cells: &mut HashMap<u64, Box<[u32]>>, blocks: usize, value: u64, blo
 
 /// The cell of a value: its leading bits.
 fn key(value: u64) -> u64 {
-    let dropped = (u64::BITS - value.leading_zeros()).saturating_sub(BITS);
-    value >> dropped << dropped
+    leading(value, BITS).0
 }
 
 #[cfg(test)]

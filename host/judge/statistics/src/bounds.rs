@@ -1,16 +1,19 @@
-//! Bounds of a share by Clopper and Pearson, also where the numbers are not whole because requests
-//! depend on each other.
+//! Bounds of a share by Clopper and Pearson (1934, "The use of confidence or fiducial limits
+//! illustrated in the case of the binomial"), also where the numbers are not whole because requests
+//! depend on each other. They assume as many independent requests as they are given, and no
+//! approximation: the share lies beyond a bound in no more than the level of cases.
 
 use crate::beta::binomial;
 
 /// The smallest number of independent requests of which none is bad that shows, at a level, that no
-/// more than a share are: 459 for one in a hundred at 1 %. It is infinite if none may be bad.
+/// more than a share are: 459 for one in a hundred at 1 %, by `(1 - allowed)^n <= level`. It is
+/// infinite if none may be bad.
 pub fn fewest(allowed: f64, level: f64) -> f64 {
     (level.ln() / (-allowed).ln_1p()).ceil()
 }
 
 /// The one-sided upper bound of a share of which `bad` of `requests` independent requests were
-/// seen.
+/// seen: `scipy.stats.beta.isf(level, bad + 1, requests - bad)`.
 pub fn upper(bad: f64, requests: f64, level: f64) -> f64 {
     if bad >= requests {
         return 1.0;
@@ -18,7 +21,8 @@ pub fn upper(bad: f64, requests: f64, level: f64) -> f64 {
     solve(|share| binomial(requests, share, bad) > level)
 }
 
-/// The one-sided lower bound of the same share.
+/// The one-sided lower bound of the same share:
+/// `scipy.stats.beta.ppf(level, bad, requests - bad + 1)`.
 pub fn lower(bad: f64, requests: f64, level: f64) -> f64 {
     if bad < 1.0 {
         return 0.0;

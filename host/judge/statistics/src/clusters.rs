@@ -51,8 +51,9 @@ pub struct Estimate {
 }
 
 impl Mean {
-    /// The mean of clusters; `None` if they hold no value. The order of the clusters makes no
-    /// difference beyond rounding.
+    /// The mean of independent clusters, and its standard error as a ratio estimator's (Cochran
+    /// 1977, "Sampling Techniques", section 6.3); `None` if they hold no value. The order of the
+    /// clusters makes no difference beyond rounding.
     pub fn of(clusters: &[Cluster]) -> Option<Mean> {
         let sum: f64 = clusters.iter().map(|cluster| cluster.sum).sum();
         let count: u64 = clusters.iter().map(|cluster| cluster.count).sum();
@@ -105,7 +106,8 @@ impl Mean {
     }
 }
 
-/// The 95 % interval of the mean of clustered scores. `None` of fewer than two clusters, and where
+/// The 95 % interval of the mean of clustered scores: Student's, adjusted for their skewness as
+/// Willink does, within three times its distance. `None` of fewer than two clusters, and where
 /// all have the same mean, because nothing shows then how they vary.
 pub fn interval(clusters: &[Cluster]) -> Option<Interval> {
     let whole = Mean::of(clusters)?;
@@ -128,7 +130,8 @@ pub fn interval(clusters: &[Cluster]) -> Option<Interval> {
 
 /// Computes the interval and the probability of the mean of clustered differences, by Student's
 /// distribution: without a true difference they lie about zero alike on both sides, whatever the
-/// scores' skewness. `None` of fewer than two clusters.
+/// scores' skewness. Of clusters of one value each it is `scipy.stats.ttest_1samp`. Where all have
+/// the same mean, the sign test takes its place. `None` of fewer than two clusters.
 pub fn difference(clusters: &[Cluster]) -> Option<Estimate> {
     let whole = Mean::of(clusters)?;
     whole.error?;

@@ -156,7 +156,7 @@ fn rarity(share: f64) -> f64 {
 /// Requests that one independent request takes, for each point: averaged over neighbouring loads,
 /// because the clusters of one run are few. The batches of misses show it where many miss; where
 /// few do, those of the runs' highest tenth show more, as far as a queue makes them. The larger of
-/// the two counts.
+/// the two counts. The average is Nadaraya and Watson's with a normal kernel.
 pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
     let kernel = |a: f64, b: f64| (-((a / b).ln() / SMOOTH).powi(2) / 2.0).exp();
     let rarer = (rarity(allowed) / rarity(0.1)).max(1.0);
@@ -221,9 +221,10 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
     Some((below.x + share * (above.x - below.x)).exp())
 }
 
-/// The regression about a first guess of the crossing. `outside` is the probability that is left
-/// outside the interval below it and above it. `None` if there are too few loads, or they do not
-/// lie on both sides.
+/// The quasi-binomial regression about a first guess of the crossing, as the top of this file
+/// describes it, with the interval of its likelihood ratio. `outside` is the probability that is
+/// left outside the interval below it and above it. `None` if there are too few loads, or they do
+/// not lie on both sides.
 pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Option<Curve> {
     let wanted = odds(allowed).ln();
     let all = weighed(points, allowed);

@@ -25,8 +25,8 @@ const MOST: f64 = 0.9;
 /// The factor by which dependence multiplies the variance of a mean of blocks, given one value per
 /// block in order, and the degrees of freedom it leaves. Assumes that what is left of it is a
 /// first-order autoregressive process (as the autoregressive method of Fishman 1978, "Principles of
-/// Discrete Event Simulation"), with the correlation corrected for its bias (Marriott and Pope 1954,
-/// "Bias in the estimation of autocorrelations"). Takes five blocks or more.
+/// Discrete Event Simulation"), with the correlation corrected for its bias (Marriott and Pope
+/// 1954, "Bias in the estimation of autocorrelations"). Takes five blocks or more.
 pub fn inflation(values: &[f64]) -> (f64, f64) {
     let blocks = values.len() as f64;
     // The estimate falls short by about (1 + 3ρ) / n.
@@ -36,10 +36,10 @@ pub fn inflation(values: &[f64]) -> (f64, f64) {
     (factor, (blocks / factor - 1.0).max(WALKING))
 }
 
-/// The standard error of the ratio of two sides' means, if their means by block walk; `None` if they
-/// do not. Both sides have as many blocks. The test is that of Kwiatkowski, Phillips, Schmidt and
-/// Shin, without lags (`statsmodels.tsa.stattools.kpss` with `nlags=0`), or that of the correlation
-/// of neighbours.
+/// The standard error of the ratio of two sides' means, if their means by block walk; `None` if
+/// they do not. Both sides have as many blocks. The test is that of Kwiatkowski, Phillips, Schmidt
+/// and Shin, without lags (`statsmodels.tsa.stattools.kpss` with `nlags=0`), or that of the
+/// correlation of neighbours.
 pub fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
     let blocks = a.len() as f64;
     let (ours, theirs) = (mean(a), mean(b));

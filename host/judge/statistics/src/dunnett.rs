@@ -56,7 +56,8 @@ impl Dunnett {
         self.many
     }
 
-    /// The probability that any of the ratios lies at least that far from zero.
+    /// The probability that any of the ratios lies at least that far from zero: the p-value of
+    /// `scipy.stats.dunnett` with its two-sided alternative. Assumes normal values of one variance.
     pub fn two_sided(&self, ratio: f64) -> f64 {
         if self.many <= 1 {
             return student::two_sided(ratio, self.freedom);
@@ -71,7 +72,8 @@ impl Dunnett {
         sum.clamp(0.0, 1.0)
     }
 
-    /// The distance from zero beyond which the largest ratio lies with that probability.
+    /// The distance from zero beyond which the largest ratio lies with that probability, by
+    /// bisection.
     pub fn quantile(&self, outside: f64) -> f64 {
         let (mut low, mut high) = (0.0, student::quantile(outside, self.freedom));
         while self.two_sided(high) > outside && high < 1e12 {

@@ -74,11 +74,13 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// The number of values that were counted.
     pub fn count(&self) -> u64 {
         self.cells.total
     }
 
-    /// The statistics, each value divided by `scale`; `None` if nothing was counted.
+    /// The statistics, each value divided by `scale`; `None` if nothing was counted. Mean and
+    /// deviation (divided by n, as `np.std`) follow from whole numbers, in which nothing cancels.
     pub fn counted(&self, scale: f64) -> Option<Counted> {
         let count = self.count();
         if count == 0 {

@@ -63,8 +63,9 @@ pub struct Loads {
     pub between_ends: f64,
 }
 
-/// The interval of the mean of the samples; `None` if there are too few blocks. `loads` is given
-/// for metrics that contain a wait, which is zero most of the time.
+/// The interval of the mean of the samples by batch means (Schmeiser 1982, "Batch size effects in
+/// the analysis of simulation output"), as the top of this file says; `None` if there are too few
+/// blocks. `loads` is given for metrics that contain a wait, which is zero most of the time.
 pub fn mean(blocks: &Blocks, figures: &Figures, loads: Option<Loads>) -> Option<Interval> {
     mean_with_fill(blocks, figures, loads, 1.0)
 }
@@ -149,8 +150,10 @@ fn of_fill(means: &[f64]) -> f64 {
     variance_about(means, moments::mean(means)) / count
 }
 
-/// The interval of a percentile of the samples; `None` if they are worth too few independent ones.
-/// `loads` is given for metrics that contain a wait.
+/// The interval of a percentile of the samples between two order statistics, with the number of
+/// samples divided by their design effect (Woodruff 1952, "Confidence intervals for medians and
+/// other position measures"); of independent samples, that of `scipy.stats.quantile_test`. `None`
+/// if they are worth too few independent ones. `loads` is given for metrics that contain a wait.
 pub fn percentile(
     blocks: &Blocks,
     figures: &Figures,

@@ -11,40 +11,45 @@
 //! | samples as they are | [`moments`], [`ranked`] |
 //! | any number of samples in bounded memory | [`histogram`], [`spread`], [`cells`] |
 //! | distributions | [`beta`], [`student`], [`dunnett`] |
-//! | independent values | [`student`], [`share`], [`bounds`], [`anytime`] |
+//! | independent values | [`student`], [`share`], [`bounds`], [`anytime`], [`trend`] |
 //! | values in clusters | [`clusters`] |
-//! | samples of one run, which depend on each other | [`blocks`], [`dependence`], [`interval`], [`steps`] |
-//! | two sides | [`decomposed`], [`bootstrap`] |
-//! | several sides | [`dunnett`], [`twoway`] |
-//! | curves | [`crossing`] |
+//! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`] |
+//! | two sides | [`decomposed`], [`bootstrap`], [`difference`] |
+//! | several sides | [`several`], [`dunnett`], [`twoway`] |
+//! | curves | [`corner`], [`crossing`] |
 //!
 //! **Order.** Statistics of a run's samples do not depend on their order, to the last bit: sums are
 //! taken over the sorted samples or in integers, so the same records give the same results however
 //! they were merged. Functions of a slice sum in its order.
 //!
-//! How often the intervals hold the truth, and the tests err, is measured: `host/benches/statistics`,
-//! `host/benches/search` and `host/benches/labs`.
+//! How often the intervals hold the truth, and the tests err, is measured:
+//! `host/benches/statistics`, `host/benches/search` and `host/benches/labs`.
 #![forbid(unsafe_code)]
 
 pub mod anytime;
+pub mod batches;
 pub mod beta;
 pub mod blocks;
 pub mod bootstrap;
 pub mod bounds;
 pub mod cells;
 pub mod clusters;
+pub mod corner;
 pub mod crossing;
 pub mod decomposed;
 pub mod dependence;
+pub mod difference;
 pub mod dunnett;
 pub mod histogram;
 pub mod interval;
 pub mod moments;
 pub mod ranked;
+pub mod several;
 pub mod share;
 pub mod spread;
 pub mod steps;
 pub mod student;
+pub mod trend;
 pub mod twoway;
 
 pub use histogram::Histogram;

@@ -14,7 +14,8 @@ use super::student;
 /// Fewer flipped answers than this are tested by the binomial distribution itself.
 pub const EXACT_BELOW: u64 = 25;
 
-/// The 95 % interval of a share of so many independent answers. Their number need not be whole:
+/// The 95 % interval of a share of so many independent answers, Wilson's:
+/// `scipy.stats.binomtest(...).proportion_ci(method='wilson')`. Their number need not be whole:
 /// dependent answers are worth fewer independent ones. `None` without answers.
 pub fn wilson(share: f64, answers: f64) -> Option<Interval> {
     if answers <= 0.0 {
@@ -50,7 +51,8 @@ impl Flips {
 
     /// Computes the probability that flips are at least as uneven if either direction is equally
     /// likely: McNemar's test, two-sided; the binomial distribution below 25 flips, else the normal
-    /// one, without a correction for continuity.
+    /// one, without a correction for continuity. Assumes independent samples
+    /// (`statsmodels.stats.contingency_tables.mcnemar` with `correction=False`).
     pub fn probability(&self) -> f64 {
         let (gained, lost) = (self.gained as f64, self.lost as f64);
         let flipped = gained + lost;
@@ -63,8 +65,8 @@ impl Flips {
         }
     }
 
-    /// The standard error of the difference of both shares, with half a flip more each way, so that
-    /// it is never zero.
+    /// The standard error of the difference of both shares, adjusted as [`Flips::interval`] is, so
+    /// that it is never zero.
     pub fn error(&self) -> f64 {
         let samples = self.samples as f64 + 2.0;
         let (gained, lost) = (

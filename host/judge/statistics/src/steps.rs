@@ -80,7 +80,9 @@ pub struct Steps {
 
 impl Steps {
     /// The line through the slices and the noise about it; `None` if the engine worked in too few
-    /// of them.
+    /// of them. The line is that of least squares, with a weight for each step, over the terms
+    /// whose factors are not negative. The noise assumes that its sums over blocks of slices follow
+    /// a first-order autoregressive process ([`inflation`]).
     pub fn of(slices: &[Slice]) -> Option<Self> {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
         if busy.len() < FEWEST {

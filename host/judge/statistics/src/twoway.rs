@@ -3,8 +3,10 @@
 //!
 //! Rounds are interleaved, so what a round does to one trial it does to all. The model takes that
 //! out of every difference, and what is left to chance is estimated from all trials together. Cells
-//! may be missing: the effects are those of least squares. A trial is held against another where
-//! rounds connect them, directly or through others.
+//! may be missing: the effects are those of least squares, as `np.linalg.lstsq` gives them (the
+//! additive two-way layout; Scheffé 1959, "The Analysis of Variance"). It assumes that trials and
+//! rounds do not interact, and that what is left is independent, normal and equally large in all
+//! cells. A trial is held against another where rounds connect them, directly or through others.
 
 use std::collections::BTreeMap;
 
@@ -336,7 +338,8 @@ mod tests {
         assert!(close(fit.level(0).unwrap(), 3.0) && close(fit.level(1).unwrap(), 5.0));
     }
 
-    /// Missing cells, against the ordinary least squares of NumPy; `twoway/twoway.py` has the table.
+    /// Missing cells, against the ordinary least squares of NumPy; `twoway/twoway.py` has the
+    /// table.
     #[test]
     fn missing_cells_are_least_squares() {
         let fit = Fit::of(&[

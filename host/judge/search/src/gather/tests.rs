@@ -5,51 +5,6 @@ use crate::slo::tiers;
 use model::exchange::{Exchange, Outcome, Usage};
 use simulator::{Random, Served, Work};
 
-fn effect_of(shown: impl FnMut(usize) -> bool, many: usize) -> (f64, u32) {
-    design_effect(&(0..many).map(shown).collect::<Vec<_>>())
-}
-
-#[test]
-fn independent_requests_are_worth_what_they_are() {
-    let mut random = Random::new(5);
-    let effects: Vec<f64> = (0..200)
-        .map(|_| effect_of(|_| random.uniform() < 0.1, 4000).0)
-        .collect();
-    let mean = effects.iter().sum::<f64>() / 200.0;
-    assert!((1.0..1.2).contains(&mean), "{mean}");
-}
-
-/// Clusters of fifty: as many independent requests as there are clusters.
-#[test]
-fn clusters_are_worth_one_request_each() {
-    let mut random = Random::new(6);
-    let mut effects = Vec::new();
-    for _ in 0..50 {
-        let mut bad = false;
-        let drawn = effect_of(
-            |place| {
-                if place % 50 == 0 {
-                    bad = random.uniform() < 0.1;
-                }
-                bad
-            },
-            20_000,
-        );
-        effects.push(drawn.0);
-    }
-    let mean = effects.iter().sum::<f64>() / 50.0;
-    assert!((45.0..65.0).contains(&mean), "{mean}");
-}
-
-#[test]
-fn short_runs_and_events_that_never_come_show_little() {
-    assert_eq!(effect_of(|_| true, 39), (39.0, 20));
-    assert_eq!(effect_of(|_| false, 4000), (1.0, 320));
-    // A run that turns bad half way is hardly more than one request.
-    let (effect, batches) = effect_of(|place| place > 500, 1000);
-    assert!(effect > 200.0 && batches == 20, "{effect} {batches}");
-}
-
 /// Waits that come and go in clusters of fifty, at a tenth of the limit: no request comes near it,
 /// so each counts as one. Where they come within half of it, the clusters count.
 #[test]

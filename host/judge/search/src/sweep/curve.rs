@@ -1,24 +1,21 @@
 //! The curve of a sweep: its runs together.
 //!
-//! **The knee** is where throughput stops following the load. Two straight lines that meet are
-//! fitted to the throughput over the load, by least squares, with the corner wherever the squares
-//! are least (Hudson 1966, "Fitting segmented curves whose join points have to be estimated"). A
-//! corner is a knee only if throughput rises less than half as fast beyond it, and if the two lines
+//! **The knee** is where throughput stops following the load: the corner of the two straight lines
+//! that fit the throughput over the load best (`statistics::corner`). A corner is a knee only if throughput rises less than half as fast beyond it, and if the two lines
 //! leave at most a quarter of the squares that one line leaves. Latency takes no part: beyond
 //! capacity it depends on how long a run lasts, and methods that scale a curve to its ends, such as
 //! Kneedle (Satopää et al. 2011), would move the knee with the highest load that somebody tried.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::student;
+use statistics::corner::{corner, line};
+use statistics::{mean_if_any, student};
 
 use super::At;
 
 /// Loads that a knee takes at least: two on either side of the corner, and one that could say
 /// otherwise.
 const FEWEST: usize = 5;
-/// Corners that are tried between two loads.
-const STEPS: u32 = 64;
 /// Share of one line's squares that two lines may leave.
 const BETTER: f64 = 0.25;
 /// The share of the slope below the knee that the slope beyond it must stay under.
@@ -165,117 +162,28 @@ fn place(runs: &[Point]) -> Place {
 }
 
 fn mean(values: &[f64]) -> Option<Mean> {
-    if values.is_empty() {
-        return None;
-    }
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let margin = (values.len() > 1).then(|| {
-        let error = (squares / (count - 1.0) / count).sqrt();
-        student::quantile(0.05, count - 1.0) * error
-    });
     Some(Mean {
-        mean,
+        mean: mean_if_any(values)?,
         runs: values.len() as u32,
-        margin,
+        margin: student::margin(values, 0.05),
     })
-}
-
-/// Two lines that meet: the throughput at the corner, the slopes on either side, and the squares
-/// they leave.
-struct Fit {
-    at: f64,
-    level: f64,
-    slopes: [f64; 2],
-    squares: f64,
 }
 
 fn knee(points: &[(f64, f64)]) -> Result<Knee, NoKnee> {
     if points.len() < FEWEST {
         return Err(NoKnee::TooFewLoads);
     }
-    let mut best: Option<Fit> = None;
-    // At least two loads on either side of the corner.
-    for pair in points[1..points.len() - 1].windows(2) {
-        for step in 0..=STEPS {
-            let share = f64::from(step) / f64::from(STEPS);
-            let at = pair[0].0 + (pair[1].0 - pair[0].0) * share;
-            if let Some(fit) = fit(points, at)
-                && best.as_ref().is_none_or(|best| fit.squares < best.squares)
-            {
-                best = Some(fit);
-            }
-        }
-    }
-    let best = best.ok_or(NoKnee::NoCorner)?;
-    let [slope_below, slope_above] = best.slopes;
+    let corner = corner(points).ok_or(NoKnee::NoCorner)?;
+    let [slope_below, slope_above] = corner.slopes;
     let is_bent = slope_below > 0.0 && slope_above < FLATTER * slope_below;
-    if !is_bent || best.squares > BETTER * line(points) {
+    if !is_bent || corner.squares > BETTER * line(points) {
         return Err(NoKnee::NoCorner);
     }
     Ok(Knee {
-        at: best.at,
-        throughput: best.level,
+        at: corner.at,
+        throughput: corner.level,
         slope_below,
         slope_above,
-    })
-}
-
-/// The squares that one line leaves.
-fn line(points: &[(f64, f64)]) -> f64 {
-    let count = points.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
-    let (x, y) = (mean(|own| own.0), mean(|own| own.1));
-    let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
-    let (xx, xy) = (
-        sum(&|own| (own.0 - x).powi(2)),
-        sum(&|own| (own.0 - x) * (own.1 - y)),
-    );
-    let slope = xy / xx;
-    sum(&|own| (own.1 - y - slope * (own.0 - x)).powi(2))
-}
-
-/// The best two lines that meet at a load: level + below * min(x - at, 0) + above * max(x - at, 0).
-fn fit(points: &[(f64, f64)], at: f64) -> Option<Fit> {
-    let row = |x: f64| [1.0, (x - at).min(0.0), (x - at).max(0.0)];
-    // The normal equations, and Gauss's elimination.
-    let mut matrix = [[0.0_f64; 4]; 3];
-    for (x, y) in points {
-        let row = row(*x);
-        for (own, left) in matrix.iter_mut().zip(row) {
-            for (cell, right) in own.iter_mut().zip(row.into_iter().chain([*y])) {
-                *cell += left * right;
-            }
-        }
-    }
-    for pivot in 0..3 {
-        let largest = (pivot..3)
-            .max_by(|a, b| matrix[*a][pivot].abs().total_cmp(&matrix[*b][pivot].abs()))?;
-        matrix.swap(pivot, largest);
-        let first = matrix[pivot];
-        if first[pivot].abs() < 1e-300 {
-            return None;
-        }
-        for (place, own) in matrix.iter_mut().enumerate() {
-            if place != pivot {
-                let factor = own[pivot] / first[pivot];
-                for (cell, other) in own.iter_mut().zip(first) {
-                    *cell -= factor * other;
-                }
-            }
-        }
-    }
-    let [level, below, above] = [0, 1, 2].map(|place| matrix[place][3] / matrix[place][place]);
-    let squares = points.iter().map(|(x, y)| {
-        let [one, left, right] = row(*x);
-        (y - level * one - below * left - above * right).powi(2)
-    });
-    Some(Fit {
-        at,
-        level,
-        slopes: [below, above],
-        squares: squares.sum(),
     })
 }
 

@@ -1,0 +1,75 @@
+//! Tests of several differences at once: which of them are shown, by their p-values.
+//!
+//! The more differences are looked at, the more of them seem large by chance. The two procedures
+//! differ in what they bound: Holm's the probability of showing any difference that is not there,
+//! Benjamini and Hochberg's the share of such differences among those shown. Differences from one
+//! reference whose correlation is known have a sharper test, [`Dunnett`](crate::dunnett::Dunnett).
+
+/// Says of each of several differences if it is shown; those without a p-value are not. Holm's
+/// procedure: the probability of showing any that is not there is at most `outside`, whichever the
+/// others are and however they depend on each other (Holm 1979, "A simple sequentially rejective
+/// multiple test procedure").
+pub fn holm(probabilities: &[Option<f64>], outside: f64) -> Vec<bool> {
+    let mut order: Vec<(usize, f64)> = probabilities
+        .iter()
+        .enumerate()
+        .filter_map(|(place, p)| Some((place, (*p)?)))
+        .collect();
+    order.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let mut shown = vec![false; probabilities.len()];
+    let many = order.len();
+    for (rank, (place, p)) in order.into_iter().enumerate() {
+        if p > outside / (many - rank) as f64 {
+            break;
+        }
+        shown[place] = true;
+    }
+    shown
+}
+
+/// Says of each of several differences if it is shown. Benjamini and Hochberg's procedure: if no
+/// figure differs, it shows any in a share `outside` of comparisons, however many figures there
+/// are; if many differ, that share of those shown is false. Assumes p-values that are independent
+/// or positively dependent (Benjamini and Hochberg 1995, "Controlling the false discovery rate";
+/// Benjamini and Yekutieli 2001). `scipy.stats.false_discovery_control` adjusts the p-values
+/// instead.
+pub fn benjamini_hochberg(probabilities: &[f64], outside: f64) -> Vec<bool> {
+    let mut sorted: Vec<f64> = probabilities.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let many = sorted.len() as f64;
+    let limit = (1..)
+        .zip(&sorted)
+        .filter(|(rank, p)| **p <= outside * f64::from(*rank) / many)
+        .map(|(_, p)| *p)
+        .last();
+    let is_shown = |p: &f64| limit.is_some_and(|limit| *p <= limit);
+    probabilities.iter().map(is_shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holm_shows_less_of_more() {
+        let shown = |probabilities: &[Option<f64>]| holm(probabilities, 0.05);
+        assert_eq!(shown(&[Some(0.03)]), [true]);
+        assert_eq!(shown(&[Some(0.03), Some(0.5)]), [false, false]);
+        assert_eq!(
+            shown(&[Some(0.03), None, Some(0.001), Some(0.02)]),
+            [true, false, true, true]
+        );
+        assert_eq!(shown(&[Some(0.026), Some(0.02)]), [true, true]);
+        assert_eq!(shown(&[]), Vec::<bool>::new());
+    }
+
+    /// The largest p-value at or below its rank's level counts, and all below it.
+    #[test]
+    fn benjamini_and_hochberg_show_more_of_many() {
+        let shown = |probabilities: &[f64]| benjamini_hochberg(probabilities, 0.05);
+        assert_eq!(shown(&[0.04, 0.03]), [true, true]);
+        assert_eq!(shown(&[0.04, 0.5]), [false, false]);
+        assert_eq!(shown(&[0.5, 0.03, 0.02, 0.6]), [false, false, false, false]);
+        assert_eq!(shown(&[]), Vec::<bool>::new());
+    }
+}
