@@ -27,10 +27,13 @@ pub fn blocks(requests: u64) -> Option<usize> {
     (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
 }
 
+/// A metric by name: the sum and the number of its samples by block, and their cells.
+type Sampled = (&'static str, Vec<[f64; 2]>, Arc<Cells>);
+
 /// The data of a run's blocks.
 #[derive(Debug)]
 pub struct Blocked {
-    metrics: Vec<(&'static str, Vec<[f64; 2]>, Arc<Cells>)>,
+    metrics: Vec<Sampled>,
     requests: Vec<Counts>,
     flow: Vec<Flow>,
     seconds: Option<f64>,
@@ -241,7 +244,7 @@ impl Gathered {
         self.counting.add(block, steps, 1);
     }
 
-    fn finish(self) -> (&'static str, Vec<[f64; 2]>, Arc<Cells>) {
+    fn finish(self) -> Sampled {
         let cells = self.counting.finish(self.metric.unit.scale());
         (self.metric.name, self.sums, Arc::new(cells))
     }

@@ -7,7 +7,7 @@
 //! probability. This one is for independent normal values of unknown variance: it holds the means
 //! against which the t statistic does not reach the bound of Ville's inequality, where the evidence
 //! is the likelihood ratio of the t statistic, averaged over normal effects with the weight of
-//! [`PRIOR`] values (Lai 1976, "On confidence sequences"; Pérez-Ortiz, Lardy, de Heide and Grünwald
+//! `PRIOR` values (Lai 1976, "On confidence sequences"; Pérez-Ortiz, Lardy, de Heide and Grünwald
 //! 2024, "E-statistics, group invariance and anytime-valid testing"; Wang and Ramdas 2025,
 //! "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance").
 

@@ -6,7 +6,7 @@
 //! few are very wrong. Student's interval of few such values is too short on the side of the long
 //! tail, so its quantile is adjusted for the skewness (Willink 2005, "A confidence interval and
 //! test for the mean of an asymmetric distribution"). Where few values are very skewed, that
-//! adjustment has no bound, so an end lies at most [`FARTHEST`] times as far away as Student's.
+//! adjustment has no bound, so an end lies at most `FARTHEST` times as far away as Student's.
 
 use super::interval::{LEVEL, NORMAL};
 use super::moments::skewness;
