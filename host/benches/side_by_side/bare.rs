@@ -1,6 +1,7 @@
 //! The bare reader: the least that a client of event streams can do. Connects first, sends, then
-//! reads, stamps each read and counts the ends of events. No HTTP, no JSON, no records: what any
-//! client costs beyond this is its own.
+//! reads, stamps each read and counts the ends of events; where a reply has ended, it sends the next
+//! request on the same connection. No HTTP, no JSON, no records: what any client costs beyond this is
+//! its own.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -21,12 +22,22 @@ pub struct Seen {
 
 struct Stream {
     socket: TcpStream,
+    /// Replies that have not ended.
+    left: usize,
     sent: Instant,
     instants: Vec<Duration>,
 }
 
-/// Sends the request on so many connections at once and reads until every reply has ended.
-pub fn read(address: SocketAddr, streams: usize, request: &[u8]) -> std::io::Result<Seen> {
+/// The last chunk of a reply, which comes with its last event or alone.
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// Sends the request on so many connections at once, so many times on each, and reads until every reply has ended.
+pub fn read(
+    address: SocketAddr,
+    streams: usize,
+    answers: usize,
+    request: &[u8],
+) -> std::io::Result<Seen> {
     let mut poll = Poll::new()?;
     let mut open = Vec::with_capacity(streams);
     for number in 0..streams {
@@ -38,6 +49,7 @@ pub fn read(address: SocketAddr, streams: usize, request: &[u8]) -> std::io::Res
             .register(&mut socket, Token(number), Interest::READABLE)?;
         open.push(Stream {
             socket,
+            left: answers,
             sent: Instant::now(),
             instants: Vec::new(),
         });
@@ -47,7 +59,6 @@ pub fn read(address: SocketAddr, streams: usize, request: &[u8]) -> std::io::Res
         stream.socket.write_all(request)?;
     }
     let end = memmem::Finder::new(b"\n\n");
-    let last = memmem::Finder::new(b"data: [DONE]");
     let mut events = Events::with_capacity(1024);
     let mut buffer = vec![0; 64 << 10];
     let mut seen = Seen::default();
@@ -68,8 +79,14 @@ pub fn read(address: SocketAddr, streams: usize, request: &[u8]) -> std::io::Res
                 let ends = end.find_iter(bytes).count() as u64;
                 seen.events += ends;
                 stream.instants.extend((0..ends).map(|_| at));
-                if last.find(bytes).is_some() {
-                    left -= 1;
+                if bytes.ends_with(LAST_CHUNK) {
+                    stream.left -= 1;
+                    if stream.left == 0 {
+                        left -= 1;
+                    } else {
+                        stream.sent = Instant::now();
+                        stream.socket.write_all(request)?;
+                    }
                 }
                 if read < buffer.len() {
                     break;

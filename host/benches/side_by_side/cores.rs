@@ -50,7 +50,7 @@ pub fn cores(rounds: usize) -> Result<()> {
                 let millions = (streams * tokens) as f64 / 1e6;
                 let [_, _, ttft, _, _, gaps] = difference(&result, &mock.end()?);
                 rows.push([
-                    cost.cpu.as_secs_f64() / millions,
+                    cost.cpu().as_secs_f64() / millions,
                     millions / took,
                     ttft,
                     gaps,

@@ -24,7 +24,49 @@ pub struct Load {
     pub tokens: usize,
 }
 
-/// The loads that processor time is measured with.
+/// A load of [`cpu`]: its name, the engine's flags, replies one after the other on each connection, and tokens of each.
+struct Answers {
+    name: &'static str,
+    mock: &'static [&'static str],
+    answers: usize,
+    tokens: usize,
+}
+
+/// The loads that one core's processor time is measured with.
+const ANSWERS: [Answers; 5] = [
+    Answers {
+        name: "one event a write, as fast as the engine can",
+        mock: AS_FAST_AS_IT_CAN,
+        answers: 8,
+        tokens: 128,
+    },
+    Answers {
+        name: "one event a write, as fast as the engine can",
+        mock: AS_FAST_AS_IT_CAN,
+        answers: 2,
+        tokens: 1000,
+    },
+    Answers {
+        name: "one event a write, every 20 ms a stream",
+        mock: &["--ttft", "200ms", "--itl", "20ms"],
+        answers: 4,
+        tokens: 128,
+    },
+    Answers {
+        name: "eight events a write, as fast as the engine can",
+        mock: EIGHT_A_WRITE,
+        answers: 8,
+        tokens: 128,
+    },
+    Answers {
+        name: "eight events a write, as fast as the engine can",
+        mock: EIGHT_A_WRITE,
+        answers: 2,
+        tokens: 1000,
+    },
+];
+
+/// The loads that instants and more cores are measured with.
 pub const LOADS: [Load; 3] = [
     Load {
         name: "one event a write, as fast as the engine can",
@@ -73,18 +115,15 @@ pub fn runner_on(cores: &str, address: &str, folder: &Path, flags: &str) -> Comm
     command
 }
 
-fn all_at_once(tokens: usize) -> String {
-    format!("--num-prompts {STREAMS} --random-output-len {tokens} --request-rate inf")
-}
-
-fn bare_reader(address: &str, tokens: usize) -> Result<Command> {
+fn bare_reader(address: &str, load: &Answers) -> Result<Command> {
     let mut command = pinned(CORES[0], std::env::current_exe()?);
-    command.args(["bare", address, &STREAMS.to_string(), &tokens.to_string()]);
+    let numbers = [STREAMS, load.answers, load.tokens].map(|number| number.to_string());
+    command.args(["bare", address]).args(numbers);
     Ok(command)
 }
 
 /// Reads as the bare reader and prints how many events there were.
-pub fn bare(address: SocketAddr, streams: usize, tokens: usize) -> Result<()> {
+pub fn bare(address: SocketAddr, (streams, answers): (usize, usize), tokens: usize) -> Result<()> {
     let body = serde_json::json!({
         "model": "mock",
         "messages": [{"role": "user", "content": "x".repeat(32)}],
@@ -98,44 +137,55 @@ pub fn bare(address: SocketAddr, streams: usize, tokens: usize) -> Result<()> {
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    let seen = bare::read(address, streams, request.as_bytes())?;
+    let seen = bare::read(address, streams, answers, request.as_bytes())?;
     println!("{}", seen.events);
     Ok(())
 }
 
-/// Processor seconds a million events.
+/// Processor seconds a million events, of as many requests as the bare reader makes on as many kept connections.
 pub fn cpu(rounds: usize) -> Result<()> {
-    for load in LOADS {
+    for load in &ANSWERS {
+        let (requests, tokens) = (STREAMS * load.answers, load.tokens);
         println!(
-            "{} ({STREAMS} streams, {} tokens each)",
-            load.name, load.tokens
+            "{}: {STREAMS} streams, {} answers of {tokens} tokens on each",
+            load.name, load.answers
         );
         let folder = tempfile::tempdir()?;
         let mock = Mock::start(folder.path(), load.mock)?;
-        let flags = all_at_once(load.tokens);
+        let flags = format!(
+            "--num-prompts {requests} --max-concurrency {STREAMS} --random-output-len {tokens} --request-rate inf"
+        );
         // Fills the artifact cache, and warms both sides up.
         run(runner(
             &mock.address,
             folder.path(),
             "--num-prompts 1 --random-output-len 1",
         ))?;
-        let mut ours = Vec::new();
-        let mut bares = Vec::new();
+        let mut columns: [Vec<f64>; 6] = Default::default();
         let mut ratios = Vec::new();
         for _ in 0..rounds {
-            let (events, bare) = run(bare_reader(&mock.address, load.tokens)?)?;
+            let (events, bare) = run(bare_reader(&mock.address, load)?)?;
             let (result, our) = run(runner(&mock.address, folder.path(), &flags))?;
-            check(&result, STREAMS * load.tokens)?;
+            check(&result, requests * tokens)?;
             let million = events.trim().parse::<f64>()? / 1e6;
-            let per_million = |cost: Cost| cost.cpu.as_secs_f64() / million;
-            ours.push(per_million(our));
-            bares.push(per_million(bare));
-            ratios.push(our.cpu.as_secs_f64() / bare.cpu.as_secs_f64());
+            let row = [
+                our.cpu(),
+                our.user,
+                our.system,
+                bare.cpu(),
+                bare.user,
+                bare.system,
+            ];
+            for (column, time) in columns.iter_mut().zip(row) {
+                column.push(time.as_secs_f64() / million);
+            }
+            ratios.push(our.cpu().as_secs_f64() / bare.cpu().as_secs_f64());
         }
+        let [our, user, system, bare, bare_user, bare_system] =
+            columns.map(|mut column| median(&mut column));
         println!(
-            "  CPU s per million events: runner {:.2}, bare reader {:.2}, ratio {:.2} (of {rounds}: {})",
-            median(&mut ours),
-            median(&mut bares),
+            "  CPU s per million events: runner {our:.2} (user {user:.2}, system {system:.2}), \
+             bare reader {bare:.2} ({bare_user:.2}, {bare_system:.2}), ratio {:.2} (of {rounds}: {})",
             median(&mut ratios.clone()),
             list(&ratios),
         );

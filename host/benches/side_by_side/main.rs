@@ -40,8 +40,9 @@ fn main() -> anyhow::Result<()> {
         .filter(|argument| argument != "--bench")
         .collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["bare", address, streams, tokens] => {
-            return figures::bare(address.parse()?, streams.parse()?, tokens.parse()?);
+        ["bare", address, streams, answers, tokens] => {
+            let (streams, answers) = (streams.parse()?, answers.parse()?);
+            return figures::bare(address.parse()?, (streams, answers), tokens.parse()?);
         }
         ["busy", seconds] => {
             let until = Instant::now() + Duration::from_secs(seconds.parse()?);

@@ -25,14 +25,22 @@ pub fn pinned(cores: &str, program: impl AsRef<Path>) -> Command {
 /// The cost of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Processor time, user and system.
-    pub cpu: Duration,
+    /// Processor time in the program.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
     /// Most memory it had at a time, in bytes.
     pub peak: u64,
 }
 
-/// Runs a command to its end, which must be a success; returns what it wrote to stdout, and what it
-/// cost.
+impl Cost {
+    /// All processor time.
+    pub fn cpu(&self) -> Duration {
+        self.user + self.system
+    }
+}
+
+/// Runs a command to its end, which must be a success; returns what it wrote to stdout, and what it cost.
 pub fn run(command: Command) -> Result<(String, Cost)> {
     let told = format!("{command:?}");
     let (status, stdout, stderr, cost) = run_to_status(command)?;
@@ -72,8 +80,13 @@ fn run_to_status(mut command: Command) -> Result<(ExitStatus, String, String, Co
         told.and_then(Result::ok).unwrap_or_default()
     };
     let (stdout, stderr) = (told(reader), told(errors));
-    let cpu = children_cpu()? - before;
-    Ok((ended, stdout, stderr, Cost { cpu, peak }))
+    let [user, system] = children_cpu()?;
+    let cost = Cost {
+        user: user - before[0],
+        system: system - before[1],
+        peak,
+    };
+    Ok((ended, stdout, stderr, cost))
 }
 
 fn high_water(status: &str) -> Option<u64> {
@@ -83,13 +96,15 @@ fn high_water(status: &str) -> Option<u64> {
     Some(kib << 10)
 }
 
-fn children_cpu() -> Result<Duration> {
+/// User and system time of all children that have ended.
+fn children_cpu() -> Result<[Duration; 2]> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let (user, system) = (usage.user_time(), usage.system_time());
     let micros = |time: nix::sys::time::TimeVal| time.tv_sec() * 1_000_000 + time.tv_usec();
-    Ok(Duration::from_micros(u64::try_from(
-        micros(user) + micros(system),
-    )?))
+    let [user, system] = [usage.user_time(), usage.system_time()].map(micros);
+    Ok([
+        Duration::from_micros(u64::try_from(user)?),
+        Duration::from_micros(u64::try_from(system)?),
+    ])
 }
 
 /// A mock engine on cores of its own; ends when dropped.
