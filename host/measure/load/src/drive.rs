@@ -9,8 +9,8 @@
 //! request; [`reading`] reads the reply and applies the timeouts.
 //!
 //! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
-//! or more it looks every half millisecond and reads all that has arrived. In a closed loop, with a
-//! cap, or with the program's own timestamps it does not nap. Timers are checked when they ring and
+//! or more it looks every half millisecond and reads all that has arrived. In a closed loop or with a cap a nap is a
+//! thousandth of what replies take at most, and with the program's own timestamps there is none. Timers are checked when they ring and
 //! not with every event: what the backend calls output decides whether a token came, so everything
 //! that has arrived is decoded before a request is given up.
 
@@ -18,6 +18,8 @@ mod lazy_timer;
 mod pool;
 mod reading;
 pub mod worker_handle;
+
+pub use reading::SPARE_BYTES;
 
 use model::connection::{Reuse, Timeouts};
 use std::cell::Cell;
@@ -293,6 +295,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         // reply.
         let freed = self.clock.now();
         reply.closed(Box::new(exchange), end);
+        if let Some(sent) = marks.sent.get() {
+            in_flight.lasted(freed.since(sent));
+        }
         drop(in_flight);
         self.signal.release(key, freed);
     }

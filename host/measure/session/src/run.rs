@@ -156,13 +156,14 @@ where
         orders.push(handle);
         let worker = running.worker(connect);
         let signal = control.signal.clone();
+        let is_open = plan.load.arrival.is_open() && plan.slots().is_none();
         let vitals = running.vitals.as_ref();
         let reader = control
             .group
             .start(&format!("read-{number}"), vitals, move || {
                 let mut runtime = tokio::runtime::Builder::new_current_thread();
                 if let Some(napper) = napper {
-                    runtime.on_thread_park(napper.settle(signal));
+                    runtime.on_thread_park(napper.settle(signal, is_open));
                 }
                 runtime
                     .enable_all()
@@ -299,8 +300,6 @@ impl<'r> Running<'r> {
         cfg!(target_os = "linux")
             && wiring.timestamps == Timestamps::Kernel
             && wiring.http == Version::Http1
-            && self.plan.load.arrival.is_open()
-            && self.plan.slots().is_none()
     }
 
     fn worker<C: Clone>(&self, connect: &C) -> Worker<C> {

@@ -5,7 +5,7 @@
 //! everything from all streams: the timestamps are the same, with fewer wake-ups. Orders end a nap
 //! at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
@@ -14,61 +14,95 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{Job, Order};
 use crate::pace::Signal;
+use model::units::Nanos;
 
 /// Length of a nap. Two events of one stream that come within it are read together, and so have one
 /// instant.
 const NAP: Duration = Duration::from_micros(500);
 /// The number of requests in flight at which naps start; with fewer there is little to save.
 const BUSY: usize = 32;
+/// Where requests wait for replies, a nap takes at most one in so many parts of the time of a reply.
+const SHARE: u64 = 1_000;
+/// A shorter nap saves nothing.
+const SHORTEST: Duration = Duration::from_micros(100);
+/// The mean time of replies moves by one in so many parts with each that ends.
+const INERTIA: u64 = 16;
 
 /// The sender of a worker's orders.
 pub struct WorkerHandle {
     orders: UnboundedSender<Order>,
-    in_flight: Arc<AtomicUsize>,
+    requests: Arc<Requests>,
     napper: Napper,
 }
 
+/// What is known of a worker's requests.
+#[derive(Default)]
+struct Requests {
+    in_flight: AtomicUsize,
+    /// How long replies take of late, in nanoseconds; 0 before the first has ended.
+    lasted: AtomicU64,
+}
+
 /// A request that a worker has, until this is dropped.
-pub struct InFlight(Arc<AtomicUsize>);
+pub struct InFlight(Arc<Requests>);
+
+impl InFlight {
+    /// It took so long from the sending to the end of the reply.
+    pub fn lasted(&self, span: Nanos) {
+        let mean = self.0.lasted.load(Ordering::Relaxed);
+        let mean = match mean {
+            0 => span.0,
+            mean => mean - mean / INERTIA + span.0 / INERTIA,
+        };
+        self.0.lasted.store(mean, Ordering::Relaxed);
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The thread that naps between orders.
 #[derive(Clone, Default)]
-pub struct Napper(Arc<OnceLock<Thread>>);
+pub struct Napper {
+    thread: Arc<OnceLock<Thread>>,
+    requests: Arc<Requests>,
+}
 
 impl WorkerHandle {
     /// A handle, and the other end for its worker.
     pub fn new() -> (Self, UnboundedReceiver<Order>) {
         let (orders, worker) = unbounded_channel();
+        let requests: Arc<Requests> = Arc::default();
         let handle = WorkerHandle {
             orders,
-            in_flight: Arc::default(),
-            napper: Napper::default(),
+            napper: Napper {
+                thread: Arc::default(),
+                requests: Arc::clone(&requests),
+            },
+            requests,
         };
         (handle, worker)
     }
 
     /// Has a request sent.
     pub fn send(&self, job: Box<Job>) {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        self.put(Order::Send(job, InFlight(Arc::clone(&self.in_flight))));
+        self.requests.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.put(Order::Send(job, InFlight(Arc::clone(&self.requests))));
     }
 
     /// The requests that it was given and that have not ended.
     fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
+        self.requests.in_flight.load(Ordering::Relaxed)
     }
 
     /// Gives an order.
     pub fn put(&self, order: Order) {
         // A worker leaves only when the orders end.
         let _ = self.orders.send(order);
-        if let Some(thread) = self.napper.0.get() {
+        if let Some(thread) = self.napper.thread.get() {
             thread.unpark();
         }
     }
@@ -79,9 +113,17 @@ impl WorkerHandle {
     }
 }
 
-/// The number of the worker with the fewest requests in flight; among equals they take turns, of
-/// which this is one. A worker whose replies are long gets no more of them while others are free,
-/// so that it does not read late what others would read in time.
+impl Requests {
+    /// How long a nap may be where the next request waits for the end of a reply.
+    fn nap(&self) -> Duration {
+        let share = self.lasted.load(Ordering::Relaxed) / SHARE;
+        Duration::from_nanos(share).min(NAP)
+    }
+}
+
+/// The number of the worker with the fewest requests in flight; among equals they take turns, of which this is one. A
+/// worker whose replies are long gets no more of them while others are free, so that it does not read late what others
+/// would read in time.
 pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
     let number = workers.len();
     let from = usize::try_from(turn % number.max(1) as u64).unwrap_or(0);
@@ -92,12 +134,18 @@ pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
 }
 
 impl Napper {
-    /// Makes the calling thread the one that naps; returns what it must call before it waits.
-    pub fn settle(&self, signal: Signal) -> impl Fn() + Send + Sync + use<> {
-        self.0.get_or_init(std::thread::current);
+    /// Makes the calling thread the one that naps; returns what it must call before it waits. `is_open` says that no
+    /// request waits for the end of a reply.
+    pub fn settle(&self, signal: Signal, is_open: bool) -> impl Fn() + Send + Sync + use<> {
+        self.thread.get_or_init(std::thread::current);
+        let requests = Arc::clone(&self.requests);
         move || {
-            if signal.in_flight() >= BUSY {
-                std::thread::park_timeout(NAP);
+            if signal.in_flight() < BUSY {
+                return;
+            }
+            let nap = if is_open { NAP } else { requests.nap() };
+            if nap >= SHORTEST {
+                std::thread::park_timeout(nap);
             }
         }
     }
@@ -115,9 +163,9 @@ mod tests {
             [0, 1, 2, 0]
         );
         let begin = |worker: usize| {
-            let count = Arc::clone(&workers[worker].in_flight);
-            count.fetch_add(1, Ordering::Relaxed);
-            InFlight(count)
+            let requests = Arc::clone(&workers[worker].requests);
+            requests.in_flight.fetch_add(1, Ordering::Relaxed);
+            InFlight(requests)
         };
         let first = [begin(0), begin(0), begin(1), begin(1), begin(2)];
         assert_eq!(
@@ -127,5 +175,26 @@ mod tests {
         drop(first);
         let _later = begin(1);
         assert_eq!([0, 1, 2].map(|turn| idlest(&workers, turn)), [0, 2, 2]);
+    }
+
+    #[test]
+    fn naps_are_short_beside_replies() {
+        let (worker, _orders) = WorkerHandle::new();
+        let request = InFlight(Arc::clone(&worker.requests));
+        assert_eq!(worker.requests.nap(), Duration::ZERO, "nothing is known");
+        request.lasted(Nanos(50_000_000));
+        assert!(worker.requests.nap() < SHORTEST);
+        for _ in 0..200 {
+            request.lasted(Nanos(200_000_000));
+        }
+        let nap = worker.requests.nap();
+        assert!(
+            nap > SHORTEST && nap <= Duration::from_micros(200),
+            "{nap:?}"
+        );
+        for _ in 0..200 {
+            request.lasted(Nanos(10_000_000_000));
+        }
+        assert_eq!(worker.requests.nap(), NAP);
     }
 }
