@@ -13,7 +13,9 @@ use load::thread_group::GroupThread;
 
 /// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
-/// Interval at which a waiting pacer checks if the run was stopped.
+/// A side that waits is woken for so many requests at once: a wake-up takes about as long as to write one.
+const STEP: usize = 64;
+/// How often a waiting pacer looks whether the run was stopped.
 const GLANCE: Duration = Duration::from_millis(20);
 /// Time for which a plugin's call under way is waited for after the run was stopped; then it is
 /// left to itself.
@@ -42,6 +44,10 @@ struct StockState {
     items: usize,
     complete: bool,
     unwanted: bool,
+    /// How many requests must be ready before somebody who waits for them is woken.
+    wanted: Option<usize>,
+    /// Whether preparation waits for room.
+    waits_for_room: bool,
 }
 
 impl Feed {
@@ -71,8 +77,11 @@ impl Feed {
             && state.bytes < AHEAD_BYTES
             && each(state.items)
         {
+            let next = state.items + STEP;
+            state.wanted = Some(usize::try_from(wanted).map_or(next, |wanted| wanted.min(next)));
             state = self.stock.wait(state, GLANCE);
         }
+        state.wanted = None;
     }
 }
 
@@ -138,14 +147,19 @@ impl Stock {
     pub(super) fn add(&self, bytes: usize) -> bool {
         let mut state = self.lock();
         while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {
+            state.waits_for_room = true;
+            self.changed.notify_all();
             state = self
                 .changed
                 .wait(state)
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
         }
+        state.waits_for_room = false;
         state.bytes += bytes;
         state.items += 1;
-        self.changed.notify_all();
+        if state.wanted.is_some_and(|wanted| state.items >= wanted) {
+            self.changed.notify_all();
+        }
         !state.unwanted
     }
 
@@ -153,7 +167,10 @@ impl Stock {
         let mut state = self.lock();
         state.bytes -= bytes;
         state.items -= 1;
-        self.changed.notify_all();
+        let room = STEP.min(self.most / 4);
+        if state.waits_for_room && (state.items + room <= self.most || state.items == 0) {
+            self.changed.notify_all();
+        }
     }
 
     fn complete(&self) {

@@ -45,12 +45,14 @@ struct Opening {
     failed_before: usize,
 }
 
-/// True if the last of these requests is expected to be ready soon. A quarter of them must be, so
-/// that the time that they took says how long the others will take.
+/// One in so many of the requests must be ready before the time that they took says how long the others will take.
+const SAID_BY: u64 = 32;
+
+/// Whether the last of these requests is expected to be ready soon.
 fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
     let left = wanted.saturating_sub(ready);
     let expected = u128::from(taken.0) * u128::from(left) / u128::from(ready.max(1));
-    ready >= wanted / 4 && ready > 0 && expected <= u128::from(OPENING_AHEAD.0)
+    ready >= wanted / SAID_BY && ready > 0 && expected <= u128::from(OPENING_AHEAD.0)
 }
 
 /// Conducts the phases of one run.
@@ -207,7 +209,7 @@ impl Phases<'_> {
         let requests = self.plan.load.roots().unwrap_or(u64::MAX);
         let arrival = &self.plan.load.arrival;
         let wanted = match (self.plan.slots(), arrival.peak_rate()) {
-            (Some(slots), _) => 2 * slots as u64,
+            (Some(slots), _) => slots as u64 + (slots as u64).div_ceil(4),
             (_, Some(rate)) if rate.is_finite() => (rate * READY_SECONDS).ceil() as u64 + 16,
             _ => requests,
         };
