@@ -165,10 +165,10 @@ fn resolved(artifacts: &Path) -> Result<Resolved> {
 
 fn decode(units: u64, batch: u64, artifacts: &Path) -> Result<()> {
     let mut dialect = resolved(artifacts)?.parts.backend.open()?;
-    let frames = frames(batch)?;
+    let mut frames = frames(batch)?;
     let mut fold = Fold::default();
     for _ in 0..units / batch {
-        let events = dialect.decode(&mut fold, &frames)?;
+        let events = dialect.decode(&mut fold, &mut frames)?;
         if events.len() as u64 != batch {
             bail!("{batch} frames gave {} events", events.len());
         }
@@ -205,6 +205,7 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
     let backlog = Backlog::new(Clock::start(), BOUND);
     let folder = tempfile::tempdir()?;
     let mut decoder = Decoder {
+        spare: Frames::default(),
         dialect: resolved.parts.backend.open()?,
         shared: Shared::new(
             FailureLimit::new(Signal::for_task()),

@@ -128,9 +128,9 @@ fn decode(backend: &Backend, batch: usize) -> Result<()> {
     let bytes = frames.bytes().len() / batch;
     let mut dialect = backend.open()?;
     let mut after = Fold::default();
-    dialect.decode(&mut after, &frames)?;
+    dialect.decode(&mut after, &mut frames)?;
     let each = best(|| {
-        let events = dialect.decode(&mut after.clone(), black_box(&frames))?;
+        let events = dialect.decode(&mut after.clone(), black_box(&mut frames))?;
         if events.len() != batch {
             bail!("{} events of {batch} frames", events.len());
         }
@@ -166,12 +166,12 @@ fn cumulative() -> Result<()> {
         Ok(frames)
     };
     // The first two say that texts repeat.
-    let begun = chunks(FIRST, FIRST + 2, &mut framer)?;
-    let frames = chunks(FIRST + 2, FIRST + 2 + EVENTS, &mut framer)?;
+    let mut begun = chunks(FIRST, FIRST + 2, &mut framer)?;
+    let mut frames = chunks(FIRST + 2, FIRST + 2 + EVENTS, &mut framer)?;
     let mut after = Fold::default();
-    dialect.decode(&mut after, &begun)?;
+    dialect.decode(&mut after, &mut begun)?;
     let again = best(|| {
-        let events = dialect.decode(&mut after.clone(), black_box(&frames))?;
+        let events = dialect.decode(&mut after.clone(), black_box(&mut frames))?;
         if events.len() != EVENTS {
             bail!("{} events of {EVENTS} frames", events.len());
         }

@@ -13,6 +13,8 @@
 //! the bound, those of a KiB and more go to unnamed files in the run's folder. Timeouts between
 //! tokens do not run while a reply is not read.
 
+mod spares;
+
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -21,8 +23,10 @@ use model::client::{Backlog as Figures, HeldBack};
 use model::clock::Clock;
 use model::units::Nanos;
 
-/// The bound of a run: what decoding needs to work through bursts of an engine that sends faster
-/// than it is decoded, and small beside what else a process of ten thousand connections takes.
+pub use spares::Spares;
+
+/// The bound of a run: what decoding needs to work through bursts of an engine that sends faster than it is
+/// decoded, and small beside what else a process of ten thousand connections takes.
 pub const BOUND: usize = 32 << 20;
 /// A stream that waited, and of which this much had come in the meantime, may have made its engine
 /// wait: the smallest receive buffer that Linux gives a connection has room for twice as much.
@@ -54,6 +58,8 @@ pub struct Backlog {
     waiting: Mutex<Waiting>,
     /// Changes when readers are woken.
     round: AtomicU64,
+    /// Emptied frames on their way back from the decode threads to the readers.
+    pub spares: Spares,
 }
 
 /// The streams that wait for room, and the facts gathered about waits.
@@ -96,6 +102,7 @@ impl Backlog {
             exempt: AtomicU64::new(0),
             waiting: Mutex::default(),
             round: AtomicU64::new(0),
+            spares: Spares::default(),
         })
     }
 

@@ -422,6 +422,13 @@ pub struct Event {
 }
 
 impl Events {
+    /// Makes room for so many more.
+    pub fn reserve(&mut self, more: usize) {
+        self.at.reserve(more);
+        self.kind.reserve(more);
+        self.bytes.reserve(more);
+    }
+
     /// Appends one event.
     pub fn push(&mut self, event: Event) {
         if event.tokens.is_some() {

@@ -107,7 +107,31 @@ impl Frames {
         }
     }
 
-    /// Returns the number of frames.
+    /// Leaves none, and the room that they took.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.at.clear();
+        self.names.clear();
+        self.unfinished = false;
+    }
+
+    /// Lends out bytes, ends and names, for a caller that must own them; they come back with
+    /// [`put_back`](Self::put_back).
+    pub fn take_parts(&mut self) -> (Vec<u8>, Vec<u32>, Vec<(u32, String)>) {
+        (
+            std::mem::take(&mut self.bytes),
+            std::mem::take(&mut self.ends),
+            std::mem::take(&mut self.names),
+        )
+    }
+
+    /// Takes back what was lent out.
+    pub fn put_back(&mut self, (bytes, ends, names): (Vec<u8>, Vec<u32>, Vec<(u32, String)>)) {
+        (self.bytes, self.ends, self.names) = (bytes, ends, names);
+    }
+
+    /// How many there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -200,9 +224,14 @@ impl Frames {
 
     /// Appends frames of the same reply that came later.
     pub fn append(&mut self, later: &Frames) {
-        for frame in later.iter() {
-            self.push(frame.at, frame.name.map(str::to_owned), frame.data);
-        }
+        let (frames, bytes) = (self.ends.len() as u32, self.bytes.len() as u32);
+        self.bytes.extend_from_slice(&later.bytes);
+        // A batch is far smaller than a frame may be, and that fits.
+        self.ends.extend(later.ends.iter().map(|end| bytes + end));
+        self.at.extend_from_slice(&later.at);
+        let names = later.names.iter();
+        self.names
+            .extend(names.map(|(position, name)| (frames + position, name.clone())));
         self.unfinished = later.unfinished;
     }
 

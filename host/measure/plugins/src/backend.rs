@@ -329,28 +329,24 @@ impl Dialect {
     pub fn decode(
         &mut self,
         fold: &mut Fold,
-        frames: &Frames,
+        frames: &mut Frames,
     ) -> Result<Vec<(usize, Meaning)>, PluginError> {
-        let joined: Frames;
+        let mut joined: Frames;
         let frames = if fold.unread.is_empty() {
             frames
         } else {
-            let mut later = frames.clone();
-            later.prepend(&fold.unread);
-            joined = later;
-            &joined
+            joined = frames.clone();
+            joined.prepend(&fold.unread);
+            &mut joined
         };
         let state = &fold.state;
-        let crossing = wit::Frames {
-            bytes: frames.bytes().to_vec(),
-            ends: frames.ends().to_vec(),
-            names: frames.names().to_vec(),
-        };
-        let decoded = self
-            .call("decode", |world, store, handle| {
-                world.decode(store, handle, state, &crossing)
-            })?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+        let (bytes, ends, names) = frames.take_parts();
+        let crossing = wit::Frames { bytes, ends, names };
+        let decoded = self.call("decode", |world, store, handle| {
+            world.decode(store, handle, state, &crossing)
+        });
+        frames.put_back((crossing.bytes, crossing.ends, crossing.names));
+        let decoded = decoded?.map_err(|error| PluginError::said(self.name(), error))?;
         let kept = decoded.state.len();
         if kept > STATE_BYTES {
             return Err(self.contract(

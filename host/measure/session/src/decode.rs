@@ -19,7 +19,7 @@ use crate::parts::RunError;
 use answer::Answer;
 use inbox::{Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
-use load::drive::End;
+use load::drive::{End, SPARE_BYTES};
 use load::vitals::Vitals;
 use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
 use model::frame::Frames;
@@ -54,6 +54,8 @@ pub struct Decoder {
     pub dialect: Dialect,
     /// The state that it shares with the other decode threads.
     pub shared: Arc<Shared>,
+    /// Emptied frames, in which those that have piled up are put together.
+    pub spare: Frames,
 }
 
 /// The state that the decode threads of a run share.
@@ -128,13 +130,13 @@ impl Decoder {
         let sessions = &inbox.sessions;
         load::thread_group::trip("decode");
         let mut exchange = None;
-        match inbox.take() {
-            Some(Found::Frames(batch)) => {
+        match inbox.take(&mut self.spare) {
+            Some(Found::Frames(mut batch)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(head) = &batch.head {
                     self.begin(&mut unfinished.answer, head);
                 }
-                self.take(&mut unfinished.answer, &batch.frames);
+                self.take(&mut unfinished.answer, &mut batch.frames);
                 self.count(&mut unfinished);
                 if inbox.followed.first_output
                     && let Some(at) = unfinished.answer.first_output.take()
@@ -149,6 +151,13 @@ impl Decoder {
                 }
                 if let Some(vitals) = &self.shared.vitals {
                     vitals.decoded(batch.handed_on);
+                }
+                if batch.is_joined {
+                    batch.frames.clear();
+                    self.spare = batch.frames;
+                } else {
+                    let spares = &self.shared.backlog.spares;
+                    spares.put_back(batch.frames, SPARE_BYTES);
                 }
             }
             Some(Found::Closed(closed)) => {
@@ -201,7 +210,7 @@ impl Decoder {
     }
 
     /// Decodes a batch. Whatever follows an error or the end marker is not part of the answer.
-    fn take(&mut self, answer: &mut Answer, frames: &Frames) {
+    fn take(&mut self, answer: &mut Answer, frames: &mut Frames) {
         if answer.fault.is_some() || answer.whole {
             return;
         }
@@ -216,22 +225,22 @@ impl Decoder {
     }
 
     fn take_waiting(&mut self, answer: &mut Answer) {
-        let waiting = std::mem::take(&mut answer.waiting);
+        let mut waiting = std::mem::take(&mut answer.waiting);
         if !waiting.is_empty() && answer.fault.is_none() && !answer.whole {
-            self.take_now(answer, &waiting);
+            self.take_now(answer, &mut waiting);
         }
     }
 
-    fn take_now(&mut self, answer: &mut Answer, frames: &Frames) {
+    fn take_now(&mut self, answer: &mut Answer, frames: &mut Frames) {
         match self.decode(answer, frames) {
             Ok(()) => {}
             // A batch may be cut anywhere: what came before the faulty frame is not lost.
             Err(error) if frames.len() > 1 && !error.is_misbehaviour() => {
-                for frame in frames.each() {
+                for mut frame in frames.each() {
                     if answer.fault.is_some() || answer.whole {
                         return;
                     }
-                    if let Err(error) = self.decode(answer, &frame) {
+                    if let Err(error) = self.decode(answer, &mut frame) {
                         self.fault(answer, &frame, &error);
                         return;
                     }
@@ -258,7 +267,7 @@ impl Decoder {
         answer.fault = Some(Fault::new(class, message));
     }
 
-    fn decode(&mut self, answer: &mut Answer, frames: &Frames) -> Result<(), PluginError> {
+    fn decode(&mut self, answer: &mut Answer, frames: &mut Frames) -> Result<(), PluginError> {
         let fold = answer.fold.get_or_insert_default();
         let events = self.dialect.decode(fold, frames)?;
         answer.decoded = true;

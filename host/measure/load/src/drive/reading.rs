@@ -37,6 +37,8 @@ const EXPLAINED_BYTES: usize = 64 << 10;
 const BATCH_FRAMES: usize = 32;
 /// Or this many bytes of them, so that ten thousand replies under way take little memory.
 const BATCH_BYTES: usize = 8 << 10;
+/// The most memory of a batch that is kept for another one.
+pub const SPARE_BYTES: usize = 2 * BATCH_BYTES;
 /// Or the frames of this much time, because what is shown during a run must be current.
 const BATCH_TIME: Nanos = Nanos(1_000_000_000);
 
@@ -62,6 +64,8 @@ pub(super) struct Reading {
     /// Arrival of the first held frame.
     held_since: Nanos,
     handed_on: bool,
+    /// Whether no more frames come.
+    is_over: bool,
     last_frame: Nanos,
     timer: TokenTimer,
     backlog: Arc<Backlog>,
@@ -87,6 +91,7 @@ impl Reading {
             frames: Frames::default(),
             held_since: Nanos::ZERO,
             handed_on: false,
+            is_over: false,
             last_frame: Nanos::ZERO,
             timer: TokenTimer::new(worker.clock, worker.timeouts),
             backlog: Arc::clone(&worker.backlog),
@@ -211,17 +216,13 @@ impl Reading {
             return;
         }
         self.handed_on = true;
-        // The next batch is likely to be as large as a full one; the first of a reply is one frame.
         // What waits for its batch fills the bound too, where there are many replies.
-        let room = match self.frames.len() {
-            _ if self.backlog.is_tight() => (0, 0),
-            0..=1 => (0, 0),
-            frames => (
-                frames.min(BATCH_FRAMES),
-                self.frames.bytes().len().min(BATCH_BYTES),
-            ),
+        let next = if self.is_over || self.backlog.is_tight() {
+            Frames::default()
+        } else {
+            self.backlog.spares.take()
         };
-        let frames = std::mem::replace(&mut self.frames, Frames::with_capacity(room.0, room.1));
+        let frames = std::mem::replace(&mut self.frames, next);
         let queued = self.backlog.queue(frames.memory());
         self.reply.frames(frames, self.timer.clock.now(), queued);
         self.gate.end_exemption();
@@ -262,6 +263,7 @@ impl Reading {
 impl Drop for Reading {
     /// A reply that is given up in the middle keeps what was seen of it.
     fn drop(&mut self) {
+        self.is_over = true;
         self.hand_on();
     }
 }

@@ -144,7 +144,7 @@ fn take(
     let start = reading.frames;
     let which = *turn % dialects.len();
     *turn += 1;
-    match dialects[which].decode(fold, batch) {
+    match dialects[which].decode(fold, &mut batch.clone()) {
         Ok(events) => {
             let events = events.into_iter();
             reading

@@ -199,6 +199,8 @@ impl Answer {
             order: self.order,
             ..Reply::default()
         };
+        reply.events.reserve(self.log.events);
+        reply.output.reserve(self.log.text);
         let mut at = Nanos::ZERO;
         for extent in self.log.spooled {
             unpack(&extent.read()?, &mut at, &mut reply)?;

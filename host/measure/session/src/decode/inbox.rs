@@ -16,7 +16,7 @@ use http::header::HeaderMap;
 use super::answer::Answer;
 use crate::sessions::{Followed, Sessions};
 use load::backlog::{Backlog, Held};
-use load::drive::{DecodeProgress, End, Replies, Reply};
+use load::drive::{DecodeProgress, End, Replies, Reply, SPARE_BYTES};
 use model::exchange::Open;
 use model::frame::Frames;
 use model::units::Nanos;
@@ -75,6 +75,8 @@ pub(super) struct Batch {
     pub(super) head: Option<Head>,
     /// Instant at which the first of them were passed on.
     pub(super) handed_on: Nanos,
+    /// Whether they were several batches.
+    pub(super) is_joined: bool,
     /// Counts them.
     held: Held,
 }
@@ -163,6 +165,7 @@ impl Reply for Outlet {
                 frames,
                 head,
                 handed_on,
+                is_joined: false,
                 held,
             });
         });
@@ -227,8 +230,8 @@ impl Inbox {
         self.lock().batches.front().map(|batch| batch.handed_on)
     }
 
-    /// Takes what is to be done next; frames that have piled up come together.
-    pub(super) fn take(&self) -> Option<Found> {
+    /// Takes what is to be done next; frames that have piled up come together, in these empty ones.
+    pub(super) fn take(&self, spare: &mut Frames) -> Option<Found> {
         let mut mail = self.lock();
         let Some(mut batch) = mail.batches.pop_front() else {
             return mail.closed.take().map(Found::Closed);
@@ -238,7 +241,13 @@ impl Inbox {
             && batch.frames.bytes().len() + next.frames.bytes().len() <= BATCH_BYTES
             && let Some(next) = mail.batches.pop_front()
         {
+            if !std::mem::replace(&mut batch.is_joined, true) {
+                let first = std::mem::replace(&mut batch.frames, std::mem::take(spare));
+                batch.frames.append(&first);
+                self.backlog.spares.put_back(first, SPARE_BYTES);
+            }
             batch.frames.append(&next.frames);
+            self.backlog.spares.put_back(next.frames, SPARE_BYTES);
             batch.held.absorb(next.held);
         }
         Some(Found::Frames(batch))

@@ -11,6 +11,7 @@ use super::inbox::Inbox;
 use super::{Decoder, Shared};
 use crate::finished::Finished;
 use model::clock::Clock;
+use model::frame::Frames;
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::Backend;
@@ -91,6 +92,7 @@ impl DecodeThread {
             None => Decoder {
                 dialect: self.backend.open()?,
                 shared: Arc::clone(&self.shared),
+                spare: Frames::default(),
             },
         };
         Ok(self.decoder.insert(decoder))

@@ -257,7 +257,7 @@ fn read(
         headers: fields.collect(),
         streaming,
     })?;
-    dialect.decode(&mut Fold::new(begun), frames)
+    dialect.decode(&mut Fold::new(begun), &mut frames.clone())
 }
 
 #[cfg(test)]

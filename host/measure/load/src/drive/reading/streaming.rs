@@ -70,6 +70,7 @@ impl Reading {
             .expect("it is watched no longer")
             .state
             .into_inner();
+        reading.is_over = true;
         // What is too large to be a frame is none.
         match broke {
             Some(End::Broke(Class::Protocol, _)) => {}

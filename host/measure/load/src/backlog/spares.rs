@@ -1,0 +1,63 @@
+//! Frames that were decoded, emptied, for readers to fill again. A reader takes its memory from the allocator and a decode
+//! thread gives it back, batch after batch; between two threads that costs more than to cut the frames.
+
+use std::sync::{Mutex, TryLockError};
+
+use model::frame::Frames;
+
+/// The most that are kept, each with room for about a batch.
+const KEPT: usize = 256;
+
+/// Emptied frames. The last to come is the first to go, because the processor may still have it in its cache.
+#[derive(Default)]
+pub struct Spares(Mutex<Vec<Frames>>);
+
+impl Spares {
+    /// Frames without content; with room, where some are kept.
+    pub fn take(&self) -> Frames {
+        self.with(Vec::pop).flatten().unwrap_or_default()
+    }
+
+    /// Keeps frames to be filled again, if they take no more memory than this.
+    pub fn put_back(&self, mut frames: Frames, most: usize) {
+        if frames.is_empty() || frames.memory() > most {
+            return;
+        }
+        frames.clear();
+        self.with(|kept| {
+            if kept.len() < KEPT {
+                kept.push(frames);
+            }
+        });
+    }
+
+    /// A reader waits for nobody: a decode thread may have lost its processor while it holds the lock.
+    fn with<T>(&self, make: impl FnOnce(&mut Vec<Frames>) -> T) -> Option<T> {
+        match self.0.try_lock() {
+            Ok(mut kept) => Some(make(&mut kept)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(make(&mut poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Nanos;
+
+    #[test]
+    fn frames_come_back_empty_and_with_their_room() {
+        let spares = Spares::default();
+        let mut frames = Frames::default();
+        frames.push(Nanos(1), Some("name".to_owned()), &[7; 500]);
+        let memory = frames.memory();
+        spares.put_back(frames.clone(), memory - 1);
+        assert_eq!(spares.take().memory(), 0, "it was too large");
+        spares.put_back(frames, memory);
+        let again = spares.take();
+        assert!(again.is_empty() && again.names().is_empty());
+        assert!(again.memory() >= 500);
+        assert_eq!(spares.take().memory(), 0);
+    }
+}
