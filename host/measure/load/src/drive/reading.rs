@@ -220,7 +220,8 @@ impl Reading {
         let next = if self.is_over || self.backlog.is_tight() {
             Frames::default()
         } else {
-            self.backlog.spares.take()
+            let spare = self.backlog.spares.take();
+            spare.unwrap_or_else(|| self.like_these())
         };
         let frames = std::mem::replace(&mut self.frames, next);
         let queued = self.backlog.queue(frames.memory());
@@ -228,8 +229,20 @@ impl Reading {
         self.gate.end_exemption();
     }
 
-    /// Returns ready if the next token is overdue. Only the decode thread knows what a token is, so
-    /// when a timeout may have passed, everything that has arrived is decoded first.
+    /// Empty frames with room for a batch as large as the one that is held; with none after a single frame, as the first
+    /// of a reply is.
+    fn like_these(&self) -> Frames {
+        match self.frames.len() {
+            0..=1 => Frames::default(),
+            frames => Frames::with_capacity(
+                frames.min(BATCH_FRAMES),
+                self.frames.bytes().len().min(BATCH_BYTES),
+            ),
+        }
+    }
+
+    /// Whether the next token is overdue. Only the decode thread knows what a token
+    /// is, so when a timeout may have passed, everything that has arrived is decoded first.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(Class, String)> {
         while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();

@@ -29,6 +29,8 @@ const KINDS: [Kind; 10] = [
     Kind::Vector,
     Kind::Order,
 ];
+/// Room that a log begins with, in bytes: about what fifty events of a token take.
+const LOG_BYTES: usize = 512;
 /// The bits of an event's first byte that give its kind.
 const KIND: u8 = 15;
 /// Set in an event's first byte if its tokens are known.
@@ -212,6 +214,9 @@ impl Answer {
 
 impl Log {
     fn push(&mut self, event: Event, choice: u32, text: &str) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(LOG_BYTES);
+        }
         let kind = KINDS.iter().position(|kind| *kind == event.kind);
         let kind = kind.unwrap_or_default() as u8;
         let has_tokens = event.tokens.map_or(0, |_| HAS_TOKENS);
