@@ -45,14 +45,12 @@ struct Opening {
     failed_before: usize,
 }
 
-/// One in so many of the requests must be ready before the time that they took says how long the others will take.
-const SAID_BY: u64 = 32;
-
-/// Whether the last of these requests is expected to be ready soon.
+/// Whether the last of these requests is expected to be ready soon. A quarter of them must be, so that the time that they
+/// took says how long the others will take.
 fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
     let left = wanted.saturating_sub(ready);
     let expected = u128::from(taken.0) * u128::from(left) / u128::from(ready.max(1));
-    ready >= wanted / SAID_BY && ready > 0 && expected <= u128::from(OPENING_AHEAD.0)
+    ready >= wanted / 4 && ready > 0 && expected <= u128::from(OPENING_AHEAD.0)
 }
 
 /// Conducts the phases of one run.
