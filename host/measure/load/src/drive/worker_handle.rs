@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{Job, Order};
 use crate::pace::Signal;
+use model::clock::since_process_began;
 use model::units::Nanos;
 
 /// Length of a nap. Two events of one stream that come within it are read together, and so have one
@@ -41,6 +42,8 @@ struct Requests {
     in_flight: AtomicUsize,
     /// How long replies take of late, in nanoseconds; 0 before the first has ended.
     lasted: AtomicU64,
+    /// When there were first many of them, since the process began.
+    busy_since: OnceLock<Nanos>,
 }
 
 /// A request that a worker has, until this is dropped.
@@ -114,10 +117,14 @@ impl WorkerHandle {
 }
 
 impl Requests {
-    /// How long a nap may be where the next request waits for the end of a reply.
-    fn nap(&self) -> Duration {
-        let share = self.lasted.load(Ordering::Relaxed) / SHARE;
-        Duration::from_nanos(share).min(NAP)
+    /// How long a nap may be where the next request waits for the end of a reply. Before the first has ended, all take at
+    /// least as long as they have been under way.
+    fn nap(&self, now: Nanos) -> Duration {
+        let lasted = match self.lasted.load(Ordering::Relaxed) {
+            0 => now.since(*self.busy_since.get_or_init(|| now)).0,
+            lasted => lasted,
+        };
+        Duration::from_nanos(lasted / SHARE).min(NAP)
     }
 }
 
@@ -143,7 +150,11 @@ impl Napper {
             if signal.in_flight() < BUSY {
                 return;
             }
-            let nap = if is_open { NAP } else { requests.nap() };
+            let nap = if is_open {
+                NAP
+            } else {
+                requests.nap(since_process_began())
+            };
             if nap >= SHORTEST {
                 std::thread::park_timeout(nap);
             }
@@ -181,20 +192,18 @@ mod tests {
     fn naps_are_short_beside_replies() {
         let (worker, _orders) = WorkerHandle::new();
         let request = InFlight(Arc::clone(&worker.requests));
-        assert_eq!(worker.requests.nap(), Duration::ZERO, "nothing is known");
+        let nap = |at| worker.requests.nap(Nanos(at));
+        assert_eq!(nap(7_000_000_000), Duration::ZERO, "they have just begun");
+        assert_eq!(nap(7_200_000_000), Duration::from_micros(200));
         request.lasted(Nanos(50_000_000));
-        assert!(worker.requests.nap() < SHORTEST);
+        assert!(nap(9_000_000_000) < SHORTEST);
         for _ in 0..200 {
             request.lasted(Nanos(200_000_000));
         }
-        let nap = worker.requests.nap();
-        assert!(
-            nap > SHORTEST && nap <= Duration::from_micros(200),
-            "{nap:?}"
-        );
+        assert!(nap(0) > SHORTEST && nap(0) <= Duration::from_micros(200));
         for _ in 0..200 {
             request.lasted(Nanos(10_000_000_000));
         }
-        assert_eq!(worker.requests.nap(), NAP);
+        assert_eq!(nap(0), NAP);
     }
 }
