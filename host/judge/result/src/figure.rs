@@ -2,8 +2,10 @@
 //! comparisons and readers of other tools' results refer to figures by these names.
 //!
 //! A name is the figure's path in the summary's JSON: a metric of the catalogue with a statistic,
-//! or a section with a key. `metric` defines the metrics, `summary` computes the figures.
+//! or a section with a key. `metric` defines the metrics, `summary` computes the figures, `read`
+//! finds them there.
 
+pub(crate) mod read;
 mod score;
 mod whole;
 
@@ -13,12 +15,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{self, Metric, Unit};
-use crate::summary::{Distribution, Summary, percentile_name};
 use model::nearest;
 
 pub use score::better as score_is_better;
 pub(crate) use score::needs_the_end as score_needs_the_end;
-pub(crate) use score::there_are as scores_there_are;
 pub use whole::{WHOLE, Whole};
 
 /// The name of a figure.
@@ -63,32 +63,6 @@ pub enum Better {
 use Better::{Higher, Lower, Neither};
 
 impl Figure {
-    /// The figure's value in a summary; absent if it was not measured, or if the percentile was not
-    /// requested.
-    pub fn read(&self, summary: &Summary) -> Option<f64> {
-        match self {
-            Figure::Of(metric, statistic) => summary.metric(metric)?.statistic(*statistic),
-            Figure::Whole(place) => (WHOLE[*place].read)(summary),
-            Figure::Score(name) => score::read(name, summary),
-        }
-    }
-
-    /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a
-    /// latency of theirs is infinite, a speed is zero, an answer wrong. The same value if there are
-    /// none, and for token counts.
-    pub fn read_with_failures(&self, summary: &Summary) -> Option<f64> {
-        let own = self.read(summary)?;
-        let (metric, statistic) = match self {
-            Figure::Of(metric, statistic) => (metric, statistic),
-            Figure::Whole(_) => return Some(own),
-            Figure::Score(name) => return Some(score::with_failures(name, summary).unwrap_or(own)),
-        };
-        match &summary.metric(metric)?.with_failures {
-            Some(all) => all.statistic(*statistic),
-            None => Some(own),
-        }
-    }
-
     /// The unit's symbol, empty for a share or a number.
     pub fn unit(&self) -> &'static str {
         match self {
@@ -136,6 +110,11 @@ impl fmt::Display for Statistic {
             Statistic::Percentile(percent) => f.write_str(&percentile_name(*percent)),
         }
     }
+}
+
+/// The key of a percentile: `p99`, `p99.9`.
+pub(crate) fn percentile_name(percent: f64) -> String {
+    format!("p{percent}")
 }
 
 impl FromStr for Statistic {
@@ -186,7 +165,7 @@ impl FromStr for Figure {
                 None => unknown(text),
             });
         };
-        let name = metric::objective::ALIASES
+        let name = metric::ALIASES
             .iter()
             .find_map(|(theirs, ours)| (*theirs == name).then_some(*ours))
             .unwrap_or(name);
@@ -240,21 +219,6 @@ impl TryFrom<String> for Figure {
 
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
-    }
-}
-
-impl Distribution {
-    /// A statistic of the samples; absent for a percentile that was not requested, and for a mean
-    /// that failures make infinite.
-    pub fn statistic(&self, statistic: Statistic) -> Option<f64> {
-        match statistic {
-            Statistic::Mean => Some(self.mean).filter(|mean| mean.is_finite()),
-            Statistic::Std => Some(self.std).filter(|std| std.is_finite()),
-            Statistic::Min => Some(self.min),
-            Statistic::Max => Some(self.max),
-            Statistic::Percentile(50.0) => Some(self.median),
-            Statistic::Percentile(percent) => self.percentile(percent),
-        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Reasons to doubt a run, derived from its summary: what was observed, why it matters, what to do.
 //!
-//! A finding never changes a figure. Thresholds are a separate question, in module `threshold`.
+//! This module says what a finding is; the modules below look for them, and `raise` lists their
+//! rules. A finding never changes a figure. Thresholds are a separate question, in module
+//! `threshold`.
 
 mod cache;
 mod client;
@@ -9,6 +11,7 @@ mod devices;
 mod fleet;
 mod input;
 mod load;
+pub(crate) mod raise;
 mod rules;
 mod server;
 mod tokens;
@@ -19,8 +22,6 @@ mod tests;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::summary::Summary;
 
 model::words! {
     /// The severity of a finding.
@@ -34,146 +35,133 @@ model::words! {
     }
 }
 
-/// Declares every finding once: its documentation, its identifier, its stable name, and the rule
-/// that looks for it.
-macro_rules! findings {
-    ($( $(#[doc = $about:literal])* $Id:ident = $name:literal, $rule:path; )+) => {
-        model::words! {
-            /// The kind of finding. The names are stable.
-            pub enum Id {
-                $( $(#[doc = $about])* $Id = $name, )+
-            }
-        }
-
-        /// Every rule, in the order in which findings of equal weight are listed.
-        const RULES: &[fn(&Summary) -> Option<Finding>] = &[$( $rule, )+];
-    };
-}
-
-findings! {
-    /// No request was answered.
-    NothingAnswered = "nothing-answered", rules::nothing_answered;
-    /// Requests failed.
-    Failures = "failures", rules::failures;
-    /// Requests were due but never sent.
-    NotSent = "not-sent", rules::not_sent;
-    /// A load machine was lost during the run.
-    AgentLost = "agent-lost", fleet::agent_lost;
-    /// A load machine's part of the run ended early.
-    AgentFailed = "agent-failed", fleet::agent_failed;
-    /// The clock of a load machine moved against the others during the run.
-    AgentClock = "agent-clock", fleet::agent_clock;
-    /// The file of records is not what the run wrote.
-    RecordsDamaged = "records-damaged", rules::records_damaged;
-    /// The run was stopped before it completed its plan.
-    Interrupted = "interrupted", rules::interrupted;
-    /// The dataset had fewer samples than the plan has requests.
-    ShortDataset = "short-dataset", rules::short_dataset;
-    /// The dataset dropped, truncated, repaired or repeated parts of its input. Repeated prompts
-    /// warm the prefix cache.
-    DatasetAltered = "dataset-altered", input::dataset_altered;
-    /// Histories that were to hold the server's answers hold answers on record.
-    RecordedAnswers = "recorded-answers", input::recorded_answers;
-    /// The backend ignores options that the scenario states.
-    OptionsIgnored = "options-ignored", input::options_ignored;
-    /// TLS certificates were not checked.
-    Insecure = "insecure", rules::insecure;
-    /// Requests were sent at a lower rate than planned.
-    RateNotReached = "rate-not-reached", rules::rate_not_reached;
-    /// The server answered at a lower rate than requests were offered.
-    Overloaded = "overloaded", rules::overloaded;
-    /// Requests were sent with other gaps than planned.
-    ArrivalsChanged = "arrivals-changed", load::arrivals_changed;
-    /// This machine ran out of file descriptors or ports.
-    ClientLimits = "client-limits", client::limits;
-    /// A plugin failed.
-    PluginErrors = "plugin-errors", rules::plugin_errors;
-    /// A scorer gave no score.
-    ScorerSilent = "scorer-silent", rules::scorer_silent;
-    /// Scorers judged answers that the limit of tokens had ended.
-    AnswersCut = "answers-cut", rules::answers_cut;
-    /// Calls to a plugin ran longer than allowed.
-    PluginOverruns = "plugin-overruns", vitals::plugin_overruns;
-    /// Requests left later than they were due.
-    SendLag = "send-lag", client::send_lag;
-    /// Replies waited in the socket before this client read them.
-    ReadLag = "read-lag", client::read_lag;
-    /// Requests waited for a connection to be opened.
-    ConnectionWaits = "connection-waits", client::connection_waits;
-    /// A thread that sends or reads did not get enough processor time.
-    ClientSaturated = "client-saturated", vitals::saturated;
-    /// This process was paused.
-    ClientPaused = "client-paused", vitals::paused;
-    /// A hypervisor took time from this machine's cores.
-    StolenTime = "stolen-time", vitals::stolen;
-    /// A CPU quota kept this process from running.
-    Throttled = "throttled", vitals::throttled;
-    /// The system clock was stepped during the measurement.
-    ClockStep = "clock-step", vitals::clock_step;
-    /// Replies were decoded long after they were read.
-    DecodeBehind = "decode-behind", vitals::decode_behind;
-    /// Replies were not read for a time, because decoding or recording was behind.
-    HeldBack = "held-back", vitals::held_back;
-    /// Sessions began late, because those under way took all the memory that they may take.
-    SessionsWaited = "sessions-waited", vitals::sessions_waited;
-    /// Other processes kept this machine's cores busy.
-    SharedMachine = "shared-machine", vitals::shared_machine;
-    /// The cap on requests in flight held back requests of a run that offers a rate.
-    CapReached = "cap-reached", rules::cap_reached;
-    /// Answers are shorter than requested, although the server was told to ignore the end of the
-    /// text.
-    ShortAnswers = "short-answers", rules::short_answers;
-    /// The output tokens of some answers are unknown.
-    TokensUnknown = "tokens-unknown", tokens::unknown;
-    /// Token counts come from a tokenizer that is not the model's.
-    ApproximateTokens = "approximate-tokens", tokens::approximate;
-    /// The server and the dataset count different numbers of prompt tokens.
-    InputTokensDisagree = "input-tokens-disagree", tokens::input_disagree;
-    /// The counted output tokens differ from those of the retokenized text.
-    OutputTokensDisagree = "output-tokens-disagree", tokens::output_disagree;
-    /// The server's total of an answer's tokens differs from the sum it states for the events.
-    EventTokensDisagree = "event-tokens-disagree", tokens::events_disagree;
-    /// An event of a reply carries several tokens, or part of one.
-    TokensPerEvent = "tokens-per-event", tokens::per_event;
-    /// The server's totals differ from this client's.
-    ServerCountsDisagree = "server-counts-disagree", server::disagrees;
-    /// The server had prompt tokens in its prefix cache.
-    WarmCache = "warm-cache", server::warm_cache;
-    /// The server found prompt tokens in its prefix cache that the run itself did not put there.
-    WarmByAccident = "warm-by-accident", cache::warm_by_accident;
-    /// The server's share of cached prompt tokens is not that of a cache without limits.
-    CacheDiffers = "cache-differs", cache::differs;
-    /// The server did not report what it found in its prefix cache, although the scenario requested
-    /// it.
-    CacheNotReported = "cache-not-reported", cache::not_reported;
-    /// The server put requests back that it had begun.
-    Preempted = "preempted", server::preempted;
-    /// Heat or the power supply kept a device's clock down.
-    DeviceThrottled = "device-throttled", devices::throttled;
-    /// The limit on a device's power kept its clock down.
-    DevicePowerCapped = "device-power-capped", devices::power_capped;
-    /// The telemetry of a device has gaps.
-    DeviceGaps = "device-gaps", devices::gaps;
-    /// A figure drifted over the steady window.
-    Drift = "drift", course::drift;
-    /// Throughput oscillated with a period.
-    Swing = "swing", course::swing;
-    /// There is no steady state.
-    NotSteady = "not-steady", course::not_steady;
-    /// Requests were sent for little longer than one takes.
-    ShortRun = "short-run", load::short_run;
-    /// Throughput over the run is lower than that of its steady window, because the run drains.
-    LongDrain = "long-drain", load::long_drain;
-    /// Chunks of replies that were generated one after the other arrived together.
-    BufferedReplies = "buffered-replies", client::buffered_replies;
-    /// It is unknown whether some requests met an objective.
-    ObjectiveUnknown = "objective-unknown", rules::objective_unknown;
-    /// A percentile rests on too few samples.
-    FewSamples = "few-samples", rules::few_samples;
-    /// The run holds too few independent loads for confidence intervals.
-    FewLoads = "few-loads", rules::few_loads;
-    /// A mean is known only roughly.
-    WideInterval = "wide-interval", rules::wide_interval;
+model::words! {
+    /// The kind of finding. The names are stable.
+    pub enum Id {
+        /// No request was answered.
+        NothingAnswered = "nothing-answered",
+        /// Requests failed.
+        Failures = "failures",
+        /// Requests were due but never sent.
+        NotSent = "not-sent",
+        /// A load machine was lost during the run.
+        AgentLost = "agent-lost",
+        /// A load machine's part of the run ended early.
+        AgentFailed = "agent-failed",
+        /// The clock of a load machine moved against the others during the run.
+        AgentClock = "agent-clock",
+        /// The file of records is not what the run wrote.
+        RecordsDamaged = "records-damaged",
+        /// The run was stopped before it completed its plan.
+        Interrupted = "interrupted",
+        /// The dataset had fewer samples than the plan has requests.
+        ShortDataset = "short-dataset",
+        /// The dataset dropped, truncated, repaired or repeated parts of its input. Repeated prompts
+        /// warm the prefix cache.
+        DatasetAltered = "dataset-altered",
+        /// Histories that were to hold the server's answers hold answers on record.
+        RecordedAnswers = "recorded-answers",
+        /// The backend ignores options that the scenario states.
+        OptionsIgnored = "options-ignored",
+        /// TLS certificates were not checked.
+        Insecure = "insecure",
+        /// Requests were sent at a lower rate than planned.
+        RateNotReached = "rate-not-reached",
+        /// The server answered at a lower rate than requests were offered.
+        Overloaded = "overloaded",
+        /// Requests were sent with other gaps than planned.
+        ArrivalsChanged = "arrivals-changed",
+        /// This machine ran out of file descriptors or ports.
+        ClientLimits = "client-limits",
+        /// A plugin failed.
+        PluginErrors = "plugin-errors",
+        /// A scorer gave no score.
+        ScorerSilent = "scorer-silent",
+        /// Scorers judged answers that the limit of tokens had ended.
+        AnswersCut = "answers-cut",
+        /// Calls to a plugin ran longer than allowed.
+        PluginOverruns = "plugin-overruns",
+        /// Requests left later than they were due.
+        SendLag = "send-lag",
+        /// Replies waited in the socket before this client read them.
+        ReadLag = "read-lag",
+        /// Requests waited for a connection to be opened.
+        ConnectionWaits = "connection-waits",
+        /// A thread that sends or reads did not get enough processor time.
+        ClientSaturated = "client-saturated",
+        /// This process was paused.
+        ClientPaused = "client-paused",
+        /// A hypervisor took time from this machine's cores.
+        StolenTime = "stolen-time",
+        /// A CPU quota kept this process from running.
+        Throttled = "throttled",
+        /// The system clock was stepped during the measurement.
+        ClockStep = "clock-step",
+        /// Replies were decoded long after they were read.
+        DecodeBehind = "decode-behind",
+        /// Replies were not read for a time, because decoding or recording was behind.
+        HeldBack = "held-back",
+        /// Sessions began late, because those under way took all the memory that they may take.
+        SessionsWaited = "sessions-waited",
+        /// Other processes kept this machine's cores busy.
+        SharedMachine = "shared-machine",
+        /// The cap on requests in flight held back requests of a run that offers a rate.
+        CapReached = "cap-reached",
+        /// Answers are shorter than requested, although the server was told to ignore the end of the
+        /// text.
+        ShortAnswers = "short-answers",
+        /// The output tokens of some answers are unknown.
+        TokensUnknown = "tokens-unknown",
+        /// Token counts come from a tokenizer that is not the model's.
+        ApproximateTokens = "approximate-tokens",
+        /// The server and the dataset count different numbers of prompt tokens.
+        InputTokensDisagree = "input-tokens-disagree",
+        /// The counted output tokens differ from those of the retokenized text.
+        OutputTokensDisagree = "output-tokens-disagree",
+        /// The server's total of an answer's tokens differs from the sum it states for the events.
+        EventTokensDisagree = "event-tokens-disagree",
+        /// An event of a reply carries several tokens, or part of one.
+        TokensPerEvent = "tokens-per-event",
+        /// The server's totals differ from this client's.
+        ServerCountsDisagree = "server-counts-disagree",
+        /// The server had prompt tokens in its prefix cache.
+        WarmCache = "warm-cache",
+        /// The server found prompt tokens in its prefix cache that the run itself did not put there.
+        WarmByAccident = "warm-by-accident",
+        /// The server's share of cached prompt tokens is not that of a cache without limits.
+        CacheDiffers = "cache-differs",
+        /// The server did not report what it found in its prefix cache, although the scenario requested
+        /// it.
+        CacheNotReported = "cache-not-reported",
+        /// The server put requests back that it had begun.
+        Preempted = "preempted",
+        /// Heat or the power supply kept a device's clock down.
+        DeviceThrottled = "device-throttled",
+        /// The limit on a device's power kept its clock down.
+        DevicePowerCapped = "device-power-capped",
+        /// The telemetry of a device has gaps.
+        DeviceGaps = "device-gaps",
+        /// A figure drifted over the steady window.
+        Drift = "drift",
+        /// Throughput oscillated with a period.
+        Swing = "swing",
+        /// There is no steady state.
+        NotSteady = "not-steady",
+        /// Requests were sent for little longer than one takes.
+        ShortRun = "short-run",
+        /// Throughput over the run is lower than that of its steady window, because the run drains.
+        LongDrain = "long-drain",
+        /// Chunks of replies that were generated one after the other arrived together.
+        BufferedReplies = "buffered-replies",
+        /// It is unknown whether some requests met an objective.
+        ObjectiveUnknown = "objective-unknown",
+        /// A percentile rests on too few samples.
+        FewSamples = "few-samples",
+        /// The run holds too few independent loads for confidence intervals.
+        FewLoads = "few-loads",
+        /// A mean is known only roughly.
+        WideInterval = "wide-interval",
+    }
 }
 
 /// A reason to doubt a run.
@@ -213,12 +201,4 @@ impl Verdict {
             Some(Severity::Invalid) => Verdict::Invalid,
         }
     }
-}
-
-/// The findings of a run, the worst first. Ignores the findings and the verdict in the summary
-/// itself.
-pub fn of(summary: &Summary) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule(summary)).collect();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    findings
 }

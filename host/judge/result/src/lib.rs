@@ -22,6 +22,7 @@ pub mod finding;
 pub mod judged;
 pub mod limit;
 pub mod metric;
+mod outcome;
 pub mod prefix;
 pub mod summary;
 pub mod threshold;

@@ -13,6 +13,7 @@ pub mod objective;
 pub mod reading;
 #[cfg(test)]
 mod reference;
+pub mod samples;
 mod unit;
 
 #[cfg(test)]
@@ -25,7 +26,7 @@ pub use objective::Objective;
 pub use reading::Reading;
 pub use unit::Unit;
 
-use crate::summary::Session;
+use crate::summary::sessions::Session;
 use model::units::Nanos;
 
 /// The exchanges of the measurement that a metric is taken of.

@@ -7,8 +7,8 @@
 //! depend on each other: there it is 48 bytes per request.
 //!
 //! The result does not depend on the order of the exchanges, so the records of several load
-//! generators can be merged and summarised as one run. `metric` defines the metrics, `finding`
-//! raises doubts about the figures, `report` lays them out.
+//! generators can be merged and summarised as one run. `metric` defines the metrics, `outcome`
+//! adds findings, verdict and thresholds, `report` lays the figures out.
 //!
 //! Besides a counter for each second, what grows with a run is:
 //!
@@ -28,17 +28,20 @@
 //! A metric with samples for each token is always counted, within 1/2048 of the exact percentile.
 //! Groups are at most 25 of each kind, and kinds of failure 64.
 
+mod absent;
 mod backlog;
 pub mod cache;
 mod column;
 mod confidence;
 pub mod course;
 mod dataset;
+mod distribution;
 mod expected;
 mod facts;
 mod failing;
 pub mod fleet;
-mod gather;
+mod flights;
+pub(crate) mod gather;
 mod goodput;
 mod groups;
 mod kinds;
@@ -49,20 +52,19 @@ mod reasoning;
 mod requests;
 mod scores;
 pub mod server;
-mod sessions;
+pub(crate) mod sessions;
 mod steady;
 mod survey;
 pub mod telemetry;
 mod tokens;
+mod unjudged;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,7 +74,8 @@ pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
 pub use dataset::{Dataset, Remark, Treatment};
 pub use devices::Devices;
-pub use facts::{Damage, Loop, NOT_SENT, Run, RunFacts, Tokenizer, Used};
+pub use distribution::{Basis, Distribution};
+pub use facts::{Damage, Loop, NOT_SENT, Price, Run, RunFacts, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
 pub use fleet::Fleet;
 pub use goodput::{Attainment, Goodput};
@@ -83,20 +86,19 @@ pub use messages::Message;
 pub use model::client::Client;
 pub use reasoning::Reasoning;
 pub use requests::{Failures, Requests};
-pub use scores::{By, Example, Score, ScoredGroup, SilentScorer, Unjudged};
+pub use scores::{By, Example, Score, ScoredGroup};
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
 pub use survey::Survey;
-pub use telemetry::{Cost, Price};
+pub use telemetry::Cost;
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
+pub use unjudged::{SilentScorer, Unjudged};
 
-use crate::finding::{self, Finding, Verdict};
-use crate::metric::{Measure, Metric, Of, Reading};
+use absent::is_zero;
+
+use crate::finding::{Finding, Verdict};
 use crate::threshold::Checked;
-use model::exchange::Exchange;
-use statistics::blocks::Blocks;
-use statistics::{Figures, Ranked, Spread};
 
 /// The result of a run. A figure that was not measured is absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -179,18 +181,6 @@ pub struct Summary {
     pub scorer_errors: u64,
 }
 
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-fn infinity() -> f64 {
-    f64::INFINITY
-}
-
-fn is_infinite(figure: &f64) -> bool {
-    figure.is_infinite()
-}
-
 /// Throughput. Only answered requests and their tokens count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -259,216 +249,9 @@ pub struct Concurrency {
     pub backlog: Option<Backlog>,
 }
 
-/// The distribution of a metric's samples.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Distribution {
-    /// The unit of all figures but the count.
-    pub unit: String,
-    /// Number of samples that were measured.
-    pub count: u64,
-    /// The share of the requests that have no sample because they failed or were not sent; of a
-    /// metric of sessions, the share of the sessions. Absent if none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure_share: Option<f64>,
-    /// Arithmetic mean; absent if it is infinite, as where failures count as infinitely late.
-    #[serde(default = "infinity", skip_serializing_if = "is_infinite")]
-    pub mean: f64,
-    /// Standard deviation of the population; absent if it is infinite.
-    #[serde(default = "infinity", skip_serializing_if = "is_infinite")]
-    pub std: f64,
-    /// Smallest sample.
-    pub min: f64,
-    /// Largest sample.
-    #[serde(with = "failing::amount")]
-    #[schemars(with = "Amount")]
-    pub max: f64,
-    /// 50th percentile.
-    #[serde(with = "failing::amount")]
-    #[schemars(with = "Amount")]
-    pub median: f64,
-    /// Percentiles by linear interpolation, as `np.percentile`: `p99`, `p99.9`.
-    #[serde(with = "failing::amounts")]
-    #[schemars(with = "BTreeMap<String, Amount>")]
-    pub percentiles: BTreeMap<String, f64>,
-    /// The basis of median and percentiles; all other figures are exact either way.
-    pub from: Basis,
-    /// The most by which median and percentiles may differ from those of the samples, as a share of
-    /// them; absent if they are exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relative_error: Option<f64>,
-    /// Confidence intervals; for the headline metrics of a request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<Confidence>,
-    /// The same figures when requests that failed or were not sent count as the worst, which
-    /// thresholds use; absent if there are none, for token counts, and within the steady window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub with_failures: Option<WithFailures>,
-}
-
-/// The basis from which the percentiles of a distribution are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Basis {
-    /// Every sample.
-    Samples,
-    /// A histogram with buckets narrower than a thousandth of their values (HDR histogram).
-    Histogram,
-}
-
 impl Summary {
-    /// Summarises a run. The order of the exchanges does not matter.
-    pub fn of<E: Borrow<Exchange>>(
-        facts: &RunFacts,
-        exchanges: impl IntoIterator<Item = E> + Clone,
-    ) -> Summary {
-        let read = || Ok::<_, Infallible>(exchanges.clone().into_iter().map(Ok));
-        match Summary::read(facts, read) {
-            Ok(summary) => summary,
-            Err(never) => match never {},
-        }
-    }
-
-    /// Summarises a run by reading its exchanges twice, without holding them in memory.
-    ///
-    /// # Errors
-    /// The first error of reading.
-    pub fn read<E, I, X>(facts: &RunFacts, open: impl Fn() -> Result<I, X>) -> Result<Summary, X>
-    where
-        E: Borrow<Exchange>,
-        I: Iterator<Item = Result<E, X>>,
-    {
-        let mut survey = Survey::of(&facts.run);
-        for exchange in open()? {
-            survey.add(exchange?.borrow());
-        }
-        Summary::read_surveyed(facts, survey, open()?)
-    }
-
-    /// The same where the first pass was made already, over the same exchanges or the first of
-    /// them.
-    ///
-    /// # Errors
-    /// The first error of reading.
-    pub fn read_surveyed<E, X>(
-        facts: &RunFacts,
-        survey: Survey,
-        exchanges: impl Iterator<Item = Result<E, X>>,
-    ) -> Result<Summary, X>
-    where
-        E: Borrow<Exchange>,
-    {
-        let surveyed = survey.finish(&facts.run);
-        // Records of a run that goes on may have grown; both passes are over the same ones.
-        let seen = surveyed.seen;
-        let mut gather = gather::Gather::new(facts, surveyed);
-        for exchange in exchanges.take(seen) {
-            gather.add(exchange?.borrow());
-        }
-        let mut summary = gather.finish();
-        summary.findings = finding::of(&summary);
-        summary.verdict = Verdict::of(&summary.findings);
-        let thresholds = summary.run.thresholds.iter();
-        summary.thresholds = thresholds.map(|own| own.check(&summary)).collect();
-        Ok(summary)
-    }
-
     /// The distribution of the metric of that name, if it was measured.
     pub fn metric(&self, name: &str) -> Option<&Distribution> {
         self.metrics.get(name)
     }
-}
-
-/// Makes the store for a metric's samples: pooled ones are counted, as there are many of them.
-pub fn spread(metric: &Metric) -> Spread {
-    let scale = metric.unit.scale();
-    match metric.measure {
-        Measure::One(_) | Measure::Session(_) => Spread::new(scale),
-        Measure::Pooled(_) => Spread::counting(scale),
-    }
-}
-
-/// Adds the metric's samples of an exchange to it, and to blocks at its index there, if it has any.
-pub fn take(
-    metric: &Metric,
-    reading: &Reading<'_>,
-    spread: &mut Spread,
-    blocks: Option<(&mut Blocks, u64)>,
-) {
-    if metric.of == Of::Answered && !reading.exchange.is_ok() {
-        return;
-    }
-    match metric.measure {
-        Measure::One(measure) => {
-            if let Some(sample) = measure(reading) {
-                spread.add(sample);
-                if let Some((blocks, index)) = blocks {
-                    blocks.add(index, sample);
-                }
-            }
-        }
-        Measure::Pooled(shown) => {
-            let counts = spread.counts();
-            shown(reading, &mut |_, value, times| counts.add(value, times));
-        }
-        // Sessions are known when all exchanges are.
-        Measure::Session(_) => {}
-    }
-}
-
-impl Distribution {
-    fn of(metric: &Metric, figures: &Figures, percentiles: &[f64]) -> Self {
-        Distribution {
-            unit: metric.unit.symbol().to_owned(),
-            count: figures.count(),
-            failure_share: None,
-            mean: figures.mean(),
-            std: figures.std(),
-            min: figures.min(),
-            max: figures.max(),
-            median: figures.percentile(50.0),
-            percentiles: percentiles
-                .iter()
-                .map(|&percent| (percentile_name(percent), figures.percentile(percent)))
-                .collect(),
-            from: match figures {
-                Figures::Samples(_) => Basis::Samples,
-                Figures::Histogram(_) => Basis::Histogram,
-            },
-            relative_error: figures.error(),
-            confidence: None,
-            with_failures: None,
-        }
-    }
-
-    /// With requests that failed or were not sent included in every figure, as the worst. The
-    /// confidence intervals are those of the other figures, so there are none.
-    fn with_failures_included(self) -> Self {
-        let Some(with) = &self.with_failures else {
-            return self;
-        };
-        let percentiles = with.percentiles.iter();
-        Distribution {
-            mean: with.mean.0,
-            std: with.std.0,
-            min: with.min.0,
-            max: with.max.0,
-            median: with.median.0,
-            percentiles: percentiles
-                .map(|(name, amount)| (name.clone(), amount.0))
-                .collect(),
-            confidence: None,
-            ..self
-        }
-    }
-
-    /// A percentile, if it was requested.
-    pub fn percentile(&self, percent: f64) -> Option<f64> {
-        self.percentiles.get(&percentile_name(percent)).copied()
-    }
-}
-
-/// The key of a percentile: `p99`, `p99.9`.
-pub(crate) fn percentile_name(percent: f64) -> String {
-    format!("p{percent}")
 }

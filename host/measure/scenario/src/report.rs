@@ -93,7 +93,7 @@ impl Field for Goodput {
             let ours = objective::metrics().map(|name| (name, name));
             // ITL is included too, so that whoever asks for it sees why it is not supported.
             Goodput(
-                ours.chain(objective::ALIASES)
+                ours.chain(metric::ALIASES)
                     .chain([(metric::ITL, metric::ITL)])
                     .filter_map(|(key, name)| Some((name.to_owned(), t.milliseconds(key)?)))
                     .collect(),

@@ -20,8 +20,9 @@ pub use request::Request;
 
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
+use result::metric::samples::{spread, take};
 use result::metric::{self, Measure, Metric, Reading};
-use result::summary::{RunFacts, spread, take};
+use result::summary::RunFacts;
 use statistics::{Figures, Spread};
 
 use pick::{Even, Largest};

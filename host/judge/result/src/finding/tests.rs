@@ -4,9 +4,10 @@ mod failures;
 mod load;
 mod vitals;
 
+use super::raise::of;
 use super::*;
 use crate::summary::fixture::{facts, failed, ms, output_usage, reply};
-use crate::summary::{RunFacts, Tokenizer};
+use crate::summary::{RunFacts, Summary, Tokenizer};
 use model::exchange::Kind::{End, Text};
 use model::exchange::{Class, Exchange};
 use model::units::Nanos;

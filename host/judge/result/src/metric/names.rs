@@ -35,3 +35,6 @@ pub const SESSION_TURNS: &str = "session-turns";
 pub const STALL_SHARE: &str = "stall-share";
 /// The headline's speed of one user.
 pub const OUTPUT_SPEED: &str = "output-speed";
+
+/// Names of `vllm bench serve` for metrics that have another name here.
+pub const ALIASES: [(&str, &str); 1] = [("e2el", "e2e")];

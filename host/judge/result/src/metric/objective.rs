@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Metric, Reading, Single, TPOT, Unit, by_name, single};
+use super::{ALIASES, Metric, Reading, Single, TPOT, Unit, by_name, single};
 use crate::limit::{self, Grammar, LimitError, Numbers, Written};
 use model::nearest;
 use model::units::Nanos;
@@ -20,9 +20,6 @@ pub struct Objective {
     /// The limit, in milliseconds.
     pub at_most_ms: f64,
 }
-
-/// Names of `vllm bench serve` for metrics that have another name here.
-pub const ALIASES: [(&str, &str); 1] = [("e2el", "e2e")];
 
 /// The metrics that an objective can use: those in milliseconds with one value per request.
 pub fn metrics() -> impl Iterator<Item = &'static str> {

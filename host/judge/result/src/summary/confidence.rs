@@ -4,12 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Distribution;
-use super::expected::Expected;
-use crate::metric::{self, Metric};
-use statistics::blocks::Blocks;
-use statistics::interval::{self, Loads};
-use statistics::{Figures, Interval};
+use crate::metric;
+use statistics::Interval;
 
 /// 95 % confidence intervals of a metric's figures, as far as one run can show them. Those of the
 /// first level are for other requests of this kind: the figures that many runs of the scenario,
@@ -83,6 +79,9 @@ pub struct Rates {
     pub total_tokens_per_s: Option<Bounds>,
 }
 
+/// The intervals of a mean and of a median.
+pub(super) type Both = [Option<Interval>; 2];
+
 /// The two ends of an interval. An end that the samples do not bound is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -126,44 +125,5 @@ pub const HEADLINE: [&str; 4] = [
     metric::TTFT_FROM_DUE,
 ];
 
-/// Of these, the ones that contain the wait for a place in the engine's batch, which is zero most
-/// of the time.
-const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
-
 /// Fewer independent loads than this are not enough for any interval.
 pub const LEAST_LOADS: f64 = 3.0;
-
-impl Distribution {
-    /// With intervals from the blocks that the samples are in, and from what the answers show of
-    /// other runs, if they do. `loads` is what the run shows of its loads, where the number in
-    /// flight varies.
-    pub(super) fn with_confidence(
-        mut self,
-        metric: &Metric,
-        figures: &Figures,
-        blocks: &Blocks,
-        loads: Option<Loads>,
-        expected: Option<&Expected>,
-    ) -> Self {
-        let enough = loads.is_none_or(|loads| loads.independent >= LEAST_LOADS);
-        let loads = loads.filter(|_| WAITING.contains(&metric.name));
-        let percentile =
-            |percent| interval::percentile(blocks, figures, percent, loads).filter(|_| enough);
-        let both = expected.and_then(|expected| expected.both(metric.name, figures, blocks));
-        let [mean, median] = both.and_then(|(other, _)| other).unwrap_or_else(|| {
-            let mean = interval::mean(blocks, figures, loads).filter(|_| enough);
-            [mean, percentile(50.0)]
-        });
-        let p99_of_fill = interval::is_of_fill(blocks, figures, 99.0);
-        self.confidence = Some(Confidence {
-            level: interval::LEVEL,
-            mean: mean.map(Bounds::from),
-            median: median.map(Bounds::from),
-            p99: percentile(99.0).map(Bounds::from),
-            p99_of_fill,
-            same_requests: both.map(|(_, same)| same),
-        })
-        .filter(|of| of.mean.is_some() || of.median.is_some() || of.p99.is_some() || p99_of_fill);
-        self
-    }
-}

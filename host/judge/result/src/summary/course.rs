@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::steady::Span;
+use super::flights::Span;
 use crate::metric::{self, Reading};
 use model::units::Nanos;
 use statistics::dependence::inflation;

@@ -26,7 +26,7 @@
 //! Times to first token and percentiles of the tail come from blocks of requests instead
 //! (`interval`). Nothing here sees what makes a whole run faster or slower.
 
-use super::confidence::{Bounds, RateConfidence, Rates, Same};
+use super::confidence::{Both, Bounds, RateConfidence, Rates, Same};
 use super::lives::{Coming, Lived, TRAITS, of};
 use crate::metric;
 use statistics::blocks::Blocks;
@@ -133,9 +133,6 @@ impl Around {
         }
     }
 }
-
-/// The intervals of a mean and of a median.
-pub(super) type Both = [Option<Interval>; 2];
 
 impl Expected {
     /// From what the answers show. `ttft` are the times to first token, `gap_cv` the coefficient of

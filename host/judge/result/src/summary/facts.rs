@@ -10,9 +10,8 @@ use super::cache::Cache;
 use super::column::Column;
 use super::dataset::Dataset;
 use super::fleet::Fleet;
-use super::scores::SilentScorer;
 use super::server::Server;
-use super::telemetry::Price;
+use super::unjudged::SilentScorer;
 use crate::metric::{Objective, objective};
 use crate::threshold::Threshold;
 use model::client::Client;
@@ -114,6 +113,17 @@ impl Run {
     pub fn pace(&self) -> Option<Nanos> {
         objective::pace(&self.goodput)
     }
+}
+
+/// The price of the machines, as the scenario states it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Price {
+    /// Per hour.
+    pub per_hour: f64,
+    /// The currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
 }
 
 /// The damage of a run's records.

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Requests, Sessions, percentile_name};
-use crate::figure::Statistic;
+use super::requests::Requests;
+use super::sessions::Sessions;
+use crate::figure::{Statistic, percentile_name};
 use crate::metric::{Measure, Metric, Of};
 use statistics::{Figures, Ranked, between, place};
 
@@ -255,7 +256,7 @@ impl All<'_> {
 mod tests {
     use super::*;
     use crate::metric;
-    use crate::summary::spread;
+    use crate::metric::samples::spread;
     use proptest::prelude::*;
     use statistics::Spread;
 

@@ -17,10 +17,11 @@ use super::telemetry::{self, Answered};
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, groups, scores, sessions, spread, take,
+    WithFailures, groups, scores, sessions,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
+use crate::metric::samples::{spread, take};
 use crate::metric::{self, CATALOGUE, Measure, Metric, Reading, Unit};
 use crate::threshold::Threshold;
 use model::exchange::{Class, Exchange, Outcome, Phase};
@@ -36,7 +37,7 @@ const WAITED: Nanos = Nanos(1_000_000);
 const REACHED: f64 = 0.9;
 
 /// Everything that is kept of the exchanges seen so far.
-pub(super) struct Gather<'a> {
+pub(crate) struct Gather<'a> {
     facts: &'a RunFacts,
     surveyed: Surveyed,
     requests: Requests,
@@ -61,7 +62,7 @@ pub(super) struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    pub(super) fn new(facts: &'a RunFacts, mut surveyed: Surveyed) -> Self {
+    pub(crate) fn new(facts: &'a RunFacts, mut surveyed: Surveyed) -> Self {
         let steady = surveyed.steady.take();
         let filled = surveyed.first_answer.unwrap_or_default();
         Gather {
@@ -91,7 +92,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    pub(super) fn add(&mut self, exchange: &Exchange) {
+    pub(crate) fn add(&mut self, exchange: &Exchange) {
         if exchange.phase == Phase::Warmup {
             self.requests.warmup += 1;
             return;
@@ -206,7 +207,7 @@ impl<'a> Gather<'a> {
         self.held_back += unsent;
     }
 
-    pub(super) fn finish(mut self) -> Summary {
+    pub(crate) fn finish(mut self) -> Summary {
         self.count_unrecorded();
         let run = Run {
             percentiles: percentiles(&self.facts.run),
@@ -323,13 +324,9 @@ impl<'a> Gather<'a> {
                 .filter(|(missing, _)| *missing > 0)
                 .map(|(missing, present)| missing as f64 / (missing + present) as f64);
             if let Some(blocks) = blocks {
-                distribution = distribution.with_confidence(
-                    metric,
-                    &figures,
-                    &blocks,
-                    loads,
-                    expected.as_ref(),
-                );
+                let both = expected.as_ref();
+                let both = both.and_then(|own| own.both(metric.name, &figures, &blocks));
+                distribution = distribution.with_confidence(metric, &figures, &blocks, loads, both);
             }
             if run.failures_as_infinite {
                 distribution = distribution.with_failures_included();

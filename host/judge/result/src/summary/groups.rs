@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Distribution, spread, take};
+use super::distribution::Distribution;
+use crate::metric::samples::{spread, take};
 use crate::metric::{self, Metric, Reading};
 use statistics::Spread;
 

@@ -4,8 +4,8 @@
 //! Everything is summed in whole numbers, so the order of the records does not matter, and in a
 //! fixed number of slices of the run's time, so memory does not grow with it.
 
+use super::facts::{Loop, Run};
 use super::survey::Surveyed;
-use super::{Loop, Run};
 use crate::metric::Reading;
 use model::units::Nanos;
 use statistics::steps::{Slice, Steps};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Message, is_zero};
+use super::absent::is_zero;
+use super::messages::Message;
 use model::exchange::{Class, Reason};
 
 /// Outcomes of the requests of the measurement.

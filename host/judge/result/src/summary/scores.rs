@@ -10,8 +10,12 @@ use std::collections::{BTreeMap, HashMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::absent::is_zero;
+use super::column::Column;
+use super::confidence::Bounds;
+use super::facts::RunFacts;
 use super::groups::{Divided, Merge};
-use super::{Bounds, Column, RunFacts};
+use super::unjudged::Unjudged;
 use crate::agreement::conversation_digest;
 use crate::figure::{Better, score_is_better};
 use model::exchange::Exchange;
@@ -87,76 +91,6 @@ pub struct ScoredGroup {
     /// Answers that have no such score, by why; absent if all have.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
-}
-
-/// Answers that have no score, by why.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Unjudged {
-    /// The scorer failed on them, or was left out before them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub failed: u64,
-    /// They were not drawn: only some of the answers were to be judged.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub left_out: u64,
-    /// Their samples have no reference, and the scorer gave them no score.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub without_reference: u64,
-    /// Their samples have a reference, and the scorer gave them no score.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub passed_over: u64,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-impl Unjudged {
-    /// True if all answers were judged.
-    pub fn is_none(&self) -> bool {
-        *self == Unjudged::default()
-    }
-
-    /// Counts the answers that were not judged.
-    pub fn count(&self) -> u64 {
-        self.failed + self.left_out + self.without_reference + self.passed_over
-    }
-
-    /// Counts them by reason, in words; `None` if all were judged.
-    pub fn words(&self) -> Option<String> {
-        let parts = [
-            (self.failed, "on which the scorer failed"),
-            (self.left_out, "that were not drawn"),
-            (self.without_reference, "without a reference"),
-            (self.passed_over, "that the scorer passed over"),
-        ];
-        let parts = parts.iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<String> = parts.map(|(count, why)| format!("{count} {why}")).collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
-    }
-}
-
-/// A scorer that gave no score at all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct SilentScorer {
-    /// The plugin as the user named it.
-    pub name: String,
-    /// The answers that it was to judge, by why it did not.
-    pub unjudged: Unjudged,
-}
-
-impl SilentScorer {
-    /// Says which answers it did not judge, and why.
-    pub fn words(&self) -> String {
-        let why = self.unjudged.words();
-        let why = why.unwrap_or_else(|| "there were no answers".to_owned());
-        format!("`{}` judged no answer: {why}", self.name)
-    }
 }
 
 /// An answer with a bad score.

@@ -12,9 +12,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::confidence::HEADLINE;
 use super::course::{Course, Drift, Swing};
-use super::survey::Flights;
-use super::{Distribution, HEADLINE};
+use super::distribution::Distribution;
+use super::flights::{Flights, Span};
+use crate::metric::samples::{spread, take};
 use crate::metric::{self, Metric, Reading};
 use model::exchange::Exchange;
 use model::units::Nanos;
@@ -83,30 +85,6 @@ pub struct Window {
     /// The oscillation of output throughput; absent if it had no period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swing: Option<Swing>,
-}
-
-/// A part of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) from: Nanos,
-    pub(super) to: Nanos,
-}
-
-impl Span {
-    /// True if an observation at an instant belongs to the time within: the end belongs to it, the
-    /// beginning belongs to the time before.
-    fn holds(self, at: Nanos) -> bool {
-        self.from < at && at <= self.to
-    }
-
-    /// In which of a number of equal parts of the time an instant lies.
-    pub(super) fn part(self, at: Nanos, parts: usize) -> Option<usize> {
-        let length = u128::from(self.to.since(self.from).0);
-        let into = u128::from(at.since(self.from).0);
-        let part = (self.holds(at) && length > 0).then(|| into * parts as u128 / length)?;
-        // What ends the time is of its last part.
-        usize::try_from(part).ok().map(|part| part.min(parts - 1))
-    }
 }
 
 /// The facts that decide how many requests are in flight.
@@ -200,7 +178,7 @@ impl Inside {
                     let layout = Layout::over(span.from.max(filled).0, span.to.0);
                     let blocks = Blocks::new(layout, metric.unit.scale());
                     let blocks = HEADLINE.contains(&metric.name).then_some(blocks);
-                    (metric, super::spread(metric), blocks)
+                    (metric, spread(metric), blocks)
                 })
                 .collect(),
         }
@@ -220,7 +198,7 @@ impl Inside {
             self.window.sent += 1;
             for (metric, spread, blocks) in &mut self.spreads {
                 let blocks = blocks.as_mut().map(|blocks| (blocks, at.0));
-                super::take(metric, reading, spread, blocks);
+                take(metric, reading, spread, blocks);
             }
         }
     }

@@ -5,11 +5,11 @@
 //! flight comes from a sweep over their start and end times in order, and so does the number of
 //! independent loads. If the plan offers a rate, 8 bytes more, for the gaps between due times.
 
-use std::collections::BTreeMap;
-
+use super::facts::{Loop, Run};
+use super::flights::{Flights, Span};
+use super::load::Arrivals;
 use super::sessions::is_of_session;
-use super::steady::{Offered, Span, steady};
-use super::{Arrivals, Loop, Run, SteadyState, Window};
+use super::steady::{Offered, SteadyState, Window, steady};
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use statistics::blocks::{Layout, design_effect_of};
@@ -43,9 +43,9 @@ pub struct Survey {
 }
 
 /// The results of the first pass.
-pub(super) struct Surveyed {
+pub(crate) struct Surveyed {
     /// Exchanges that it saw. Records may grow meanwhile.
-    pub(super) seen: usize,
+    pub(crate) seen: usize,
     pub(super) has_sessions: bool,
     /// The beginning of the measurement.
     pub(super) origin: Nanos,
@@ -120,7 +120,7 @@ impl Survey {
 
     /// Combines what was seen. If the start of the measurement is not given, the first request's
     /// due time is used.
-    pub(super) fn finish(mut self, run: &Run) -> Surveyed {
+    pub(crate) fn finish(mut self, run: &Run) -> Surveyed {
         let offered = Offered {
             cap: run.max_in_flight,
             even_rate: run.even_rate,
@@ -141,11 +141,11 @@ impl Survey {
         let origin = origin.unwrap_or_default();
         let seconds = self.last_end.map(|end| end.since(origin).as_secs_f64());
         let duration = seconds.filter(|seconds| *seconds > 0.0);
-        let peak = peak(&self.starts, &self.ends);
         let flights = Flights {
             starts: &self.starts,
             ends: &self.ends,
         };
+        let peak = flights.peak();
         let steady = peak
             .zip(duration)
             .map(|(peak, duration)| steady(flights, origin, duration, peak, offered));
@@ -192,98 +192,4 @@ fn gap_cv(instants: &[Nanos]) -> Option<f64> {
         off * off
     });
     (gaps >= 2.0 && mean > 0.0).then(|| (squares.sum::<f64>() / gaps).sqrt() / mean)
-}
-
-/// Times at which requests were sent and at which they ended, each in order.
-#[derive(Clone, Copy)]
-pub(super) struct Flights<'a> {
-    starts: &'a [Nanos],
-    ends: &'a [Nanos],
-}
-
-impl Flights<'_> {
-    /// Shows how many are in flight after each change, in order of time. One that ends when
-    /// another is sent has made way for it.
-    pub(super) fn sweep(self, mut show: impl FnMut(Nanos, u64)) {
-        let (mut started, mut ended) = (0, 0);
-        while ended < self.ends.len() {
-            let end = self.ends[ended];
-            match self.starts.get(started) {
-                Some(start) if *start < end => {
-                    started += 1;
-                    show(*start, (started - ended) as u64);
-                }
-                _ => {
-                    ended += 1;
-                    show(end, (started - ended) as u64);
-                }
-            }
-        }
-    }
-
-    /// Finds the median number in flight: that number or fewer for half of the time in which
-    /// requests were sent.
-    pub(super) fn median(self) -> u64 {
-        let Some(last) = self.starts.last().copied() else {
-            return 0;
-        };
-        let mut times = BTreeMap::<u64, u64>::new();
-        let mut before: Option<(Nanos, u64)> = None;
-        self.sweep(|at, in_flight| {
-            if let Some((since, level)) = before {
-                *times.entry(level).or_default() += at.min(last).since(since).0;
-            }
-            before = Some((at, in_flight));
-        });
-        let half = times.values().sum::<u64>() / 2;
-        let mut sum = 0;
-        let median = times.into_iter().find(|(_, time)| {
-            sum += time;
-            sum > half
-        });
-        median.map_or(0, |(level, _)| level)
-    }
-
-    /// Requests that were sent before the first answer ended.
-    fn fill(self, first_answer: Option<Nanos>) -> usize {
-        first_answer.map_or(0, |end| self.starts.partition_point(|start| *start < end))
-    }
-
-    /// Computes the loads of the run: requests after the fill, divided by the design effect of the
-    /// number in flight when each was sent, are so many independent ones. `None` if that number
-    /// hardly varies.
-    fn loads(self, layout: Layout) -> Option<Loads> {
-        let mut ended = 0;
-        let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());
-        for (started, start) in self.starts.iter().enumerate() {
-            while self.ends.get(ended).is_some_and(|end| end <= start) {
-                ended += 1;
-            }
-            levels.push(u32::try_from(started - ended).unwrap_or(u32::MAX));
-        }
-        let levels = levels.get(layout.fill() as usize..)?;
-        let (least, most) = (levels.iter().min()?, levels.iter().max()?);
-        let (first, last) = (self.ends.first()?, self.ends.last()?);
-        (most - least > 1).then(|| Loads {
-            independent: levels.len() as f64 / design_effect_of(levels, layout.blocks()),
-            between_ends: last.since(*first).as_millis_f64() / (self.ends.len() - 1) as f64,
-        })
-    }
-
-    /// Nanoseconds in flight within the span, summed over the requests.
-    pub(super) fn within(self, span: Span) -> u128 {
-        let upto = |instants: &[Nanos]| -> u128 {
-            let within = instants.iter().map(|at| span.to.since(*at.max(&span.from)));
-            within.map(|part| u128::from(part.0)).sum()
-        };
-        // Time since each start, less time since each end.
-        upto(self.starts) - upto(self.ends)
-    }
-}
-
-/// Most requests in flight at one instant.
-fn peak(starts: &[Nanos], ends: &[Nanos]) -> Option<u64> {
-    let mut most = None;
-    Flights { starts, ends }.sweep(|_, in_flight| most = most.max(Some(in_flight)));
-    most
 }

@@ -9,22 +9,13 @@ use devices::{Devices, Recording, SteadyEnergy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::facts::Price;
 use super::steady::{SteadyState, Window};
 use super::tokens::Tokens;
 use model::units::Nanos;
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
-/// The price of the machines, as the scenario states it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Price {
-    /// Per hour.
-    pub per_hour: f64,
-    /// The currency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub currency: Option<String>,
-}
 
 /// The cost of the measured interval, in the currency of the price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,13 +1,15 @@
 mod devices;
 mod outcomes;
 
+use std::convert::Infallible;
+
 use proptest::prelude::*;
 
 use super::fixture::{any_run, facts, failed, ms, output_usage, reply};
 use super::*;
 use crate::metric::Source;
 use model::exchange::Kind::{End, Text};
-use model::exchange::{Class, Phase, Usage};
+use model::exchange::{Class, Exchange, Phase, Usage};
 use model::units::Nanos;
 
 /// An answer of two pieces and four tokens.

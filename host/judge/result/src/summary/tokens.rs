@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::absent::is_zero;
 use super::kinds::{Drafts, Kinds, Reported};
-use super::{Reasoning, is_zero};
+use super::reasoning::Reasoning;
 use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
 

@@ -1,0 +1,188 @@
+//! Values of figures in a summary.
+
+use super::score::{PREFIX, better};
+use super::{Better, Figure, WHOLE};
+use crate::summary::{Summary, server};
+
+impl Figure {
+    /// The figure's value in a summary; absent if it was not measured, or if the percentile was not
+    /// requested.
+    pub fn read(&self, summary: &Summary) -> Option<f64> {
+        match self {
+            Figure::Of(metric, statistic) => summary.metric(metric)?.statistic(*statistic),
+            Figure::Whole(place) => whole(WHOLE[*place].name, summary),
+            Figure::Score(name) => score(name, summary),
+        }
+    }
+
+    /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a
+    /// latency of theirs is infinite, a speed is zero, an answer wrong. The same value if there are
+    /// none, and for token counts.
+    pub fn read_with_failures(&self, summary: &Summary) -> Option<f64> {
+        let own = self.read(summary)?;
+        let (metric, statistic) = match self {
+            Figure::Of(metric, statistic) => (metric, statistic),
+            Figure::Whole(_) => return Some(own),
+            Figure::Score(name) => return Some(score_with_failures(name, summary).unwrap_or(own)),
+        };
+        match &summary.metric(metric)?.with_failures {
+            Some(all) => all.statistic(*statistic),
+            None => Some(own),
+        }
+    }
+}
+
+/// The value of a figure of the run as a whole, by its name in [`WHOLE`].
+fn whole(name: &str, s: &Summary) -> Option<f64> {
+    match name {
+        "requests.total" => Some(s.requests.total as f64),
+        "requests.successful" => Some(s.requests.successful as f64),
+        "requests.failed" => Some(s.requests.failed as f64),
+        "requests.success-share" => s.requests.success_share,
+        "tokens.input" => s.tokens.input.total.map(|n| n as f64),
+        "tokens.output" => s.tokens.output.total.map(|n| n as f64),
+        "tokens.output-retokenized" => s.tokens.output_retokenized.map(|n| n as f64),
+        "throughput.duration-s" => s.throughput.duration_s,
+        "throughput.requests-per-s" => s.throughput.requests_per_s,
+        "throughput.input-tokens-per-s" => s.throughput.input_tokens_per_s,
+        "throughput.output-tokens-per-s" => s.throughput.output_tokens_per_s,
+        "throughput.total-tokens-per-s" => s.throughput.total_tokens_per_s,
+        "throughput.peak-output-tokens-per-s" => s.throughput.peak_output_tokens_per_s,
+        "throughput.sent-requests-per-s" => s.throughput.sent_requests_per_s,
+        "throughput.due-requests-per-s" => s.throughput.due_requests_per_s,
+        "throughput.drain-share" => s.throughput.drain_share,
+        "arrivals.due-gap-cv" => s.arrivals?.due_gap_cv,
+        "arrivals.sent-gap-cv" => s.arrivals?.sent_gap_cv,
+        "concurrency.mean" => s.concurrency.mean,
+        "concurrency.peak" => s.concurrency.peak.map(|n| n as f64),
+        "goodput.requests-per-s" => s.goodput.as_ref()?.requests_per_s,
+        "goodput.slo-attainment" => s.goodput.as_ref()?.slo_attainment,
+        "goodput.output-tokens-per-s" => s.goodput.as_ref()?.output_tokens_per_s,
+        "sessions.total" => Some(s.sessions?.total as f64),
+        "sessions.complete" => Some(s.sessions?.complete as f64),
+        "sessions.failed" => Some(s.sessions?.failed as f64),
+        "sessions.cut-short" => Some(s.sessions?.cut_short as f64),
+        "sessions.sessions-per-s" => s.sessions?.sessions_per_s,
+        "sessions.turns-per-s" => s.sessions?.turns_per_s,
+        "server.preemptions" => s.server.as_ref()?.counted(server::Figure::Preemptions),
+        "devices.energy-j" => s.devices.as_ref()?.energy_j,
+        "devices.mean-power-w" => s.devices.as_ref()?.mean_power_w,
+        "devices.max-power-w" => s.devices.as_ref()?.max_power_w,
+        "devices.mean-utilization" => s.devices.as_ref()?.mean_utilization,
+        "devices.max-temperature-c" => s.devices.as_ref()?.max_temperature_c,
+        "devices.peak-memory-bytes" => s.devices.as_ref()?.peak_memory_bytes.map(|n| n as f64),
+        "devices.throttled-share" => s.devices.as_ref()?.throttled_share,
+        "devices.energy-per-million-output-tokens" => {
+            s.devices.as_ref()?.energy_per_million_output_tokens
+        }
+        "devices.energy-per-million-total-tokens" => {
+            s.devices.as_ref()?.energy_per_million_total_tokens
+        }
+        "devices.steady.energy-per-million-output-tokens" => {
+            s.devices.as_ref()?.steady?.energy_per_million_output_tokens
+        }
+        "devices.host.energy-j" => s.devices.as_ref()?.host.as_ref()?.energy_j,
+        "devices.host.energy-per-million-output-tokens" => {
+            let host = s.devices.as_ref()?.host.as_ref()?;
+            host.energy_per_million_output_tokens
+        }
+        "devices.host.energy-per-million-total-tokens" => {
+            let host = s.devices.as_ref()?.host.as_ref()?;
+            host.energy_per_million_total_tokens
+        }
+        "cost.total" => s.cost.as_ref()?.total,
+        "cost.per-million-output-tokens" => s.cost.as_ref()?.per_million_output_tokens,
+        "cost.per-million-total-tokens" => s.cost.as_ref()?.per_million_total_tokens,
+        _ => unreachable!("`{name}` has no value"),
+    }
+}
+
+/// The value of a score in a summary; absent if no scorer gave it.
+fn score(name: &str, summary: &Summary) -> Option<f64> {
+    let mean = summary.scores.get(name).map(|score| score.mean);
+    mean.or_else(|| summary.run_scores.get(name).copied())
+}
+
+/// The mean where requests that failed or were not sent count as the worst: as 0, or as 1 for a
+/// share of faults. Otherwise a run could pass because it loses the samples that it would answer
+/// wrongly. Absent for scores of the run as a whole, which are no means, and for those that are
+/// neither better nor worse.
+fn score_with_failures(name: &str, summary: &Summary) -> Option<f64> {
+    let score = summary.scores.get(name)?;
+    let worst = match better(name) {
+        Better::Higher => 0.0,
+        Better::Lower => 1.0,
+        Better::Neither => return None,
+    };
+    let (judged, failed) = (score.count as f64, summary.requests.failed as f64);
+    Some((score.mean * judged + worst * failed) / (judged + failed)).filter(|_| failed > 0.0)
+}
+
+/// Scores that a message names at most.
+const NAMED: usize = 12;
+
+/// Says that a score was not measured, and which were.
+pub(crate) fn scores_there_are(summary: &Summary) -> String {
+    let names = summary.scores.keys().chain(summary.run_scores.keys());
+    let names: Vec<String> = names
+        .take(NAMED)
+        .map(|name| format!("{PREFIX}{name}"))
+        .collect();
+    let silent = summary.silent_scorers.iter().map(|scorer| scorer.words());
+    let silent: Vec<String> = silent.collect();
+    let (names, silent) = (names.join(", "), silent.join("; "));
+    match (names.is_empty(), silent.is_empty()) {
+        (false, true) => format!("not measured; the run has {names}"),
+        (false, false) => format!("not measured: {silent}; the run has {names}"),
+        (true, false) => format!("not measured: {silent}"),
+        (true, true) => {
+            "not measured: no scorer judged the answers; name one under [[scorers]]".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::fixture::{facts, failed, reply};
+    use model::exchange::Class;
+    use model::exchange::Kind::{End, Text};
+
+    #[test]
+    fn every_figure_of_the_run_as_a_whole_has_a_value() {
+        let summary = Summary::of(&facts(), [reply(0, 1000, &[])]);
+        for place in 0..WHOLE.len() {
+            let _ = Figure::Whole(place).read(&summary);
+        }
+    }
+
+    #[test]
+    fn scores_are_figures_and_lost_requests_are_wrong_answers() {
+        let answer = |index| reply(index, 1000, &[(1050, Text, None, 3), (1060, End, None, 0)]);
+        let mut run: Vec<_> = (0..10).map(answer).collect();
+        let mut facts = facts();
+        let right = (0..10).map(|index| (index, f64::from(index % 5 != 0)));
+        facts.scores.insert("exact-match".into(), right.collect());
+        let unparsed = (0..10).map(|index| (index, 0.0));
+        facts
+            .scores
+            .insert("exact-match-unparsed".into(), unparsed.collect());
+        facts.run_scores.insert("needle:4k".into(), 0.25);
+        let read = |run: &[_]| {
+            let summary = Summary::of(&facts, run);
+            ["exact-match", "exact-match-unparsed", "needle:4k", "none"].map(|name| {
+                let figure: Figure = format!("score.{name}").parse().unwrap();
+                (figure.read(&summary), figure.read_with_failures(&summary))
+            })
+        };
+        let same = |value: f64| (Some(value), Some(value));
+        assert_eq!(read(&run), [same(0.8), same(0.0), same(0.25), (None, None)]);
+        for exchange in &mut run[1..3] {
+            *exchange = failed(exchange.clone(), Class::Truncated, "cut off");
+        }
+        let [right, unparsed, whole, _] = read(&run);
+        assert_eq!(right, (Some(0.75), Some(0.6)));
+        assert_eq!(unparsed, (Some(0.0), Some(0.2)));
+        assert_eq!(whole, same(0.25));
+    }
+}
