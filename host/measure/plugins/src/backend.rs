@@ -9,8 +9,8 @@ use wasmtime::component::ResourceAny;
 
 use super::bindings::backend_world::BackendPlugin;
 use super::bindings::backend_world::exports::runner::plugin::backend as wit;
-use super::error::PluginError;
-use super::instance::{Configured, Opened, words};
+use super::error::{PluginError, words};
+use super::instance::{Configured, Opened};
 use super::sandbox::Guest;
 use model::frame::Frames;
 use model::target::Target;

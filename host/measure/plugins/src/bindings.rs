@@ -7,7 +7,7 @@ pub mod dataset_world {
         path: "../../../wit",
         world: "dataset-plugin",
         imports: { default: trappable },
-        with: { "runner:plugin/files.file": crate::sandbox::OpenFile },
+        with: { "runner:plugin/files.file": crate::file::OpenFile },
     });
 }
 

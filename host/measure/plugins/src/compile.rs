@@ -11,13 +11,23 @@ use wasmtime::component::Component;
 use super::artifacts::Artifacts;
 use super::effort::{Effort, Fault};
 use super::error::PluginError;
-use super::load::{Loading, not_valid};
 use super::sandbox;
 use model::clock;
 use model::plugin::Limits;
 
 /// The stack of each compiling thread, in bytes: deeply nested code needs more than the default.
 const STACK: usize = 16 << 20;
+
+/// Facts about how a component was compiled that its user should know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loading {
+    /// The time that compiling took; absent if it had been compiled before.
+    pub compiled_in: Option<Duration>,
+    /// True if the next process will find it compiled.
+    pub kept: bool,
+    /// Warnings, one sentence each.
+    pub warnings: Vec<String>,
+}
 
 /// A component as machine code, and how it was compiled. Each is compiled once per process: the
 /// scenarios of a folder share their plugins.
@@ -54,7 +64,7 @@ pub(super) fn component(
             }
             let began = clock::since_process_began();
             let effort = Effort::of(&bytes).map_err(|fault| match fault {
-                Fault::Malformed(cause) => not_valid(asked, &cause),
+                Fault::Malformed(cause) => PluginError::not_valid(asked, &cause),
                 Fault::Beyond(what) => PluginError::Excessive {
                     plugin: asked.to_owned(),
                     what,
@@ -100,7 +110,10 @@ fn within(
         });
     match compiled.recv_timeout(limit) {
         Ok(Ok(component)) => Ok(component),
-        Ok(Err(cause)) => Err(not_valid(asked, &cause.root_cause().to_string())),
+        Ok(Err(cause)) => Err(PluginError::not_valid(
+            asked,
+            &cause.root_cause().to_string(),
+        )),
         Err(RecvTimeoutError::Timeout) => Err(PluginError::Excessive {
             plugin: asked.to_owned(),
             what: format!(
@@ -108,6 +121,8 @@ fn within(
                 limit.as_secs_f64()
             ),
         }),
-        Err(RecvTimeoutError::Disconnected) => Err(not_valid(asked, "the compiler gave up on it")),
+        Err(RecvTimeoutError::Disconnected) => {
+            Err(PluginError::not_valid(asked, "the compiler gave up on it"))
+        }
     }
 }

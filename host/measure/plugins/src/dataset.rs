@@ -8,8 +8,8 @@ use wasmtime::component::{Linker, ResourceAny};
 
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::{self, Sample};
-use super::error::PluginError;
-use super::instance::{Configured, Live, Located, World, by_bindings, words};
+use super::error::{PluginError, words};
+use super::instance::{Configured, Live, Located, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;

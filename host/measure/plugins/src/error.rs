@@ -1,7 +1,9 @@
 //! Failures of plugins. Messages from a plugin are always attributed to it.
 
-use super::instance::words;
-use model::clean::text;
+use model::clean::{text, unsafe_to_show};
+
+/// The longest description or error message of a plugin, in bytes; longer ones are cut.
+const WORDS: usize = 2_000;
 
 /// The reason why a plugin could not be used, or a call of it failed.
 #[derive(Debug, thiserror::Error)]
@@ -160,6 +162,14 @@ impl PluginError {
         }
     }
 
+    /// The error for a component that the parser or the compiler rejects.
+    pub(super) fn not_valid(asked: &str, cause: &str) -> Self {
+        PluginError::NotComponent {
+            plugin: asked.to_owned(),
+            what: format!("is not a valid WebAssembly component: {cause}"),
+        }
+    }
+
     /// Wraps an error that a plugin returned, attributed to it.
     pub(super) fn said(plugin: &str, error: super::bindings::types::Error) -> Self {
         use super::bindings::types::Error;
@@ -177,4 +187,21 @@ impl PluginError {
             Error::Other(_) => PluginError::Located { plugin, said },
         }
     }
+}
+
+/// Cuts a plugin's text to the length of a message, and replaces control characters.
+pub(super) fn words(text: &str) -> String {
+    let end = text.floor_char_boundary(text.len().min(WORDS));
+    text[..end]
+        .chars()
+        .map(|c| {
+            if unsafe_to_show(c) && c != '\n' {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect::<String>()
+        .trim()
+        .to_owned()
 }

@@ -47,6 +47,7 @@ mod compile;
 mod contract;
 mod effort;
 mod error;
+mod file;
 mod instance;
 mod limits;
 mod locate;

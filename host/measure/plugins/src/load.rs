@@ -3,7 +3,6 @@
 
 use model::hex;
 use model::plugin::Kind;
-use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
@@ -16,6 +15,7 @@ use super::outline::Outline;
 use super::{compile, imports, sandbox};
 use model::plugin::Limits;
 
+pub use super::compile::Loading;
 pub use super::locate::{SearchPath, Shipped};
 
 /// A component that was found, checked and compiled.
@@ -34,17 +34,6 @@ pub struct Plugin {
     /// The version of the contract that it uses.
     pub contract: Contract,
     pub(super) component: Component,
-}
-
-/// Facts about how a component was compiled that its user should know.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Loading {
-    /// The time that compiling took; absent if it had been compiled before.
-    pub compiled_in: Option<Duration>,
-    /// True if the next process will find it compiled.
-    pub kept: bool,
-    /// Warnings, one sentence each.
-    pub warnings: Vec<String>,
 }
 
 /// Finds, reads and compiles a plugin, under the default limits.
@@ -83,7 +72,7 @@ pub fn load_within(
     }
     let size = bytes.len() as u64;
     check_container(asked, &bytes)?;
-    let outline = Outline::read(&bytes).map_err(|cause| not_valid(asked, &cause))?;
+    let outline = Outline::read(&bytes).map_err(|cause| PluginError::not_valid(asked, &cause))?;
     if let Some(what) = outline.beyond(limits) {
         let plugin = asked.to_owned();
         return Err(PluginError::Excessive { plugin, what });
@@ -109,14 +98,6 @@ pub fn load_within(
         contract,
         component,
     })
-}
-
-/// The error for a component that the parser or the compiler rejects.
-pub(super) fn not_valid(asked: &str, cause: &str) -> PluginError {
-    PluginError::NotComponent {
-        plugin: asked.to_owned(),
-        what: format!("is not a valid WebAssembly component: {cause}"),
-    }
 }
 
 /// Distinguishes the ways in which a file can fail to be a component, before compiling it.

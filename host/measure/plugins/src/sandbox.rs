@@ -5,7 +5,6 @@
 //! [`Guest`] decides which files and which tokenizer a plugin sees.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
@@ -15,8 +14,8 @@ use wasmtime::{Config, Engine, Store, Trap};
 
 use super::bindings::{files, log, types};
 use super::error::PluginError;
+use super::file::OpenFile;
 use super::limits::{Exceeded, Tally, mebibytes};
-use super::wasi::Output;
 use ::tokenizer::Tokenizer;
 use model::clean::unsafe_to_show;
 use model::clock;
@@ -149,6 +148,15 @@ pub struct Grants {
     pub seed: u64,
 }
 
+/// The destination of a plugin's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// To the log, as information.
+    Standard,
+    /// To the log, as errors; its contents when a call aborts are the reason.
+    Error,
+}
+
 /// The host's side of one instance.
 pub struct Guest {
     plugin: String,
@@ -242,12 +250,6 @@ impl Drop for Guest {
     fn drop(&mut self) {
         self.finish_lines();
     }
-}
-
-/// A file opened by a plugin.
-pub struct OpenFile {
-    file: File,
-    size: u64,
 }
 
 /// A store for one instance of `plugin`.
@@ -384,13 +386,9 @@ impl files::HostFile for Guest {
         let Some(path) = self.grants.files.get(&name) else {
             return Ok(None);
         };
-        let file = File::open(path)
+        let file = OpenFile::open(path)
             .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?;
-        let size = file
-            .metadata()
-            .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?
-            .len();
-        let handle = (self.table.push(OpenFile { file, size })).map_err(|_| {
+        let handle = (self.table.push(file)).map_err(|_| {
             let words = format!("it has more than {HANDLES} files open");
             wasmtime::Error::msg(words)
         })?;
@@ -408,29 +406,13 @@ impl files::HostFile for Guest {
         length: u32,
     ) -> wasmtime::Result<Result<Vec<u8>, String>> {
         let open = self.table.get(&file)?;
-        Ok(
-            read_at(&open.file, open.size, offset, length.min(READ_BYTES))
-                .map_err(|cause| format!("reading at byte {offset}: {cause}")),
-        )
+        Ok(open
+            .read_at(offset, length.min(READ_BYTES))
+            .map_err(|cause| format!("reading at byte {offset}: {cause}")))
     }
 
     fn drop(&mut self, file: Resource<OpenFile>) -> wasmtime::Result<()> {
         self.table.delete(file)?;
         Ok(())
     }
-}
-
-fn read_at(file: &File, size: u64, offset: u64, length: u32) -> std::io::Result<Vec<u8>> {
-    use std::io::{Read, Seek, SeekFrom};
-    let left = size.saturating_sub(offset);
-    let length = u64::from(length).min(left);
-    if length == 0 {
-        // Systems refuse to seek far past the end.
-        return Ok(Vec::new());
-    }
-    let mut bytes = Vec::with_capacity(length as usize);
-    let mut file = file;
-    file.seek(SeekFrom::Start(offset))?;
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -14,7 +14,7 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, Resource, ResourceAny, ResourceType, Val};
 use wasmtime::{StoreContextMut, bail};
 
-use super::sandbox::{self, Guest};
+use super::sandbox::{self, Guest, Output};
 
 /// Most random bytes returned at once.
 const RANDOM_BYTES: u64 = 64 << 10;
@@ -28,15 +28,6 @@ struct Handle;
 const NOTHING: u32 = 0;
 const STDOUT: u32 = 1;
 const STDERR: u32 = 2;
-
-/// The destination of a plugin's output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Output {
-    /// To the log, as information.
-    Standard,
-    /// To the log, as errors; its contents when a call aborts are the reason.
-    Error,
-}
 
 /// The behaviour of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

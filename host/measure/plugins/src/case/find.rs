@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::given;
-
 /// The folder of a plugin project that contains its cases.
 const CASES: &str = "cases";
 
@@ -86,8 +84,21 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, String> {
 fn is_case(dir: &Path) -> Result<bool, String> {
     Ok(entries(dir)?.iter().any(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        path.is_file() && given::tells_a_case(&name)
+        path.is_file() && tells_a_case(&name)
     }))
+}
+
+/// True if a folder with such a file is a case, of any kind.
+fn tells_a_case(name: &str) -> bool {
+    const TELLING: [&str; 6] = [
+        "config.toml",
+        "sample.json",
+        "control.txt",
+        "case.toml",
+        "exchanges.json",
+        "exchanges.jsonl",
+    ];
+    TELLING.contains(&name)
 }
 
 /// The contents of a folder.

@@ -167,19 +167,6 @@ pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
 /// Extensions of a reply file; the framing decides which.
 pub(super) const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
 
-/// True if a folder with such a file is a case, of any kind.
-pub(crate) fn tells_a_case(name: &str) -> bool {
-    const TELLING: [&str; 6] = [
-        "config.toml",
-        "sample.json",
-        "control.txt",
-        "case.toml",
-        "exchanges.json",
-        "exchanges.jsonl",
-    ];
-    TELLING.contains(&name)
-}
-
 /// Reads a case of a plugin of this kind; adds its mistakes to `mistakes`.
 pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {
     let before = mistakes.len();

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Suite;
-use crate::Info;
+use crate::{Info, Plugin};
 use model::plugin::Kind;
 use model::plugin::Limits;
 
@@ -77,8 +76,7 @@ pub struct TimedReport {
 
 impl SuiteReport {
     /// A report without cases.
-    pub fn new(suite: &Suite, said: &Info) -> Self {
-        let plugin = suite.plugin();
+    pub fn new(plugin: &Plugin, limits: &Limits, said: &Info) -> Self {
         let loaded = Loaded {
             digest: plugin.digest.clone(),
             kind: plugin.kind,
@@ -89,7 +87,7 @@ impl SuiteReport {
             file: plugin.asked.clone(),
             loaded: Some(loaded),
         };
-        SuiteReport::of(tested, suite.limits().clone(), None)
+        SuiteReport::of(tested, limits.clone(), None)
     }
 
     /// A report of a plugin that was not tested, and why.

@@ -89,7 +89,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             return Err(failure);
         }
     };
-    let mut report = SuiteReport::new(&suite, &said);
+    let mut report = SuiteReport::new(suite.plugin(), suite.limits(), &said);
     if format == Format::Text {
         write_stdout(&text::heading(&report))?;
     }
