@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use body::{Body, Counted, chat_prompt, prompt};
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, ask as scripted};
 use super::script::{Generate, Script};
 
 /// A route that generates text.
@@ -124,7 +124,7 @@ impl Ask {
     /// Parses a request's body.
     pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
         if let Route::Scripted(dialect) = &route {
-            return dialect.read(body);
+            return scripted::read(dialect, body);
         }
         let body: Body = serde_json::from_slice(body).map_err(|error| Refusal {
             status: 400,

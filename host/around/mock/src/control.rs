@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request, Response};
 
-use super::dialect::Gives;
+use super::dialect::{Gives, ScriptedRoute};
+use super::engine::Engine;
 use super::fault::web_page_everywhere;
-use super::serve::{JSON, authorized, page, ready, response, unauthorized};
+use super::metrics;
+use super::response::{JSON, authorized, page, ready, response, unauthorized};
 use super::stream::ReplyBody;
-use super::{Engine, metrics};
 
 /// The control routes, with the methods that each takes.
 const ROUTES: [(&str, &[Method]); 6] = [
@@ -59,7 +60,7 @@ fn reply<B>(
         (Some((own, _)), _) | (None, Some(own)) => own.into(),
         (None, None) => "none".into(),
     };
-    let is_asked = |route: &&&super::ScriptedRoute| route.method == *request.method();
+    let is_asked = |route: &&&ScriptedRoute| route.method == *request.method();
     let reply = if let Some(status) = web_page_everywhere(&script.faults) {
         page(status)
     } else if let Some(route) = of_script.iter().find(is_asked) {

@@ -1,10 +1,11 @@
 //! Routes that a script defines: the wire format of an engine that is not built in, and fixed
 //! replies to anything else such an engine is asked.
 //!
-//! Responsible for what a request asks for and for the bytes of its reply; `read` handles the keys
-//! in TOML. As for every route, `reply` decides which events there are, when they are due and what
+//! Responsible for what such a route is; `read` handles its keys in TOML, `ask` what a request asks
+//! for, and `wire` the bytes of its reply. As for every route, `reply` decides which events there are, when they are due and what
 //! goes wrong.
 
+pub(super) mod ask;
 mod aws;
 mod read;
 mod template;
@@ -15,11 +16,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderValue;
-use serde_json::Value;
 
-use super::answer::Finish;
-use super::ask::body::{Message, Prompt, chat_prompt, prompt};
-use super::ask::{Ask, Refusal, Route};
 pub(super) use read::routes;
 use template::{Template, Values};
 pub(super) use wire::Scripted;
@@ -119,98 +116,26 @@ enum Framing {
     Raw,
 }
 
-impl FinishWords {
-    fn word(&self, finish: Finish) -> &str {
-        let own = match finish {
-            Finish::Stop => &self.stop,
-            Finish::Length => &self.length,
-        };
-        own.as_deref().unwrap_or(finish.name())
-    }
-}
-
 impl Dialect {
-    /// Parses a request's body.
-    pub fn read(self: &std::sync::Arc<Self>, body: &[u8]) -> Result<Ask, Refusal> {
-        let body: Value = serde_json::from_slice(body)
-            .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}"), None))?;
-        let asks = &self.asks;
-        let at = |pointer: &Option<String>| {
-            let pointer = pointer.as_deref()?;
-            body.pointer(pointer).filter(|value| !value.is_null())
-        };
-        let wrong = |pointer: &str, expected: &str| {
-            Refusal::bad(format!("`{pointer}` must be {expected}"), Some(pointer))
-        };
-        let flag = |pointer: &Option<String>| match (pointer, at(pointer)) {
-            (Some(pointer), Some(value)) => value
-                .as_bool()
-                .ok_or_else(|| wrong(pointer, "true or false")),
-            _ => Ok(false),
-        };
-        let counted = match body.pointer(&asks.prompt).cloned() {
-            Some(Value::Array(items)) if items.iter().any(Value::is_object) => {
-                let messages: Vec<Message> = serde_json::from_value(Value::Array(items))
-                    .map_err(|_| wrong(&asks.prompt, "a list of messages with `content`"))?;
-                chat_prompt(Some(messages))?
-            }
-            Some(value) => {
-                let read: Prompt = serde_json::from_value(value)
-                    .map_err(|_| wrong(&asks.prompt, "a text, token ids or messages"))?;
-                prompt(Some(read), &asks.prompt)?
-            }
-            None => return Err(wrong(&asks.prompt, "there: it is the prompt")),
-        };
-        let max_tokens = match (&asks.tokens, at(&asks.tokens)) {
-            (Some(pointer), Some(value)) => {
-                let number = value.as_u64().filter(|number| *number > 0);
-                let number = number.ok_or_else(|| wrong(pointer, "a number of at least 1"))?;
-                Some(u32::try_from(number).unwrap_or(u32::MAX))
-            }
-            _ => None,
-        };
-        let model = match (&asks.model, at(&asks.model)) {
-            (Some(pointer), Some(value)) => {
-                let name = value.as_str().ok_or_else(|| wrong(pointer, "a text"))?;
-                Some(name.to_owned())
-            }
-            _ => None,
-        };
-        let stream = match &asks.stream {
-            Stream::Always => true,
-            Stream::Never => false,
-            Stream::Asked(pointer) => flag(&Some(pointer.clone()))?,
-        };
-        let ignore_eos = flag(&asks.ignore_eos)?;
-        let route = Route::Scripted(std::sync::Arc::clone(self));
-        let ask = Ask::of(route, counted);
-        Ok(Ask {
-            stream,
-            model,
-            max_tokens,
-            ignore_eos,
-            ..ask
-        })
-    }
-
     /// An error as the body of a reply.
-    pub fn error_body(&self, refusal: &Refusal) -> Vec<u8> {
+    pub fn error_body(&self, status: u16, message: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        self.error.write(&Self::of_error(refusal), &mut out);
+        self.error.write(&Self::of_error(status, message), &mut out);
         out
     }
 
     /// An error as an event inside a reply that began as a success.
-    pub(crate) fn error_event(&self, refusal: &Refusal, out: &mut Vec<u8>) {
+    pub(crate) fn error_event(&self, status: u16, message: &str, out: &mut Vec<u8>) {
         let mut event = Vec::new();
-        self.error_event.write(&Self::of_error(refusal), &mut event);
+        self.error_event
+            .write(&Self::of_error(status, message), &mut event);
         self.framing.put(&event, out);
     }
 
-    fn of_error(refusal: &Refusal) -> Values<'_> {
+    fn of_error(status: u16, message: &str) -> Values<'_> {
         Values {
-            message: &refusal.message,
-            status: refusal.status,
+            message,
+            status,
             ..Values::default()
         }
     }
@@ -220,7 +145,7 @@ impl Dialect {
     pub fn ping(&self) -> &'static [u8] {
         match self.framing {
             Framing::Lines => b"\n",
-            Framing::EventStream => super::wire::PING,
+            Framing::EventStream => super::wire::bytes::PING,
             Framing::LengthPrefixed { .. } | Framing::AwsEventStream | Framing::Raw => b"",
         }
     }

@@ -7,8 +7,8 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::Engine;
 use super::batch::Load;
+use super::engine::Engine;
 use super::truth::lock;
 
 /// A metric's name, kind, help, and its series: labels and value.

@@ -1,19 +1,21 @@
 //! Pace at which one request is answered: as the script says, with variation if the script sets it;
 //! or as fast as the batch generates its tokens.
 
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use model::random::mix;
 use simulator::Work;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::Engine;
 use super::answer::Answer;
 use super::ask::Ask;
 use super::batch::Ticket;
+use super::engine::Engine;
 use super::script::{LONGEST, Script};
-use super::stream::Slot;
 
 /// The times of one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,47 @@ impl Clock {
             Clock::Script(pace) => Poll::Ready(pace.ttft + pace.itl * token),
             Clock::Batch(ticket) => ticket.poll_span(token, cx),
         }
+    }
+}
+
+/// A slot among the requests that are being processed.
+pub(super) enum Slot {
+    /// There is no limit, or the work is done.
+    Free,
+    /// A slot that was free on arrival.
+    Held(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit),
+    /// In the batch or its queue.
+    Batched(Ticket),
+    /// In the queue.
+    Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
+}
+
+impl Slot {
+    /// Takes a slot, or a place in the queue.
+    pub fn new(slots: Option<&Arc<Semaphore>>) -> Self {
+        let Some(slots) = slots else {
+            return Slot::Free;
+        };
+        match Arc::clone(slots).try_acquire_owned() {
+            Ok(permit) => Slot::Held(permit),
+            Err(_) => {
+                let permit = Arc::clone(slots).acquire_owned();
+                Slot::Waiting(Box::pin(async { permit.await.ok() }))
+            }
+        }
+    }
+
+    /// The time when the work begins: at `received`, when a slot becomes free, or with a step of
+    /// the batch.
+    pub(crate) fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
+        let permit = match self {
+            Slot::Free | Slot::Held(_) => return Poll::Ready(received),
+            Slot::Batched(ticket) => return ticket.poll_start(cx),
+            Slot::Waiting(permit) => permit,
+        };
+        let permit = ready!(permit.as_mut().poll(cx));
+        *self = permit.map_or(Slot::Free, Slot::Held);
+        Poll::Ready(Instant::now())
     }
 }
 

@@ -4,38 +4,37 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
-use hyper::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, SERVER, VARY,
-};
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Engine;
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route};
 use super::control::inform;
 use super::dialect::Gives;
+use super::engine::Engine;
 use super::fault::Mishaps;
 use super::pace::Turn;
+use super::record::Record;
 use super::reply::{Reply, Whole};
+use super::response::{JSON, authorized, page, response, unauthorized};
 use super::script::Headers;
-use super::stream::{ReplyBody, Steps, Timed};
+use super::stream::{Fate, ReplyBody, Steps, Timed};
 use super::tls::Tls;
-use super::truth::Record;
 use super::wire::{self, Head};
 
 /// Connections that may wait to be accepted. Linux allows at most `net.core.somaxconn`,
@@ -50,15 +49,6 @@ const BODY_LIMIT: usize = 256 << 20;
 
 /// Memory that a body of unstated length takes at first from the memory for bodies, in bytes.
 const UNSTATED: usize = 1 << 20;
-
-/// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
-pub(super) const BODIES_KIB: usize = 1 << 20;
-
-pub(super) const JSON: &str = "application/json";
-
-/// The page sent instead of a reply if the script says `html`.
-const WEB_PAGE: &str = "<!DOCTYPE html>\n<html><head><title>It works!</title></head>\
-                        <body><h1>It works!</h1></body></html>\n";
 
 /// The connection is closed without a reply.
 #[derive(Debug, thiserror::Error)]
@@ -138,15 +128,6 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     converse(io, engine, Arc::default()).await;
-}
-
-/// Effects of the script on a connection.
-#[derive(Debug, Default)]
-pub(super) struct Fate {
-    /// It is closed with a reset.
-    pub reset: AtomicBool,
-    /// It takes no further request.
-    goodbye: Notify,
 }
 
 /// Speaks HTTP/2 with a client that begins with its preface, and HTTP/1.1 with all others.
@@ -381,52 +362,6 @@ fn refuse(mut record: Record, route: &Route, refusal: &Refusal) -> Response<Repl
     let content_type = content_type(route, false);
     let body = ReplyBody::Ready(Some(wire::error_body(route, refusal).into()));
     response(refusal.status, Some(content_type), body)
-}
-
-pub(super) fn authorized(engine: &Engine, headers: &HeaderMap) -> bool {
-    let Some(key) = &engine.script.api_key else {
-        return true;
-    };
-    let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
-    given.and_then(|value| value.strip_prefix(b"Bearer ")) == Some(key.as_bytes())
-}
-
-pub(super) fn unauthorized() -> Response<ReplyBody> {
-    ready(401, JSON, r#"{"error":"Unauthorized"}"#)
-}
-
-pub(super) fn page(status: u16) -> Response<ReplyBody> {
-    ready(status, "text/html; charset=utf-8", WEB_PAGE)
-}
-
-pub(super) fn ready(
-    status: u16,
-    content_type: &'static str,
-    body: impl Into<Bytes>,
-) -> Response<ReplyBody> {
-    let content_type = HeaderValue::from_static(content_type);
-    response(
-        status,
-        Some(content_type),
-        ReplyBody::Ready(Some(body.into())),
-    )
-}
-
-pub(super) fn response(
-    status: u16,
-    content_type: Option<HeaderValue>,
-    body: ReplyBody,
-) -> Response<ReplyBody> {
-    let mut response = Response::new(body);
-    *response.status_mut() =
-        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(SERVER, HeaderValue::from_static("runner-mock"));
-    if let Some(content_type) = content_type {
-        headers.insert(CONTENT_TYPE, content_type);
-    }
-    headers.insert(VARY, HeaderValue::from_static("Origin"));
-    response
 }
 
 /// A TCP connection that can end in a reset.

@@ -6,65 +6,31 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
-use super::batch::Ticket;
-use super::pace::{Clock, Turn};
+use super::pace::{Clock, Slot, Turn};
+use super::record::Record;
 use super::reply::{Reply, Step, What, When, Whole};
-use super::serve::Fate;
-use super::truth::Record;
-
-/// A slot among the requests that are being processed.
-pub(super) enum Slot {
-    /// There is no limit, or the work is done.
-    Free,
-    /// A slot that was free on arrival.
-    Held(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit),
-    /// In the batch or its queue.
-    Batched(Ticket),
-    /// In the queue.
-    Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
-}
-
-impl Slot {
-    /// Takes a slot, or a place in the queue.
-    pub fn new(slots: Option<&Arc<Semaphore>>) -> Self {
-        let Some(slots) = slots else {
-            return Slot::Free;
-        };
-        match Arc::clone(slots).try_acquire_owned() {
-            Ok(permit) => Slot::Held(permit),
-            Err(_) => {
-                let permit = Arc::clone(slots).acquire_owned();
-                Slot::Waiting(Box::pin(async { permit.await.ok() }))
-            }
-        }
-    }
-
-    /// The time when the work begins: at `received`, when a slot becomes free, or with a step of
-    /// the batch.
-    pub(crate) fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
-        let permit = match self {
-            Slot::Free | Slot::Held(_) => return Poll::Ready(received),
-            Slot::Batched(ticket) => return ticket.poll_start(cx),
-            Slot::Waiting(permit) => permit,
-        };
-        let permit = ready!(permit.as_mut().poll(cx));
-        *self = permit.map_or(Slot::Free, Slot::Held);
-        Poll::Ready(Instant::now())
-    }
-}
 
 /// The connection breaks because the script says so.
 #[derive(Debug, thiserror::Error)]
 #[error("the script cuts this reply")]
 pub(super) struct Cut;
+
+/// Effects of the script on a connection.
+#[derive(Debug, Default)]
+pub(super) struct Fate {
+    /// It is closed with a reset.
+    pub reset: AtomicBool,
+    /// It takes no further request.
+    pub goodbye: Notify,
+}
 
 /// The source of the steps.
 pub(super) enum Steps {

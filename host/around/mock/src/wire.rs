@@ -4,24 +4,21 @@
 //! which events there are and when each is due. The parts that do not change within a
 //! reply are rendered once, so an event costs a few copies.
 
+pub(super) mod bytes;
 mod native;
 mod openai;
-
-use std::io::Write;
 
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route};
 use super::dialect::Scripted;
 use super::script::{Generate, Script};
+use bytes::{PING, json, put};
 
 /// The fingerprint in replies, where vLLM puts its version.
 pub(super) const FINGERPRINT: &str = "runner-mock";
 
 /// The end marker of every built-in dialect.
 const DONE: &[u8] = b"data: [DONE]\n\n";
-
-/// A comment of an event stream, which keeps a connection alive.
-pub(super) const PING: &[u8] = b": ping\n\n";
 
 /// Tokens `from..to` of an answer, to be sent as one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,7 +107,7 @@ pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
             );
         }
         Route::Generate(Generate::Lmdeploy) => flat_error(&mut out, refusal),
-        Route::Scripted(dialect) => return dialect.error_body(refusal),
+        Route::Scripted(dialect) => return dialect.error_body(*status, message),
     }
     out
 }
@@ -124,7 +121,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
         param,
     } = refusal;
     if let Route::Scripted(dialect) = route {
-        return dialect.error_event(refusal, out);
+        return dialect.error_event(*status, message, out);
     }
     out.extend_from_slice(b"data: ");
     match route {
@@ -203,21 +200,4 @@ fn flat_error(
             json(param)
         ),
     );
-}
-
-/// Appends formatted text.
-pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    // Writing to memory has no way to fail.
-    let _ = out.write_fmt(text);
-}
-
-/// Appends a string as JSON.
-pub(super) fn put_string(out: &mut Vec<u8>, text: &str) {
-    // Neither strings nor memory have a way to fail.
-    let _ = serde_json::to_writer(out, text);
-}
-
-/// A value as JSON text.
-fn json(value: &impl serde::Serialize) -> serde_json::Value {
-    serde_json::to_value(value).unwrap_or_default()
 }

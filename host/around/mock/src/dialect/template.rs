@@ -3,7 +3,7 @@
 //! Responsible for telling placeholders from JSON's braces, and for writing the values. The reader
 //! of a template decides which placeholders are valid in it.
 
-use crate::wire::{put, put_string};
+use crate::wire::bytes::{put, put_string};
 
 /// The value that replaces a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,21 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::Dialect;
 use super::template::{Template, Values};
-use crate::answer::Answer;
+use super::{Dialect, FinishWords};
+use crate::answer::{Answer, Finish};
 use crate::ask::Ask;
 use crate::wire::{Head, Piece, Wire};
+
+impl FinishWords {
+    fn word(&self, finish: Finish) -> &str {
+        let own = match finish {
+            Finish::Stop => &self.stop,
+            Finish::Length => &self.length,
+        };
+        own.as_deref().unwrap_or(finish.name())
+    }
+}
 
 /// Writes one reply.
 pub(crate) struct Scripted {

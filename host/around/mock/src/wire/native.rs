@@ -1,7 +1,8 @@
 //! The `/generate` routes: SGLang's, whose events repeat all text so far unless the server streams
 //! incrementally, and LMDeploy's, which share the path and little else.
 
-use super::{Head, Piece, Wire, put, put_string};
+use super::bytes::{put, put_string};
+use super::{Head, Piece, Wire};
 use crate::answer::{Answer, Finish};
 use crate::ask::Ask;
 use crate::script::{Counts, Script};

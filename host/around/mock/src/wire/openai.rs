@@ -1,7 +1,8 @@
 //! OpenAI's completions and chat completions as vLLM 0.32 writes them, but for counts of the
 //! script's own, which have the names of OpenAI and SGLang.
 
-use super::{FINGERPRINT, Head, Piece, Wire, put, put_string};
+use super::bytes::{put, put_string};
+use super::{FINGERPRINT, Head, Piece, Wire};
 use crate::answer::Answer;
 use crate::ask::{Ask, Route};
 use crate::script::{ReasoningField, Script, UsageIn};
@@ -34,7 +35,7 @@ impl OpenAi {
     pub fn new(script: &Script, ask: &Ask, head: &Head<'_>) -> Self {
         let chat = ask.route == Route::Chat;
         let prefix = if chat { "chatcmpl" } else { "cmpl" };
-        let model = super::json(&ask.model.as_deref().unwrap_or(head.model));
+        let model = super::bytes::json(&ask.model.as_deref().unwrap_or(head.model));
         let common = |object: &str| {
             let (id, created) = (head.id(), head.created);
             format!(

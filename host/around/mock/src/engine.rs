@@ -1,0 +1,92 @@
+//! A mock engine: the script that it plays, and its state.
+
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::batch::Batch;
+use super::prefix::PrefixCache;
+use super::script::{Script, ScriptError};
+use super::truth::{Counters, Truth, lock};
+use model::units::Nanos;
+
+/// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
+const BODIES_KIB: usize = 1 << 20;
+
+/// A mock engine: a script, its state and what it has done.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) script: Script,
+    origin: Instant,
+    /// Seconds since 1970.
+    pub(super) created: u64,
+    /// The free slots, if the script limits concurrency.
+    pub(super) slots: Option<Arc<Semaphore>>,
+    /// The batch, if the script has one.
+    pub(super) batch: Option<Batch>,
+    pub(super) counters: Counters,
+    pub(super) prefixes: PrefixCache,
+    /// Room for request bodies, in KiB.
+    pub(super) bodies: Arc<Semaphore>,
+    pub(super) keeps_truth: bool,
+    pub(super) truths: Mutex<Vec<Truth>>,
+}
+
+impl Engine {
+    /// An engine that plays a script and counts, without an end. Make it inside the runtime
+    /// that serves it: a paused clock is only paused there.
+    pub fn new(script: Script) -> Result<Arc<Self>, ScriptError> {
+        Self::build(script, false)
+    }
+
+    /// An engine that also records what it did with every request, for tests to compare with.
+    pub fn with_truth(script: Script) -> Result<Arc<Self>, ScriptError> {
+        Self::build(script, true)
+    }
+
+    fn build(script: Script, keeps_truth: bool) -> Result<Arc<Self>, ScriptError> {
+        script.check()?;
+        let slots = script
+            .max_concurrency
+            .map(|n| Arc::new(Semaphore::new(n.get().min(Semaphore::MAX_PERMITS))));
+        let batch = (script.batching.clone())
+            .map(|parameters| Batch::new(parameters, script.seed, keeps_truth));
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Ok(Arc::new(Engine {
+            script,
+            origin: Instant::now(),
+            created: since_1970.unwrap_or_default().as_secs(),
+            slots,
+            batch,
+            counters: Counters::default(),
+            prefixes: PrefixCache::default(),
+            bodies: Arc::new(Semaphore::new(BODIES_KIB)),
+            keeps_truth,
+            truths: Mutex::default(),
+        }))
+    }
+
+    /// The script it plays.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// The instant at which its truth's clock starts: when the engine was made.
+    pub fn origin(&self) -> Instant {
+        self.origin
+    }
+
+    /// Returns the record of every request that has ended, in order of arrival; empty unless it
+    /// keeps truth.
+    pub fn truths(&self) -> Vec<Truth> {
+        let mut truths = lock(&self.truths).clone();
+        truths.sort_by_key(|truth| truth.number);
+        truths
+    }
+
+    pub(super) fn since(&self, instant: Instant) -> Nanos {
+        instant.saturating_duration_since(self.origin).into()
+    }
+}
