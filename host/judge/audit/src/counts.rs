@@ -1,7 +1,8 @@
 //! Rules on the numbers of requests and of requested tokens.
 
 use super::figures::{Figures, percent, shown};
-use super::{Finding, Id};
+use super::finding::Finding;
+use super::id::Id;
 use result::finding::Severity;
 
 /// Share of requests beyond which failures are more than an accident, as for runs of our own.

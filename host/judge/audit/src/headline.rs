@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::figures::percent;
-use super::{Audited, Id};
+use super::finding::Audited;
+use super::id::Id;
 use crate::claim::{Claim, Document, Quote};
 use result::finding::Verdict;
 

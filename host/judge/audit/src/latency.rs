@@ -9,15 +9,11 @@
 //! 99th, and none of those lasts longer than the run.
 
 use super::figures::{Figures, percent, shown};
-use super::range::Range;
-use super::{Finding, Id, spread};
+use super::finding::Finding;
+use super::id::Id;
+use super::range::{MUCH, NOTHING, Range};
+use super::spread;
 use result::finding::Severity;
-
-/// Below this, a gap is of another rounding than the one that is written.
-pub(super) const NOTHING: f64 = 0.001;
-
-/// Beyond this, two figures that must agree are of different things.
-pub(super) const MUCH: f64 = 0.05;
 
 /// The largest ratio of the plain mean of TPOT to that over tokens before long answers
 /// would have to be slower than short ones by more than a batch ever makes them; with fewer

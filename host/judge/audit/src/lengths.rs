@@ -6,9 +6,8 @@
 //! the rules to others.
 
 use super::figures::{Figures, shown};
-use super::latency::{MUCH, NOTHING};
 use super::order;
-use super::range::Range;
+use super::range::{MUCH, NOTHING, Range};
 
 /// The way it is known that all answers have one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

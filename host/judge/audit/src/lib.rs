@@ -30,6 +30,7 @@ pub mod claim;
 mod concurrency;
 mod counts;
 pub mod figures;
+mod finding;
 pub mod github;
 mod headline;
 mod id;
@@ -51,63 +52,15 @@ mod cases;
 mod tests;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::claim::{Claim, Document};
 use result::finding::{Severity, Verdict};
 
 use figures::Figures;
+pub use finding::{Audited, Finding};
 pub use headline::Headline;
 pub use id::Id;
-
-/// A reason to doubt a claim.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Finding {
-    /// The kind of finding.
-    pub id: Id,
-    /// Its severity for the claim.
-    pub severity: Severity,
-    /// The observation, with its figures.
-    pub seen: String,
-    /// A formula that would produce the odd figure, if one is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub formula: Option<String>,
-    /// The reason why it matters.
-    pub why: String,
-    /// The advice: what to do about it.
-    pub advice: String,
-}
-
-impl Finding {
-    fn new(id: Id, severity: Severity, seen: impl Into<String>) -> Self {
-        Finding {
-            id,
-            severity,
-            seen: seen.into(),
-            formula: None,
-            why: id.why().into(),
-            advice: id.advice().into(),
-        }
-    }
-
-    fn by(mut self, formula: Option<String>) -> Self {
-        self.formula = formula;
-        self
-    }
-}
-
-/// A claim and its findings.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Audited {
-    /// The claim.
-    pub claim: Claim,
-    /// The verdict: can the claim be trusted?
-    pub verdict: Verdict,
-    /// The findings, the worst first.
-    pub findings: Vec<Finding>,
-}
 
 /// An audit of one or more files.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

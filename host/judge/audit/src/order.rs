@@ -7,8 +7,9 @@
 //! mean.
 
 use super::figures::{Figures, shown};
+use super::finding::Finding;
+use super::id::Id;
 use super::range::Range;
-use super::{Finding, Id};
 use result::figure::Statistic;
 use result::finding::Severity;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::figures::{percent, shown};
-use super::{Finding, Id};
+use super::finding::Finding;
+use super::id::Id;
 use crate::claim::Claim;
 use result::finding::Severity;
 

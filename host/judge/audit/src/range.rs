@@ -12,6 +12,12 @@ pub(super) struct Range {
     pub high: f64,
 }
 
+/// Below this share, a difference is of another rounding, or of two clocks read a moment apart.
+pub(super) const NOTHING: f64 = 0.001;
+
+/// Beyond this share, two figures that must agree are of different things.
+pub(super) const MUCH: f64 = 0.05;
+
 /// Sums of a million floating-point numbers, added in another order, differ by less than this
 /// share.
 const FLOAT: f64 = 1e-9;

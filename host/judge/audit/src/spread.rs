@@ -6,11 +6,11 @@
 //! `latency`, the order of one latency's statistics that of `order`.
 
 use super::figures::{Figures, shown};
-use super::latency::{MUCH, NOTHING};
+use super::finding::Finding;
+use super::id::Id;
 use super::lengths::One;
 use super::order::{label, points};
-use super::range::Range;
-use super::{Finding, Id};
+use super::range::{MUCH, NOTHING, Range};
 use result::finding::Severity;
 
 /// Below this share of the bound, a percentile is within it: three of them may come from

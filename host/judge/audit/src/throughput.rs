@@ -1,16 +1,12 @@
 //! Rules on throughput: counts over the duration, the sum of parts, a peak, and the requested rate.
 
+use super::concurrency;
 use super::figures::{Figures, percent, shown};
-use super::range::Range;
-use super::{Finding, Id, concurrency};
+use super::finding::Finding;
+use super::id::Id;
+use super::range::{MUCH, NOTHING, Range};
 use crate::claim::Tool;
 use result::finding::Severity;
-
-/// Below this share, a difference is explained by reading two clocks a moment apart.
-const NOTHING: f64 = 0.001;
-
-/// Beyond this share, a figure measures something else.
-const MUCH: f64 = 0.05;
 
 /// Share of the cap from which on it is full most of the time.
 const FULL: f64 = 0.75;

@@ -2,7 +2,8 @@
 //! measure what its name says.
 
 use super::figures::{Figures, shown};
-use super::{Finding, Id};
+use super::finding::Finding;
+use super::id::Id;
 use result::figure::Statistic;
 use result::finding::Severity;
 
