@@ -17,7 +17,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::row::{Judgement, Means, NoInterval, Row, judge, row};
+use super::ends::NoInterval;
+use super::row::{Judgement, Means, Row, judge, row};
 use super::side::Side;
 use result::figure::{Better, Figure};
 use result::limit::{DIRECTIONS, Difference, Grammar, LimitError, Numbers};

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::row::{Ends, NoInterval};
+use super::ends::{Ends, NoInterval};
 use super::side::{Measured, Side};
 use model::exchange::{Exchange, Phase};
 use result::agreement::{conversation_digest, sample_digest};

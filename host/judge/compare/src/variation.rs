@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::row::NoInterval;
+use super::ends::NoInterval;
 use model::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
