@@ -44,13 +44,15 @@ pub mod gather;
 pub mod level;
 mod machine;
 pub mod preset;
+mod probe;
 pub mod slo;
 pub mod sweep;
 pub mod watch;
 
 pub use answer::Answer;
 pub use config::{Config, Load};
-pub use machine::{Outcome, Probe, Purpose, Report, Search, Step, Unexpected};
+pub use machine::{Report, Search, Step, Unexpected};
+pub use probe::{Outcome, Probe, Purpose};
 
 #[cfg(test)]
 mod laboratory;

@@ -2,13 +2,14 @@
 
 use std::cmp::Ordering;
 
+use super::Search;
 use super::interval::Interval;
-use super::{Purpose, Search};
 use crate::answer::Ended;
 use crate::config::Config;
 use crate::decision::Decision;
 use crate::level::{Level, Side, first_requests};
 use statistics::crossing::{NEAR, STEADY};
+use crate::probe::Purpose;
 
 /// The most by which two loads on either side of the crossing may differ, as a factor, before
 /// others are placed about the crossing.
