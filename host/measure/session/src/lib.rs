@@ -45,6 +45,7 @@ pub mod resolve;
 pub mod reuse;
 pub mod run;
 pub mod sessions;
+mod sizes;
 pub mod stages;
 pub mod telemetry;
 mod text_tokenizer;

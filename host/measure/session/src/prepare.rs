@@ -6,16 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::{Receiver, Sender};
 
-use crate::authenticate::Outgoing;
 use crate::decode::FailureLimit;
 use crate::parts::{Parts, RunError};
 use crate::pending::PendingRequest;
-use crate::sessions::Entry;
 use load::thread_group::{ThreadGroup, trip};
-use model::exchange::{Outcome, Phase, Prepared};
+use model::exchange::Phase;
 use model::frame::Framing;
 use plugins::PluginError;
-use plugins::backend::{Message, Part, Prompt, Sample};
+use plugins::backend::Sample;
 use plugins::dataset::{Amount, Remark, Samples};
 use scenario::plan::{Load, Plan};
 
@@ -24,6 +22,7 @@ pub(crate) mod draw;
 mod feed;
 mod front;
 pub(crate) mod gather;
+mod item;
 pub(crate) mod masked;
 mod writer;
 
@@ -34,41 +33,13 @@ use feed::{Completing, Stock};
 pub(crate) use front::put as put_in_front;
 pub use front::salt;
 use gather::{Gathering, Whole};
+pub use item::Item;
 pub use writer::Writer;
 
-/// The most samples to ask the dataset for in one call, and the number in the first call.
-const BATCH: u32 = 64;
-const FIRST_BATCH: u32 = 8;
-/// Bytes of prompts that one call should return: what crosses the boundary at once is limited, and
-/// held twice.
-const BATCH_BYTES: usize = 4 << 20;
 /// Batches of samples that may wait for the backend.
 const SAMPLED_AHEAD: usize = 4;
 /// Requests held ready in addition to those that must be.
 const AHEAD: u64 = 4096;
-/// The approximate size of a request apart from its body.
-const REQUEST_BYTES: usize = 1 << 10;
-/// A request in waiting.
-pub enum Item {
-    /// Ready to be sent.
-    Ready {
-        prepared: Box<Prepared>,
-        /// The request.
-        request: Outgoing,
-        /// The conversation it belongs to.
-        session: Option<Arc<str>>,
-        /// Its role for the requests that depend on it, or that it depends on.
-        entry: Option<Entry>,
-    },
-    /// It cannot be sent.
-    Faulty {
-        prepared: Box<Prepared>,
-        /// The outcome that will be recorded.
-        outcome: Outcome,
-        /// As of one that is ready.
-        entry: Option<Entry>,
-    },
-}
 
 /// Turns samples into requests.
 pub struct Preparation {
@@ -266,54 +237,4 @@ fn sample(
         }
     }
     Some(drawing)
-}
-
-/// The size of a prompt.
-pub(crate) fn prompt_bytes(prompt: &Prompt) -> usize {
-    match prompt {
-        Prompt::Text(text) => text.len(),
-        Prompt::Tokens(tokens) => size_of_val(&**tokens),
-        Prompt::Messages(messages) => message_bytes(messages),
-        Prompt::Continuation(next) => message_bytes(&next.messages),
-        Prompt::Embedding(texts) => texts.iter().map(String::len).sum(),
-        Prompt::Ranking(texts) => {
-            texts.query.len() + texts.documents.iter().map(String::len).sum::<usize>()
-        }
-    }
-}
-
-/// The size of messages.
-pub(crate) fn message_bytes(messages: &[Message]) -> usize {
-    let parts = messages.iter().flat_map(|message| &message.parts);
-    let bytes = parts.map(|part| match part {
-        Part::Text(text) | Part::Answer(text) => text.len(),
-        Part::Image(media) | Part::Audio(media) => media.bytes.len(),
-    });
-    bytes.sum()
-}
-
-impl Item {
-    /// The same, as part of a session.
-    pub fn within(mut self, of: Entry) -> Self {
-        match &mut self {
-            Item::Ready { entry, .. } | Item::Faulty { entry, .. } => *entry = Some(of),
-        }
-        self
-    }
-
-    /// The approximate memory that it takes.
-    fn bytes(&self) -> usize {
-        let (Item::Ready { entry, .. } | Item::Faulty { entry, .. }) = self;
-        let session = match entry {
-            Some(Entry::Root(graph)) => graph.bytes(),
-            Some(Entry::Node(_)) | None => 0,
-        };
-        REQUEST_BYTES + self.prepared().sample.request_bytes as usize + session
-    }
-
-    pub fn prepared(&self) -> &Prepared {
-        match self {
-            Item::Ready { prepared, .. } | Item::Faulty { prepared, .. } => prepared,
-        }
-    }
 }

@@ -8,6 +8,7 @@
 pub mod graph;
 pub mod history;
 pub mod memory;
+pub mod place;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,13 +19,14 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::decode::failed;
 use crate::pending::PendingRequest;
 use crate::prepare::{Item, Writer};
-use graph::{Graph, Steps};
+use graph::Steps;
 use history::Given;
 use load::pace::{Announcer, Follower, News};
 use load::thread_group::trip;
 use memory::Memory;
 use model::exchange::{Class, Exchange};
 use model::units::Nanos;
+use place::{Entry, Place, Session};
 
 /// The sessions of a run, as everyone sees them who has to do with their requests.
 pub struct Sessions {
@@ -44,36 +46,6 @@ pub struct Sessions {
     announcer: Announcer<Item>,
     /// True if time stands still while the followers are worked out.
     waits: bool,
-}
-
-/// The place of a request in its session.
-#[derive(Clone)]
-pub struct Place {
-    session: Arc<Mutex<Session>>,
-    /// Index of the queue for the session's events.
-    queue: usize,
-    node: usize,
-}
-
-/// A session under way.
-struct Session {
-    graph: Graph,
-    /// The pacer's number of its first request.
-    root: u64,
-    /// Instant of its last event.
-    last: Nanos,
-    /// Bytes that it holds: those that it began with, and the answers since.
-    bytes: usize,
-    /// True if the pacer knows that it is over.
-    is_announced: bool,
-}
-
-/// The role of an item in its session, until it is handed on.
-pub enum Entry {
-    /// It begins one.
-    Root(Box<Graph>),
-    /// A follower in a session.
-    Node(Place),
 }
 
 /// Something that others may depend on.
@@ -250,20 +222,6 @@ impl Sessions {
 
 /// The events that were not worked on, for one thread.
 pub struct EventQueue(Receiver<Event>);
-
-impl Place {
-    fn lock(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn at(&self, node: usize) -> Place {
-        Place {
-            session: Arc::clone(&self.session),
-            queue: self.queue,
-            node,
-        }
-    }
-}
 
 impl Continuer {
     /// Works on the events of these sessions, with a writer of its own.

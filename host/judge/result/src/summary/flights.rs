@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use model::units::Nanos;
 use statistics::blocks::{Layout, design_effect_of};
 use statistics::interval::Loads;
-use model::units::Nanos;
 
 /// A part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,6 @@ use model::units::Nanos;
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
-
 /// The cost of the measured interval, in the currency of the price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

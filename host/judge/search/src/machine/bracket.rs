@@ -8,8 +8,8 @@ use crate::answer::Ended;
 use crate::config::Config;
 use crate::decision::Decision;
 use crate::level::{Level, Side, first_requests};
-use statistics::crossing::{NEAR, STEADY};
 use crate::probe::Purpose;
+use statistics::crossing::{NEAR, STEADY};
 
 /// The most by which two loads on either side of the crossing may differ, as a factor, before
 /// others are placed about the crossing.

@@ -1,7 +1,7 @@
 //! Due times that a dataset sets: read from its samples before the run, so that they are known like
 //! those of any other arrival, and the same for each slice of a plan.
 
-use super::BATCH;
+use super::draw::BATCH;
 use model::arrival::{Arrival, MOST_TIMES};
 use model::units::Nanos;
 use plugins::PluginError;

@@ -1,10 +1,17 @@
 //! Drawing samples from a dataset: the same calls, of the same sizes, wherever a plan's samples are
 //! drawn.
 
-use super::{BATCH, BATCH_BYTES, FIRST_BATCH, prompt_bytes};
+use crate::sizes::prompt_bytes;
 use plugins::PluginError;
 use plugins::backend::Sample;
 use plugins::dataset::{Remark, Samples};
+
+/// The most samples to ask the dataset for in one call, and the number in the first call.
+pub(super) const BATCH: u32 = 64;
+const FIRST_BATCH: u32 = 8;
+/// Bytes of prompts that one call should return: what crosses the boundary at once is limited, and
+/// held twice.
+const BATCH_BYTES: usize = 4 << 20;
 
 /// The measured samples of a plan, batch by batch.
 pub(crate) struct Drawing {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use super::Item;
+use super::item::Item;
 use load::pace::{Next, Signal};
 use load::thread_group::GroupThread;
 

@@ -1,10 +1,12 @@
 //! Samples in their order, as sessions: a request that depends on no other, and all that depend on
 //! it.
 
-use super::{Item, Writer, prompt_bytes};
+use super::item::Item;
+use super::writer::Writer;
 use crate::pending::PendingRequest;
-use crate::sessions::Entry;
 use crate::sessions::graph::{Graph, MOST, Policy};
+use crate::sessions::place::Entry;
+use crate::sizes::prompt_bytes;
 use model::exchange::Phase;
 use plugins::backend::Sample;
 use scenario::plan::{Amount, Plan};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use super::front;
+use super::item::Item;
 use super::masked::MaskedSecrets;
-use super::{Item, front};
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::{FailureLimit, failed};
 use crate::parts::Parts;

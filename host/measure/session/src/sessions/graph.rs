@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::prepare::prompt_bytes;
+use crate::sizes::prompt_bytes;
 
 use super::history::{Conversation, Given, call_ids, first_messages, keep_calls, result_count};
 use crate::pending::ComposedSample;

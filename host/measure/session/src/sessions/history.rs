@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::pending::ComposedSample;
-use crate::prepare::message_bytes;
+use crate::sizes::message_bytes;
 use model::exchange::{self, Exchange};
 use plugins::backend::{Earlier, Message, Part, Prompt, Role, Sample};
 

@@ -1,0 +1,58 @@
+//! A request in waiting, from when it is written until it is sent.
+
+use std::sync::Arc;
+
+use crate::authenticate::Outgoing;
+use crate::sessions::place::Entry;
+use model::exchange::{Outcome, Prepared};
+
+/// The approximate size of a request apart from its body.
+const REQUEST_BYTES: usize = 1 << 10;
+
+/// A request in waiting.
+pub enum Item {
+    /// Ready to be sent.
+    Ready {
+        prepared: Box<Prepared>,
+        /// The request.
+        request: Outgoing,
+        /// The conversation it belongs to.
+        session: Option<Arc<str>>,
+        /// Its role for the requests that depend on it, or that it depends on.
+        entry: Option<Entry>,
+    },
+    /// It cannot be sent.
+    Faulty {
+        prepared: Box<Prepared>,
+        /// The outcome that will be recorded.
+        outcome: Outcome,
+        /// As of one that is ready.
+        entry: Option<Entry>,
+    },
+}
+
+impl Item {
+    /// The same, as part of a session.
+    pub fn within(mut self, of: Entry) -> Self {
+        match &mut self {
+            Item::Ready { entry, .. } | Item::Faulty { entry, .. } => *entry = Some(of),
+        }
+        self
+    }
+
+    /// The approximate memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let (Item::Ready { entry, .. } | Item::Faulty { entry, .. }) = self;
+        let session = match entry {
+            Some(Entry::Root(graph)) => graph.bytes(),
+            Some(Entry::Node(_)) | None => 0,
+        };
+        REQUEST_BYTES + self.prepared().sample.request_bytes as usize + session
+    }
+
+    pub fn prepared(&self) -> &Prepared {
+        match self {
+            Item::Ready { prepared, .. } | Item::Faulty { prepared, .. } => prepared,
+        }
+    }
+}

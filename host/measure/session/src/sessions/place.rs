@@ -1,0 +1,50 @@
+//! The place of a request in its session.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::graph::Graph;
+use model::units::Nanos;
+
+/// The place of a request in its session.
+#[derive(Clone)]
+pub struct Place {
+    pub(super) session: Arc<Mutex<Session>>,
+    /// Index of the queue for the session's events.
+    pub(super) queue: usize,
+    pub(super) node: usize,
+}
+
+/// A session under way.
+pub(super) struct Session {
+    pub(super) graph: Graph,
+    /// The pacer's number of its first request.
+    pub(super) root: u64,
+    /// Instant of its last event.
+    pub(super) last: Nanos,
+    /// Bytes that it holds: those that it began with, and the answers since.
+    pub(super) bytes: usize,
+    /// True if the pacer knows that it is over.
+    pub(super) is_announced: bool,
+}
+
+/// The role of an item in its session, until it is handed on.
+pub enum Entry {
+    /// It begins one.
+    Root(Box<Graph>),
+    /// A follower in a session.
+    Node(Place),
+}
+
+impl Place {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn at(&self, node: usize) -> Place {
+        Place {
+            session: Arc::clone(&self.session),
+            queue: self.queue,
+            node,
+        }
+    }
+}
