@@ -8,6 +8,7 @@ pub mod curve;
 mod distribution;
 pub mod forest;
 mod scatter;
+mod shown;
 mod waterfall;
 
 #[cfg(test)]
@@ -15,21 +16,10 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use super::chart::{Chart, Key, Tone, scale};
-use super::view::View;
-use model::number::{short, significant};
-use runs::Reported;
+pub use shown::Shown;
 
-/// A run that is shown.
-#[derive(Clone, Debug)]
-pub struct Shown {
-    /// Its name among the runs shown with it.
-    pub label: String,
-    /// The facts about it, except its exchanges.
-    pub reported: Reported,
-    /// The view of its exchanges.
-    pub view: View,
-}
+use super::chart::Chart;
+use runs::Reported;
 
 /// The charts of runs, in the order of a page. Figures that were not measured have no chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,68 +82,4 @@ pub fn labels(runs: &[Reported]) -> Vec<String> {
     numbered
         .map(|(number, run)| format!("{} {}", number + 1, run.folder))
         .collect()
-}
-
-/// A key for each run.
-fn keys(runs: &[Shown]) -> Vec<Key> {
-    let numbered = runs.iter().enumerate();
-    numbered
-        .map(|(number, run)| Key {
-            label: run.label.clone(),
-            tone: Tone::Series(number),
-        })
-        .collect()
-}
-
-/// The unit for spans of time up to a number of milliseconds, and its length in milliseconds.
-fn time_unit(longest_ms: f64) -> (&'static str, f64) {
-    if longest_ms >= 20_000.0 {
-        ("s", 1000.0)
-    } else {
-        ("ms", 1.0)
-    }
-}
-
-/// A span of time in words.
-fn milliseconds(ms: f64) -> String {
-    let (unit, divisor) = time_unit(ms);
-    format!("{} {unit}", significant(ms / divisor, 4))
-}
-
-/// A chosen span of time in words, such as where a bar ends.
-fn chosen_milliseconds(ms: f64) -> String {
-    let (unit, divisor) = time_unit(ms);
-    format!("{} {unit}", short(ms / divisor, 4))
-}
-
-/// An instant of a run in words.
-fn seconds(s: f64) -> String {
-    format!("{} s", short(s, 4))
-}
-
-/// The nearest lower 1, 2 or 5 times a power of ten, at which a logarithmic axis may begin.
-fn round_begin(value: f64) -> f64 {
-    let power = 10f64.powf(value.log10().floor());
-    let factor = [5.0, 2.0, 1.0]
-        .into_iter()
-        .find(|f| f * power <= value * 1.000_001);
-    factor.unwrap_or(1.0) * power
-}
-
-/// The end of an axis from zero that includes a value.
-fn end(value: f64) -> f64 {
-    scale::round_end(value, 6)
-}
-
-/// One sentence per run, each with the run's name if there are several.
-fn sentences(runs: &[Shown], of: impl Fn(usize) -> Option<String>) -> String {
-    let several = runs.len() > 1;
-    let sentences = runs.iter().enumerate().filter_map(|(number, run)| {
-        let sentence = of(number)?;
-        Some(match several {
-            true => format!("{}: {sentence}", run.label),
-            false => sentence,
-        })
-    });
-    sentences.collect::<Vec<_>>().join(" ")
 }

@@ -8,6 +8,7 @@
 mod beside;
 mod figures;
 pub(crate) mod frame;
+mod pair;
 mod parts;
 pub(crate) mod plan;
 mod run;
@@ -24,28 +25,6 @@ use super::charts::{Charts, Shown};
 use result::metric::{self, Metric};
 
 const TEMPLATE: &str = include_str!("html/page.html");
-
-/// A name and its value.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Pair {
-    name: String,
-    value: String,
-}
-
-fn pair(name: &str, value: impl ToString) -> Pair {
-    Pair {
-        name: name.to_owned(),
-        value: value.to_string(),
-    }
-}
-
-/// Names with their measured values; leaves out those that were not measured.
-fn pairs<const N: usize>(given: [(&str, Option<String>); N]) -> Vec<Pair> {
-    let known = given.into_iter();
-    known
-        .filter_map(|(name, value)| Some(pair(name, value?)))
-        .collect()
-}
 
 #[derive(Serialize)]
 struct Page {

@@ -11,6 +11,7 @@
 //! [`short`] draws what fits a screen. [`vllm`] and [`sglang`] draw the blocks of those tools, line
 //! for line, with their definitions.
 
+mod block;
 mod confidence;
 mod devices;
 mod outcomes;
@@ -22,18 +23,15 @@ mod short;
 mod steady;
 pub mod vllm;
 
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 
-use super::plain;
 use result::figure::mirrored;
 use result::metric;
 use result::summary::server::Figure;
-use result::summary::{Counted, Distribution, Loop, Run, Summary};
+use result::summary::{Counted, Loop, Run, Summary};
 
+use block::{Block, MS, Scale};
 pub use short::short;
-
-/// The column of the values, minus one.
-const LABELS: usize = 40;
 
 /// The result as text, with a newline at its end.
 pub fn text(summary: &Summary) -> String {
@@ -397,71 +395,5 @@ fn verdict(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// The unit in a label, and the divisor from milliseconds to it.
-type Scale = (&'static str, f64);
-
-const MS: Scale = (" (ms)", 1.0);
-
 /// GPUStack's way of writing it, without a space.
 const SECONDS: Scale = ("(s)", 1000.0);
-
-/// The block under way.
-#[derive(Default)]
-struct Block {
-    text: String,
-    /// The title of a section that has no line yet.
-    pending: Option<&'static str>,
-    /// Draws of each distribution the mean, the median and the highest percentile alone.
-    is_short: bool,
-}
-
-impl Block {
-    /// Begins a section. Its rule is drawn once there is a line below it.
-    fn section(&mut self, title: &'static str) {
-        self.pending = Some(title);
-    }
-
-    fn line(&mut self, label: &str, value: Option<impl Display>) {
-        let Some(value) = value else { return };
-        let (label, value) = (plain(label), plain(&value.to_string()));
-        self.prose(&format!("{label:<LABELS$} {value}"));
-    }
-
-    fn figure(&mut self, label: &str, value: Option<f64>) {
-        self.line(label, value.map(|value| format!("{value:.2}")));
-    }
-
-    fn prose(&mut self, text: &str) {
-        if let Some(title) = self.pending.take() {
-            let _ = writeln!(self.text, "{title:-^50}");
-        }
-        self.text.push_str(&plain(text));
-        self.text.push('\n');
-    }
-
-    fn distribution(&mut self, summary: &Summary, metric: &str, label: &str, scale: Scale) {
-        let Some(distribution) = summary.metric(metric) else {
-            return;
-        };
-        let Distribution { mean, median, .. } = distribution;
-        let (unit, divisor) = scale;
-        let percentiles = &summary.run.percentiles;
-        let skipped = if self.is_short {
-            percentiles.len().saturating_sub(1)
-        } else {
-            0
-        };
-        let mut figure = |which: &str, value: f64| {
-            self.figure(&format!("{which} {label}{unit}:"), Some(value / divisor));
-        };
-        if mean.is_finite() {
-            figure("Mean", *mean);
-        }
-        figure("Median", *median);
-        for percent in &percentiles[skipped..] {
-            if let Some(value) = distribution.percentile(*percent) {
-                figure(&format!("P{percent}"), value);
-            }
-        }
-    }
-}

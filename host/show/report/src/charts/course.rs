@@ -1,7 +1,7 @@
 //! The course of runs over time: throughput, requests in flight, those that wait for the cap,
 //! failures, power.
 
-use super::{Shown, keys, seconds, sentences};
+use super::shown::{Shown, keys, seconds, sentences};
 use crate::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
     Ticks, Tone, scale,

@@ -3,7 +3,7 @@
 //!
 //! Sweeps, searches and labs say which points; this module makes charts of them.
 
-use super::{end, round_begin};
+use super::shown::{end, round_begin};
 use crate::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Log, Mark, Panel, Point, Rows, Rule, Shape, Side,
     Snap, Ticks, Tone,

@@ -1,6 +1,6 @@
 //! Distributions: the share of samples up to each value, and the number of samples near each value.
 
-use super::{
+use super::shown::{
     Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, sentences, time_unit,
 };
 use crate::chart::scale;

@@ -1,6 +1,6 @@
 //! Runs for tests of what is drawn: made-up exchanges with the rest of what a page says.
 
-use super::Shown;
+use super::shown::Shown;
 use crate::exchanges::{failed, ms, reply};
 use crate::view::{View, grain};
 use model::exchange::{Class, Exchange, Kind, Turn, Usage};

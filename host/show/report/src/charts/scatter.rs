@@ -1,7 +1,7 @@
 //! Charts of the time to first token over what it depends on: the prompt's length, and the time in
 //! the run.
 
-use super::{Shown, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
+use super::shown::{Shown, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Shape, Side, Snap, Ticks,
 };

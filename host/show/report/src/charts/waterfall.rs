@@ -1,6 +1,6 @@
 //! Waterfalls: requests one below the other, each with the phases it went through.
 
-use super::{Shown, milliseconds, seconds, time_unit};
+use super::shown::{Shown, milliseconds, seconds, time_unit};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Shape, Snap, Ticks, Tone,
     phase_height,

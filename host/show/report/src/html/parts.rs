@@ -5,7 +5,7 @@ mod devices;
 
 use serde::Serialize;
 
-use super::{Pair, pairs};
+use super::pair::{Pair, pairs};
 use model::number::{count, fixed, percent, significant};
 use result::metric;
 use result::summary::server::Figure as Counted;

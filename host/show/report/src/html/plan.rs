@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Pair, pair, pairs};
+use super::pair::{Pair, pair, pairs};
 use crate::charts::Shown;
 use model::client::Thread;
 use model::duration;

@@ -4,8 +4,9 @@ use minijinja::value::Value;
 use serde::Serialize;
 
 use super::figures::{self, Metrics, Tile};
+use super::pair::{Pair, pair, pairs};
 use super::parts::{self, Part};
-use super::{Pair, pair, pairs, plan};
+use super::plan;
 use crate::chart::{Tone, swatch};
 use crate::charts::Shown;
 use crate::plain;

@@ -1,7 +1,7 @@
 //! The intervals of a run's figures: over other requests of this kind, and over repeats of the same
 //! requests.
 
-use super::Block;
+use super::block::Block;
 use result::metric;
 use result::summary::{Bounds, SteadyState, Summary};
 

@@ -1,6 +1,6 @@
 //! The activity and power of the devices, and the cost of the run.
 
-use super::Block;
+use super::block::Block;
 use result::summary::Summary;
 
 const GIB: f64 = (1u64 << 30) as f64;

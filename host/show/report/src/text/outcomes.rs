@@ -1,6 +1,6 @@
 //! The lines on requests that were not answered in full.
 
-use super::Block;
+use super::block::Block;
 use model::exchange::Class;
 use result::summary::{Requests, Summary, Tokens};
 

@@ -1,7 +1,7 @@
 //! Scores as text: means with their intervals, groups, what was not judged, and examples of the
 //! worst answers.
 
-use super::Block;
+use super::block::Block;
 use result::summary::{Bounds, ScoredGroup, Summary};
 
 /// Characters of a name of a score or a group in a table.

@@ -1,6 +1,6 @@
 //! Sections on sessions, on turns, classes and adapters, and on the dataset.
 
-use super::{Block, MS};
+use super::block::{Block, MS};
 use result::figure::Statistic;
 use result::metric;
 use result::summary::{Group, Summary};

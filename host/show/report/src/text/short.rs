@@ -5,7 +5,8 @@ use result::finding::Severity;
 use result::metric;
 use result::summary::Summary;
 
-use super::{Block, MS, closed_loop, devices, metrics_not_measured, outcomes, scores};
+use super::block::{Block, MS};
+use super::{closed_loop, devices, metrics_not_measured, outcomes, scores};
 
 /// The height of a terminal that shows the block at once.
 const SCREEN: usize = 50;

@@ -1,6 +1,6 @@
 //! The section on the steady state.
 
-use super::Block;
+use super::block::Block;
 use result::metric;
 use result::summary::{SteadyState, Summary, Window};
 

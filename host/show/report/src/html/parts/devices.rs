@@ -1,6 +1,6 @@
 //! The activity and power of the devices, and the cost of the run.
 
-use super::super::{Pair, pairs};
+use super::super::pair::{Pair, pairs};
 use super::Part;
 use crate::plain;
 use model::number::{count, percent, significant};
