@@ -31,8 +31,9 @@ use model::about::About;
 use result::figure::{Figure, Statistic};
 
 pub use definition::{Definition, definitions};
-pub use document::{Document, Quote, read};
+pub use document::{Document, read};
 pub use error::ReadError;
+pub use quote::Quote;
 
 /// One result as its tool stated it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

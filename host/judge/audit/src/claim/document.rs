@@ -1,10 +1,9 @@
 //! A file with claims, from any tool: the format is detected from its content, not its name.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::json::{self, Object};
+use super::quote::Quote;
 use super::{
     Claim, MOST_BYTES, ReadError, Source, aiperf, flat, guidellm, in_order, page, seek, table,
 };
@@ -18,25 +17,6 @@ pub struct Document {
     pub claims: Vec<Claim>,
     /// Statements of its tables and sentences about them.
     pub quotes: Vec<Quote>,
-}
-
-/// A place outside the results where a page repeats figures of one: a row of its summary table, a
-/// sentence that compares.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Quote {
-    /// The line, from 1.
-    pub line: usize,
-    /// The words around it, shortened.
-    pub words: String,
-    /// The first cell of the row, if it is in a table.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub row: Option<String>,
-    /// The figures, under our names and in our units.
-    pub figures: Vec<(String, f64)>,
-    /// The claimed change, in percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub change: Option<f64>,
 }
 
 /// The kinds of contents that a file may have, for error messages.

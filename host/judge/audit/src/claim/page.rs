@@ -5,9 +5,9 @@
 //! begins, not only at the end of its line.
 
 use super::block::{self, Span};
-use super::quote;
+use super::quote::{self, Quote};
 use super::seek::{Ahead, Lines, did, shortened};
-use super::{Claim, Quote, ReadError, Source, in_order, too_many};
+use super::{Claim, ReadError, Source, in_order, too_many};
 
 mod context;
 mod namespace;

@@ -3,11 +3,32 @@
 
 use super::page::Page;
 use super::seek::{Lines, did, inside, shortened};
-use super::{Quote, ReadError, number};
+use super::{ReadError, number};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 mod table;
 
 use table::{Cell, Table};
+
+/// A place outside the results where a page repeats figures of one: a row of its summary table, a
+/// sentence that compares.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Quote {
+    /// The line, from 1.
+    pub line: usize,
+    /// The words around it, shortened.
+    pub words: String,
+    /// The first cell of the row, if it is in a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
+    /// The figures, under our names and in our units.
+    pub figures: Vec<(String, f64)>,
+    /// The claimed change, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<f64>,
+}
 
 /// The way pages name figures, by ours. The longer of two that begin alike comes first.
 const NAMES: [(&str, &str); 9] = [
