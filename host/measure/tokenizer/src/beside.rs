@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::bytes_of;
+use super::file::bytes_of;
 
 /// Largest of these files that is read, in bytes: many times the largest there are.
 const FILE_BYTES: u64 = 32 << 20;

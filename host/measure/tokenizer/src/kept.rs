@@ -9,11 +9,11 @@
 
 use super::byte_level::{Added, ByteLevel, Spelling};
 use super::class::Classes;
+use super::facts::{Facts, Read};
 use super::merge::Merges;
 use super::read::MOST_IDS;
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
-use super::{Facts, Read};
 
 /// Tells the builds apart that write and read this form: a number made of the version and of the
 /// sources that decide what the tables hold and what they mean.

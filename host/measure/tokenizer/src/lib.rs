@@ -22,14 +22,14 @@
     )
 )]
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 mod beside;
 mod byte_level;
 mod chat;
 mod class;
+mod facts;
+mod file;
 mod hugging_face;
 mod kept;
 mod merge;
@@ -49,16 +49,15 @@ mod tiktoken;
 
 pub use chat::apart::{self, Chat};
 pub use chat::{ChatError, ChatTemplate};
+pub use facts::Facts;
 pub use hugging_face::is_guarded;
 pub use kept::BUILD;
 
 use beside::Beside;
 use byte_level::ByteLevel;
+use facts::Read;
 use hugging_face::HuggingFace;
 use spread::spread;
-
-/// Largest file that is read, in bytes: several times the largest tokenizer of any model.
-const FILE_BYTES: u64 = 256 << 20;
 
 /// Texts to tokens and back.
 pub struct Tokenizer {
@@ -73,27 +72,6 @@ enum Model {
     ByteLevel(Box<ByteLevel>),
     Bytes,
     Pairs,
-}
-
-/// A model as read from its file.
-struct Read<M> {
-    facts: Facts,
-    model: M,
-}
-
-/// Facts that hold for every text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// Token ids are below this.
-    pub vocabulary_size: u32,
-    /// Ids from here on were added to the vocabulary the model's tokenizer was made with.
-    pub base_size: u32,
-    /// Number of special tokens that are put around a single text.
-    pub added_tokens: u32,
-    /// Ids without a text of their own, ascending.
-    pub special: Vec<u32>,
-    /// True if it is a substitute for the model's own tokenizer.
-    pub approximate: bool,
 }
 
 /// The reason why a tokenizer could not be opened.
@@ -377,12 +355,4 @@ impl Tokenizer {
     fn said(&self, cause: &str) -> String {
         format!("tokenizer `{}`: {cause}", self.name)
     }
-}
-
-/// Reads a file; returns nothing if it has more bytes than that.
-fn bytes_of(file: &Path, most: u64) -> std::io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    let from = File::open(file)?;
-    from.take(most + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::beside::Beside;
-use super::{FILE_BYTES, Model, Read, Tokenizer, TokenizerError, bytes_of};
+use super::facts::Read;
+use super::file::{FILE_BYTES, bytes_of};
+use super::{Model, Tokenizer, TokenizerError};
 use super::{hugging_face, kept, read, sentencepiece, tiktoken};
 
 /// The files for which a folder is searched, in this order. Behind them, any rank file.

@@ -12,7 +12,7 @@
 //!
 //! What is not printable ASCII is read as `?`.
 
-use super::Facts;
+use super::facts::Facts;
 
 const SINGLE: u32 = 95;
 const TRIPLE: u32 = 9000;

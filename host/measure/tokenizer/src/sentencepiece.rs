@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value, json};
 
 use super::beside::{AddedToken, Beside};
+use super::facts::{Facts, Read};
 use super::hugging_face::{self, HuggingFace};
 use super::proto::{BPE, Piece, Proto, Role, UNIGRAM};
-use super::{Facts, Read};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 

@@ -14,12 +14,12 @@ use std::path::Path;
 use super::beside::{AddedToken, Beside};
 use super::byte_level::{Added, ByteLevel, Spelling};
 use super::class::Classes;
+use super::facts::{Facts, Read};
 use super::merge::Merges;
 use super::read::MOST_IDS;
 use super::shape::TOKEN;
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
-use super::{Facts, Read};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
