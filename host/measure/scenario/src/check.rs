@@ -8,7 +8,8 @@ use std::fmt::Display;
 use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 
-use super::{Scenario, Target};
+use crate::scenario::Scenario;
+use crate::target::Target;
 use model::connection::Reuse;
 use model::connection::Version;
 use model::target::with_scheme;

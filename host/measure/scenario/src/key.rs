@@ -1,13 +1,9 @@
 //! Facts about each key of a scenario besides its type: documentation, flag, default, plan,
 //! comparability.
 //!
-//! A key is declared once, in its [`table!`](crate::table); everything else reads [`keys`].
+//! A key is declared once, in its [`table!`](crate::table); everything else reads [`keys`](crate::keys()).
 
-use std::sync::LazyLock;
-
-use crate::Scenario;
 use crate::comparability::Fate;
-use crate::field::Field;
 
 /// One key of a scenario.
 #[derive(Clone, Debug)]
@@ -268,22 +264,4 @@ impl Key {
         self.otherwise
             .or(value.map(|value| value.trim_matches(['"', '[', ']'])))
     }
-}
-
-static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
-    let mut keys = Vec::new();
-    Scenario::declare(Key::default(), &mut keys);
-    keys
-});
-
-/// Every key of a scenario, in the order of its tables.
-pub fn keys() -> &'static [Key] {
-    &KEYS
-}
-
-/// Names that other tools give to keys, each with ours.
-pub(crate) fn aliases() -> Vec<(&'static str, &'static str)> {
-    let keys = keys().iter();
-    keys.flat_map(|key| key.theirs.iter().map(|theirs| (*theirs, key.name())))
-        .collect()
 }

@@ -21,13 +21,7 @@
 
 use reader::{Located, ScenarioError};
 
-use comparability::{
-    Fate::{May, Must},
-    Kind,
-};
-use field::{Field, Maybe};
-use key::{heading::RESULT, plan, unplanned};
-use table::table;
+use field::Field;
 
 mod about;
 mod check;
@@ -35,6 +29,7 @@ pub mod comparability;
 mod devices;
 mod field;
 mod key;
+mod keys;
 mod load;
 mod overlay;
 pub mod plan;
@@ -42,6 +37,7 @@ mod plugin;
 mod read;
 mod report;
 mod request;
+mod scenario;
 mod schema;
 mod table;
 mod target;
@@ -52,70 +48,15 @@ mod value;
 pub use about::About;
 pub use devices::{Cost, DeviceMetrics, Run};
 pub use field::Entry;
-pub use key::{Flag, Key, heading, keys};
+pub use key::{Flag, Key, heading};
+pub use keys::keys;
 pub use load::{Arrival, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
 pub use report::{Goodput, Report, Thresholds};
 pub use request::RequestOptions;
+pub use scenario::Scenario;
 pub use schema::check_config;
 pub use target::{Connection, Headers, Target, Timeouts, Tokenizer};
-
-table! {
-    /// A run as it was described, with nothing resolved.
-    pub struct Scenario {
-        /// The name of the scenario.
-        name: Maybe<String> => plan("name", May).otherwise("the name of its file");
-        /// Its position when a folder of scenarios is run; scenarios without one come after, by
-        /// name.
-        order: Maybe<u64> => unplanned();
-        /// The subject of the measurement, for readers of the result.
-        about: About;
-        /// The server under test.
-        target: Target;
-        /// The model's tokenizer.
-        tokenizer: Tokenizer;
-        /// The backend, which speaks the server's dialect.
-        backend: Backend;
-        /// The source of the requests' contents.
-        dataset: Dataset;
-        /// The number of requests, and when they are due.
-        load: Load;
-        /// Options for every request.
-        request: RequestOptions;
-        /// The connection to the server.
-        connection: Connection;
-        /// The timeouts.
-        timeouts: Timeouts;
-        /// The scorers that judge the answers; if the list is empty, nothing judges them.
-        scorers: Option<Vec<Located<Scorer>>>;
-        /// The things that are watched while the run goes on.
-        run: Run;
-        /// The cost of a million tokens.
-        cost: Cost;
-        /// The contents of the report.
-        report: Report;
-        /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as
-        /// ttft:200 tpot:20 e2el:5000.
-        ///
-        /// Any metric of the result works if it is a time and each request has one value of it.
-        /// Limits may have a unit, as in itl-max:1.5s. The flag takes every word after it, so put
-        /// scenarios first.
-        goodput: Goodput => plan("goodput", Must(Kind::Definition))
-            .flag("goodput", "OBJECTIVE", RESULT)
-            .words();
-        /// Threshold for the run, such as 'ttft.p99 <= 200ms'; exit with 6 if it does not hold;
-        /// repeatable.
-        ///
-        /// Write a figure as in the result (ttft.p99, throughput.output-tokens-per-s,
-        /// requests.success-share), then <=, <, >= or >, and a limit; or 'verdict <= valid'. No
-        /// threshold holds for an invalid run; the exit code is then 7.
-        thresholds: Thresholds => plan("thresholds", May)
-            .flag("threshold", "THRESHOLD", RESULT)
-            .delimiter(';');
-        /// The resource limits of plugins.
-        sandbox: Sandbox;
-    }
-}
 
 impl Scenario {
     /// Reads a scenario's text. `name` is its name in messages: its path.

@@ -5,9 +5,9 @@
 
 use reader::{Place, Problem, parse_assignment, parse_table};
 
-use crate::Scenario;
 use crate::field::{Field, Table};
-use crate::key::aliases;
+use crate::keys::aliases;
+use crate::scenario::Scenario;
 
 /// Reads the whole text. If its syntax is broken, only that is reported, since the intent is
 /// unknown.

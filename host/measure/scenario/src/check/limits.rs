@@ -6,8 +6,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::super::load::{Arrival, Load};
-use super::super::{DeviceMetrics, Scenario};
 use super::{unless, wrong};
+use crate::devices::DeviceMetrics;
+use crate::scenario::Scenario;
 use model::arrival::{Shape, Stage, length_for};
 use model::duration::{self, Span};
 use model::target::{Target, TargetError};

@@ -1,10 +1,10 @@
 //! Checks what makes sense in `[load]`: values, keys that contradict each other, and what an
 //! arrival needs.
 
-use super::super::Scenario;
 use super::super::load::{Arrival, Load, Stage};
 use super::limits::{FACTORS, RATES, from_to, is_rate};
 use super::unless;
+use crate::scenario::Scenario;
 use model::arrival::Shape;
 use model::session::Cache;
 use reader::Problem;

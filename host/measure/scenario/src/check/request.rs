@@ -2,7 +2,8 @@
 
 use super::{unless, wrong};
 use crate::field::Value;
-use crate::{RequestOptions, Scenario};
+use crate::request::RequestOptions;
+use crate::scenario::Scenario;
 use model::temperature::Temperature;
 use reader::Problem;
 use reader::{Located, Place};

@@ -1,0 +1,74 @@
+//! A scenario's tables together.
+
+use crate::about::About;
+use crate::comparability::{
+    Fate::{May, Must},
+    Kind,
+};
+use crate::devices::{Cost, Run};
+use crate::field::Maybe;
+use crate::key::{heading::RESULT, plan, unplanned};
+use crate::load::Load;
+use crate::plugin::{Backend, Dataset, Sandbox, Scorer};
+use crate::report::{Goodput, Report, Thresholds};
+use crate::request::RequestOptions;
+use crate::table::table;
+use crate::target::{Connection, Target, Timeouts, Tokenizer};
+use reader::Located;
+
+table! {
+    /// A run as it was described, with nothing resolved.
+    pub struct Scenario {
+        /// The name of the scenario.
+        name: Maybe<String> => plan("name", May).otherwise("the name of its file");
+        /// Its position when a folder of scenarios is run; scenarios without one come after, by
+        /// name.
+        order: Maybe<u64> => unplanned();
+        /// The subject of the measurement, for readers of the result.
+        about: About;
+        /// The server under test.
+        target: Target;
+        /// The model's tokenizer.
+        tokenizer: Tokenizer;
+        /// The backend, which speaks the server's dialect.
+        backend: Backend;
+        /// The source of the requests' contents.
+        dataset: Dataset;
+        /// The number of requests, and when they are due.
+        load: Load;
+        /// Options for every request.
+        request: RequestOptions;
+        /// The connection to the server.
+        connection: Connection;
+        /// The timeouts.
+        timeouts: Timeouts;
+        /// The scorers that judge the answers; if the list is empty, nothing judges them.
+        scorers: Option<Vec<Located<Scorer>>>;
+        /// The things that are watched while the run goes on.
+        run: Run;
+        /// The cost of a million tokens.
+        cost: Cost;
+        /// The contents of the report.
+        report: Report;
+        /// SLOs that a good request meets; the flag takes METRIC:MILLISECONDS each, such as
+        /// ttft:200 tpot:20 e2el:5000.
+        ///
+        /// Any metric of the result works if it is a time and each request has one value of it.
+        /// Limits may have a unit, as in itl-max:1.5s. The flag takes every word after it, so put
+        /// scenarios first.
+        goodput: Goodput => plan("goodput", Must(Kind::Definition))
+            .flag("goodput", "OBJECTIVE", RESULT)
+            .words();
+        /// Threshold for the run, such as 'ttft.p99 <= 200ms'; exit with 6 if it does not hold;
+        /// repeatable.
+        ///
+        /// Write a figure as in the result (ttft.p99, throughput.output-tokens-per-s,
+        /// requests.success-share), then <=, <, >= or >, and a limit; or 'verdict <= valid'. No
+        /// threshold holds for an invalid run; the exit code is then 7.
+        thresholds: Thresholds => plan("thresholds", May)
+            .flag("threshold", "THRESHOLD", RESULT)
+            .delimiter(';');
+        /// The resource limits of plugins.
+        sandbox: Sandbox;
+    }
+}
