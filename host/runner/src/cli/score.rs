@@ -10,7 +10,7 @@ use clap::builder::FalseyValueParser;
 
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
-use super::plugin::meant;
+use super::plugin::options::meant;
 use super::print::{json, tell, write_stdout};
 use model::clean;
 use model::exchange::Phase;

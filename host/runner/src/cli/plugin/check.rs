@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::facts;
 use super::facts::Server;
-use super::{Folders, Form, facts, meant};
+use super::options::{Folders, Form, meant};
 use crate::author::fresh;
 use crate::author::keys::{Key, keys};
 use crate::cli::failure::Failure;

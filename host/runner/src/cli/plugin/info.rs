@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use super::facts;
 use super::facts::Server;
-use super::{Folders, Form, facts, meant};
+use super::options::{Folders, Form, meant};
 use crate::author::keys::{Key, example, keys};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;

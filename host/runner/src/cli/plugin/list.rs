@@ -1,12 +1,12 @@
 //! `runner plugin list`: lists the available plugins.
 
-use super::shipped_alone;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{Folders, Form, facts};
+use super::facts;
+use super::options::{Folders, Form, shipped_alone};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::flags::{backends, datasets};

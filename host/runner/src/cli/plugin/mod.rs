@@ -11,16 +11,11 @@ pub mod record;
 pub mod test;
 
 mod facts;
+pub(super) mod options;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::builder::FalseyValueParser;
-use serde::Serialize;
-
-use super::failure::{Exit, Failure};
-use super::print::{write_json, write_stdout};
-use plugins::load::SearchPath;
+use super::failure::Failure;
 
 /// Create, build, check, test and list plugins
 #[derive(Clone, Debug, clap::Args)]
@@ -67,77 +62,5 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Command::Info(args) => info::exec(args),
         Command::List(args) => list::exec(args),
         Command::Guide(args) => guide::exec(args),
-    }
-}
-
-/// Output format of a subcommand.
-#[derive(Clone, Debug, clap::Args)]
-struct Form {
-    /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
-    json: bool,
-}
-
-impl Form {
-    /// Prints facts, as JSON or as text.
-    fn print<F: Serialize>(
-        &self,
-        facts: &F,
-        words: impl FnOnce(&F) -> String,
-    ) -> Result<(), Failure> {
-        if !self.json {
-            return write_stdout(&words(facts));
-        }
-        let json = serde_json::to_string_pretty(facts);
-        let json = json.map_err(|cause| Failure::new(Exit::Bug, format!("no JSON: {cause}")))?;
-        write_json(&(json + "\n"))
-    }
-}
-
-/// Folders to search for plugins, in addition to the path as given and the shipped plugins.
-#[derive(Clone, Debug, clap::Args)]
-struct Folders {
-    /// Folders to search for plugins, separated as in PATH
-    #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH")]
-    plugin_path: Option<OsString>,
-}
-
-/// Returns the search path for a plugin by its path, or by its name if it ships.
-fn shipped_alone() -> SearchPath {
-    SearchPath {
-        shipped: shipped::PLUGINS,
-        ..SearchPath::default()
-    }
-}
-
-impl Folders {
-    fn search(&self) -> SearchPath {
-        let paths = self.plugin_path.iter();
-        SearchPath {
-            scenario: None,
-            folders: paths
-                .flat_map(std::env::split_paths)
-                .filter(|folder| !folder.as_os_str().is_empty())
-                .collect(),
-            shipped: shipped::PLUGINS,
-        }
-    }
-}
-
-/// The plugin to load for a name that a user gives: `vllm` is `backends/vllm.wasm` if the name is
-/// unambiguous.
-pub(in crate::cli) fn meant(asked: &str) -> Result<String, Failure> {
-    if asked.contains(['/', '\\', '.', '@']) {
-        return Ok(asked.to_owned());
-    }
-    let wanted = format!("/{asked}.wasm");
-    let mut found = shipped::plugins().filter(|name| name.ends_with(&wanted));
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(one.to_owned()),
-        (Some(one), Some(other)) => Err(Failure::new(
-            Exit::CommandLine,
-            format!("`{asked}` is ambiguous: use `{one}` or `{other}`"),
-        )),
-        (None, _) => Ok(asked.to_owned()),
     }
 }

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use clap::builder::FalseyValueParser;
 
+use super::options::{Form, shipped_alone};
 use super::test::{component, text};
-use super::{Form, shipped_alone};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::flags::TargetKeys;
