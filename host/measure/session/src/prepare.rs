@@ -22,9 +22,9 @@ pub(crate) mod draw;
 mod feed;
 mod front;
 pub(crate) mod gather;
-mod item;
+pub(crate) mod item;
 pub(crate) mod masked;
-mod writer;
+pub(crate) mod writer;
 
 pub use arrivals::{all, arrivals};
 use draw::{Drawing, spares};

@@ -11,6 +11,7 @@ pub mod extent;
 pub(crate) mod inputs;
 mod judges;
 mod kept;
+mod measured;
 mod name;
 mod named;
 mod options;
@@ -21,17 +22,15 @@ pub(crate) mod tokens;
 mod trace;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-use sha2::{Digest, Sha256};
 
 use ahead::Ahead;
 use defaults::{
     controls, cost, device_metrics, goodput, limits, load_of, percentiles, request_options,
     thresholds, timeouts,
 };
+use measured::Measured;
 
 pub(crate) use again::again;
 pub(crate) use alone::{Alone, alone};
@@ -42,7 +41,6 @@ pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 use crate::draft::{Draft, DraftTarget};
 use crate::parts::Parts;
 use model::file::PlannedFile;
-use model::hex;
 use model::plugin::Kind;
 use model::redact;
 use model::target::Target;
@@ -474,26 +472,4 @@ impl<'s> Resolution<'s> {
 
 fn config_json(config: &ConfigTable) -> serde_json::Value {
     serde_json::Value::Object(config.to_json())
-}
-
-/// A file's path, and its length and SHA-256.
-type Measured = (PathBuf, std::io::Result<(u64, String)>);
-
-/// Length and SHA-256 of a file.
-fn measure(path: &Path) -> std::io::Result<(u64, String)> {
-    let mut file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(std::io::ErrorKind::IsADirectory.into());
-    }
-    let mut hash = Sha256::new();
-    let mut bytes = 0;
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        let read = std::io::Read::read(&mut file, &mut buffer)?;
-        if read == 0 {
-            return Ok((bytes, hex(&hash.finalize())));
-        }
-        hash.update(&buffer[..read]);
-        bytes += read as u64;
-    }
 }

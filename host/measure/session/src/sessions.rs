@@ -18,7 +18,8 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::decode::failed;
 use crate::pending::PendingRequest;
-use crate::prepare::{Item, Writer};
+use crate::prepare::item::Item;
+use crate::prepare::writer::Writer;
 use graph::Steps;
 use history::Given;
 use load::pace::{Announcer, Follower, News};

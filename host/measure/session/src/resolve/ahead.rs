@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::Source;
 use super::defaults::limits;
+use super::measured::{Measured, measure};
 use super::tokens::{self, Counting};
-use super::{Measured, Source, measure};
 use model::timings::{Stage, Timings};
 use plugins::PluginError;
 use plugins::load::{self, Plugin, SearchPath};

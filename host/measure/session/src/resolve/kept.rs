@@ -10,7 +10,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use shelf::{Found, Kind, Shelf};
 
-use super::measure;
+use super::measured::measure;
 use tokenizer::Tokenizer;
 
 const TABLES: Kind = Kind {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{Faults, Resolved, Source, ahead, kept, measure, resolve_timed};
+use super::measured::measure;
+use super::{Faults, Resolved, Source, ahead, kept, resolve_timed};
 use hub::{Cache, Kind, Repository, Snapshot};
 use model::hex;
 use scenario::plan::PlannedTokenizer;

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use super::Resolution;
 use super::ahead::seen;
-use super::{Resolution, hex};
 use crate::prepare::{all, arrivals};
 use model::arrival::{Arrival, Trace, TraceError};
 use model::file::PlannedFile;
+use model::hex;
 use plugins::PluginError;
 use plugins::dataset::Dataset;
 use scenario::plan::Load;
