@@ -28,7 +28,7 @@ pub(super) fn is_well(dialect: &mut Dialect) {
     let request = dialect.encode(&sample("fine"), &settings(), None).unwrap();
     assert_eq!(request.path, "/v1/completions");
     let events = dialect
-        .decode(&mut Fold::default(), &frames(&["ab", "c"]))
+        .decode(&mut Fold::default(), &mut frames(&["ab", "c"]))
         .unwrap();
     let texts: Vec<(usize, &str)> = events
         .iter()
@@ -59,7 +59,7 @@ fn what_it_does_to_itself_in_decode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
         let config = touchy("decode", "misbehave", deed);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
-        let error = fails(dialect.decode(&mut Fold::default(), &frames(&["a", "!"])));
+        let error = fails(dialect.decode(&mut Fold::default(), &mut frames(&["a", "!"])));
         trapped(&error, BACKEND, "decode", cause);
         is_well(&mut dialect);
     }
@@ -149,7 +149,7 @@ fn an_answer_above_the_limit_is_not_taken() {
             fails(dialect.encode(&sample("!"), &settings(), None))
         }),
         ("decode", |dialect| {
-            fails(dialect.decode(&mut Fold::default(), &frames(&["!"])))
+            fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))
         }),
         ("explain", |dialect| fails(dialect.explain(500, b"!"))),
         ("credentials", |dialect| fails(dialect.credentials())),
@@ -166,7 +166,7 @@ fn an_answer_above_the_limit_is_not_taken() {
         let error = match call {
             "read-models" => fails(dialect.read_models(b"")),
             "encode" => fails(dialect.encode(&sample("!"), &settings(), None)),
-            _ => fails(dialect.decode(&mut Fold::default(), &frames(&["!"]))),
+            _ => fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"]))),
         };
         trapped(&error, BACKEND, call, cause);
     }
@@ -180,7 +180,7 @@ fn a_text_that_is_none_is_not_taken() {
             (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
         ),
         ("decode", |dialect| {
-            fails(dialect.decode(&mut Fold::default(), &frames(&["!"])))
+            fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))
         }),
     ] {
         let config = json!({"call": call, "answer": "no-text"});
@@ -199,7 +199,7 @@ fn a_flood_of_log_lines_is_bounded_however_many_instances_write_it() {
     let log = grants.log.clone();
     let mut dialect = backend(&config, grants).open().unwrap();
     for _ in 0..3 {
-        fails(dialect.decode(&mut Fold::default(), &frames(&["!"])));
+        fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])));
     }
     let lines = log.drain();
     assert!(lines.len() < 1_100, "{} lines", lines.len());
@@ -266,7 +266,7 @@ fn what_decode_returns_is_checked() {
     ] {
         let config = touchy("decode", "answer", answer);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
-        let error = fails(dialect.decode(&mut Fold::default(), &frames(texts)));
+        let error = fails(dialect.decode(&mut Fold::default(), &mut frames(texts)));
         contract(&error, BACKEND, "decode", says);
         assert!(error.is_misbehaviour());
         is_well(&mut dialect);

@@ -12,7 +12,7 @@ use super::fixture::{BACKEND, backend, contract, fails, frames, grants, roomy};
 fn what_is_as_large_as_allowed_is_taken() {
     let config = touchy("decode", "answer", "full-carry");
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
-    let events = dialect.decode(&mut Fold::default(), &frames(&["!"]));
+    let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
     let carried = events
         .unwrap()
         .into_iter()
@@ -25,7 +25,7 @@ fn what_is_as_large_as_allowed_is_taken() {
     let config = touchy("decode", "answer", "full-state");
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     let mut fold = Fold::default();
-    dialect.decode(&mut fold, &frames(&["!"])).unwrap();
+    dialect.decode(&mut fold, &mut frames(&["!"])).unwrap();
     assert_eq!(fold.state.len(), 64 << 10);
 
     let config = json!({"call": "begin", "answer": "full-state"});
@@ -61,11 +61,13 @@ fn what_was_left_unread_comes_again_in_front() {
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     let mut fold = Fold::default();
     for piece in ["one ", "two", "\n"] {
-        let events = dialect.decode(&mut fold, &raw(piece.as_bytes())).unwrap();
+        let events = dialect
+            .decode(&mut fold, &mut raw(piece.as_bytes()))
+            .unwrap();
         assert!(events.is_empty(), "{events:?}");
     }
     assert_eq!((fold.state.len(), fold.bytes()), (0, 8));
-    let events = dialect.decode(&mut fold, &raw(b"\n")).unwrap();
+    let events = dialect.decode(&mut fold, &mut raw(b"\n")).unwrap();
     let texts: Vec<&str> = (events.iter())
         .filter_map(|(_, what)| match what {
             Meaning::Text(piece) => Some(piece.text.as_str()),
@@ -83,12 +85,12 @@ fn a_frame_of_raw_bytes_may_be_16_mib_and_no_more() {
     let mut dialect = backend(&config, roomy).open().unwrap();
     let most = 16 << 20;
     let mut fold = Fold::default();
-    let half = raw(&vec![b'x'; most / 2]);
-    dialect.decode(&mut fold, &half).unwrap();
-    dialect.decode(&mut fold, &half).unwrap();
+    let mut half = raw(&vec![b'x'; most / 2]);
+    dialect.decode(&mut fold, &mut half).unwrap();
+    dialect.decode(&mut fold, &mut half).unwrap();
     assert_eq!(fold.bytes(), most);
     let before = fold.clone();
-    let error = fails(dialect.decode(&mut fold, &raw(b"x")));
+    let error = fails(dialect.decode(&mut fold, &mut raw(b"x")));
     let says = "it leaves 16777217 bytes unread, at most 16777216 are allowed";
     contract(&error, BACKEND, "decode", says);
     assert!(fold == before, "after an error, nothing has changed");
@@ -108,7 +110,7 @@ fn no_more_is_left_unread_than_there_was_and_a_raw_state_is_small() {
     ] {
         let config = json!({"raw": true, "call": "decode", "answer": answer, "only-on": "!"});
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
-        let error = fails(dialect.decode(&mut Fold::default(), &raw(b"ab!")));
+        let error = fails(dialect.decode(&mut Fold::default(), &mut raw(b"ab!")));
         contract(&error, BACKEND, "decode", says);
     }
 }

@@ -147,6 +147,7 @@ fn decoding_late_moves_no_instant() {
     let output_tokens = Arc::new(AtomicU64::new(0));
     let mut decoder = Decoder {
         dialect: resolved.parts.backend.open().unwrap(),
+        spare: Frames::default(),
         shared: Shared::new(
             FailureLimit::new(Signal::for_task()),
             resolved.parts.secrets.clone(),

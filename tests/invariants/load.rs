@@ -21,7 +21,7 @@ use scenario::plan::Slice;
 use session::assess::assess;
 use session::gate::{Gate, Stage};
 use session::live::Live;
-use session::parts::Control;
+use session::run::control::Control;
 use session::run::on_threads;
 
 use crate::support::trial::{Ran, Trial};

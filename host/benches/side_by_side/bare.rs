@@ -1,7 +1,7 @@
 //! The bare reader: the least that a client of event streams can do. Connects first, sends, then
-//! reads, stamps each read and counts the ends of events; where a reply has ended, it sends the next
-//! request on the same connection. No HTTP, no JSON, no records: what any client costs beyond this is
-//! its own.
+//! reads, stamps each read and counts the ends of events; where a reply has ended, it sends the
+//! next request on the same connection. No HTTP, no JSON, no records: what any client costs beyond
+//! this is its own.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -31,7 +31,8 @@ struct Stream {
 /// The last chunk of a reply, which comes with its last event or alone.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Sends the request on so many connections at once, so many times on each, and reads until every reply has ended.
+/// Sends the request on so many connections at once, so many times on each, and reads until every
+/// reply has ended.
 pub fn read(
     address: SocketAddr,
     streams: usize,

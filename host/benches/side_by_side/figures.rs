@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::bare;
-use crate::process::{CORES, Cost, Mock, RUNNER, pinned, run, run_to_any_end};
+use crate::process::{CORES, Mock, RUNNER, pinned, run, run_to_any_end};
 use crate::truth::difference;
 
 /// Streams at the same time where nothing else is said.
@@ -24,7 +24,8 @@ pub struct Load {
     pub tokens: usize,
 }
 
-/// A load of [`cpu`]: its name, the engine's flags, replies one after the other on each connection, and tokens of each.
+/// A load of [`cpu`]: its name, the engine's flags, replies one after the other on each connection,
+/// and tokens of each.
 struct Answers {
     name: &'static str,
     mock: &'static [&'static str],
@@ -142,7 +143,8 @@ pub fn bare(address: SocketAddr, (streams, answers): (usize, usize), tokens: usi
     Ok(())
 }
 
-/// Processor seconds a million events, of as many requests as the bare reader makes on as many kept connections.
+/// Processor seconds a million events, of as many requests as the bare reader makes on as many kept
+/// connections.
 pub fn cpu(rounds: usize) -> Result<()> {
     for load in &ANSWERS {
         let (requests, tokens) = (STREAMS * load.answers, load.tokens);

@@ -40,7 +40,8 @@ impl Cost {
     }
 }
 
-/// Runs a command to its end, which must be a success; returns what it wrote to stdout, and what it cost.
+/// Runs a command to its end, which must be a success; returns what it wrote to stdout, and what it
+/// cost.
 pub fn run(command: Command) -> Result<(String, Cost)> {
     let told = format!("{command:?}");
     let (status, stdout, stderr, cost) = run_to_status(command)?;

@@ -9,8 +9,8 @@
 //!    [`rapl::Rapl`].
 //! 2. A [`Watch`] reads them at an interval on a thread of its own, and gives a [`Recording`],
 //!    entry by entry while it goes on and as a whole at its end.
-//! 3. [`Recording::over`] makes figures of an interval, and [`Devices::for_tokens`] those for a million
-//!    tokens.
+//! 3. [`Recording::over`] makes figures of an interval, and [`Devices::for_tokens`] those for a
+//!    million tokens.
 //!
 //! What is not measured is absent. It is never zero.
 //!

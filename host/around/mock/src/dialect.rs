@@ -2,8 +2,8 @@
 //! replies to anything else such an engine is asked.
 //!
 //! Responsible for what such a route is; `read` handles its keys in TOML, `ask` what a request asks
-//! for, and `wire` the bytes of its reply. As for every route, `reply` decides which events there are, when they are due and what
-//! goes wrong.
+//! for, and `wire` the bytes of its reply. As for every route, `reply` decides which events there
+//! are, when they are due and what goes wrong.
 
 pub(super) mod ask;
 mod aws;

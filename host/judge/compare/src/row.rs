@@ -11,7 +11,7 @@ use super::variation::Variation;
 use result::figure::{Better, Figure, Statistic};
 use statistics::bootstrap::Draws;
 use statistics::difference::{Estimate, between_runs};
-use statistics::interval::{Interval, LEVEL};
+use statistics::interval::LEVEL;
 use statistics::moments::{is_same, mean};
 use statistics::several::benjamini_hochberg;
 

@@ -5,10 +5,10 @@
 //! in common (where memory was placed, how warm the machine was) varies from start to start. Of
 //! each start there is one value, the mean over its scenarios.
 //!
-//! **Within a lab**, trials are run in the same rounds. [`Fit`](statistics::twoway::Fit) takes out what
-//! rounds do, estimates the error from all trials together, and [`Family`] has Dunnett's test and
-//! intervals: the probability of showing any difference that is not there, or of any interval not
-//! holding the truth, is at most 5 % over all trials of a stage.
+//! **Within a lab**, trials are run in the same rounds. [`Fit`](statistics::twoway::Fit) takes out
+//! what rounds do, estimates the error from all trials together, and [`Family`] has Dunnett's test
+//! and intervals: the probability of showing any difference that is not there, or of any interval
+//! not holding the truth, is at most 5 % over all trials of a stage.
 //!
 //! **Against another lab's runs** there are no common rounds. Differences are tested as `compare`
 //! tests repeats: Student's test over one value per start, Welch's where sides have different

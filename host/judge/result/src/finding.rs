@@ -56,8 +56,8 @@ model::words! {
         Interrupted = "interrupted",
         /// The dataset had fewer samples than the plan has requests.
         ShortDataset = "short-dataset",
-        /// The dataset dropped, truncated, repaired or repeated parts of its input. Repeated prompts
-        /// warm the prefix cache.
+        /// The dataset dropped, truncated, repaired or repeated parts of its input. Repeated
+        /// prompts warm the prefix cache.
         DatasetAltered = "dataset-altered",
         /// Histories that were to hold the server's answers hold answers on record.
         RecordedAnswers = "recorded-answers",
@@ -107,8 +107,8 @@ model::words! {
         SharedMachine = "shared-machine",
         /// The cap on requests in flight held back requests of a run that offers a rate.
         CapReached = "cap-reached",
-        /// Answers are shorter than requested, although the server was told to ignore the end of the
-        /// text.
+        /// Answers are shorter than requested, although the server was told to ignore the end of
+        /// the text.
         ShortAnswers = "short-answers",
         /// The output tokens of some answers are unknown.
         TokensUnknown = "tokens-unknown",
@@ -126,12 +126,13 @@ model::words! {
         ServerCountsDisagree = "server-counts-disagree",
         /// The server had prompt tokens in its prefix cache.
         WarmCache = "warm-cache",
-        /// The server found prompt tokens in its prefix cache that the run itself did not put there.
+        /// The server found prompt tokens in its prefix cache that the run itself did not put
+        /// there.
         WarmByAccident = "warm-by-accident",
         /// The server's share of cached prompt tokens is not that of a cache without limits.
         CacheDiffers = "cache-differs",
-        /// The server did not report what it found in its prefix cache, although the scenario requested
-        /// it.
+        /// The server did not report what it found in its prefix cache, although the scenario
+        /// requested it.
         CacheNotReported = "cache-not-reported",
         /// The server put requests back that it had begun.
         Preempted = "preempted",

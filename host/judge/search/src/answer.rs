@@ -3,9 +3,9 @@
 //!
 //! The interval holds the highest load that a tier holds at, but for a probability that is half on
 //! either side ([`Config::alpha`](crate::Config::alpha)). It follows from the
-//! [`crossing`](statistics::crossing) of each objective over all loads, and from loads that were decided by
-//! their own requests where there is none. It assumes that a tier that holds at a load holds at
-//! every lower one. Where the runs contradict that, the answer says so.
+//! [`crossing`](statistics::crossing) of each objective over all loads, and from loads that were
+//! decided by their own requests where there is none. It assumes that a tier that holds at a load
+//! holds at every lower one. Where the runs contradict that, the answer says so.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

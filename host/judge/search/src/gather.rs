@@ -2,11 +2,12 @@
 //! are worth.
 //!
 //! **Requests that wait in one queue are bad together.** Their number varies more than that of
-//! independent requests, by the design effect (`statistics::batches`). Where few requests are bad, few of their clusters are seen; the same is measured of "its metric
-//! is above the run's own 90th percentile", and where any request is bad, the larger of the two
-//! counts. Where none is, the clusters that matter are those of requests that came near the limit:
-//! above that percentile and beyond half of the limit. At a load far below the highest there are
-//! none, and each request counts as one ([`decide`](crate::decide)).
+//! independent requests, by the design effect (`statistics::batches`). Where few requests are bad,
+//! few of their clusters are seen; the same is measured of "its metric is above the run's own 90th
+//! percentile", and where any request is bad, the larger of the two counts. Where none is, the
+//! clusters that matter are those of requests that came near the limit: above that percentile and
+//! beyond half of the limit. At a load far below the highest there are none, and each request
+//! counts as one ([`decide`](crate::decide)).
 
 use model::exchange::{Class, Phase};
 use model::units::Nanos;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::level::{Level, first_requests};
-pub(crate) use crate::probe::{Outcome, Probe, Purpose};
+use crate::probe::{Outcome, Probe, Purpose};
 
 mod bracket;
 mod found;

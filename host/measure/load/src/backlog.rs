@@ -25,8 +25,8 @@ use model::units::Nanos;
 
 pub use spares::Spares;
 
-/// The bound of a run: what decoding needs to work through bursts of an engine that sends faster than it is
-/// decoded, and small beside what else a process of ten thousand connections takes.
+/// The bound of a run: what decoding needs to work through bursts of an engine that sends faster
+/// than it is decoded, and small beside what else a process of ten thousand connections takes.
 pub const BOUND: usize = 32 << 20;
 /// A stream that waited, and of which this much had come in the meantime, may have made its engine
 /// wait: the smallest receive buffer that Linux gives a connection has room for twice as much.

@@ -9,10 +9,11 @@
 //! request; [`reading`] reads the reply and applies the timeouts.
 //!
 //! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
-//! or more it looks every half millisecond and reads all that has arrived. In a closed loop or with a cap a nap is a
-//! thousandth of what replies take at most, and with the program's own timestamps there is none. Timers are checked when they ring and
-//! not with every event: what the backend calls output decides whether a token came, so everything
-//! that has arrived is decoded before a request is given up.
+//! or more it looks every half millisecond and reads all that has arrived. In a closed loop or with
+//! a cap a nap is a thousandth of what replies take at most, and with the program's own timestamps
+//! there is none. Timers are checked when they ring and not with every event: what the backend
+//! calls output decides whether a token came, so everything that has arrived is decoded before a
+//! request is given up.
 
 mod lazy_timer;
 mod pool;

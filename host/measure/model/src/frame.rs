@@ -131,7 +131,7 @@ impl Frames {
         (self.bytes, self.ends, self.names) = (bytes, ends, names);
     }
 
-    /// How many there are.
+    /// The number of frames.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

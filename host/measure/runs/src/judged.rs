@@ -1,6 +1,6 @@
-//! What a judging model said of a run's answers, as a result (`runner schema judgement`): grades,
-//! or which of two runs it prefers; how far it agrees with itself and with other scores; and what
-//! it cost.
+//! The verdicts of a judging model on a run's answers, as a result (`runner schema judgement`):
+//! grades, or which of two runs it prefers; how far it agrees with itself and with other scores;
+//! and what it cost.
 //!
 //! `result::judged` and `result::summary` have the arithmetic.
 

@@ -1,7 +1,8 @@
 //! Facts about each key of a scenario besides its type: documentation, flag, default, plan,
 //! comparability.
 //!
-//! A key is declared once, in its [`table!`](crate::table); everything else reads [`keys`](crate::keys()).
+//! A key is declared once, in its [`table!`](crate::table); everything else reads
+//! [`keys`](crate::keys()).
 
 use crate::comparability::Fate;
 

@@ -1,20 +1,15 @@
-//! The parts of a run, how the outside may influence it, and why it may end early. This stands
-//! below everything that prepares, sends, decodes and records, and knows none of them.
+//! The parts of a run, and the reasons why it may end early. This stands below everything that prepares, sends, decodes and records, and knows none of them.
 
 use std::sync::Arc;
 
-use load::pace::Signal;
-use load::thread_group::{Panicked, ThreadGroup};
+use load::thread_group::Panicked;
 use model::arrival::Trace;
-use model::clock::Clock;
 use model::target::{Secrets, Target};
 use plugins::PluginError;
 use plugins::backend::Backend;
 use plugins::dataset::Dataset;
 use runs::record::RecordError;
 
-use crate::gate::Gate;
-use crate::live::Live;
 use crate::reuse::SentPrompts;
 
 /// The parts that a run needs in addition to its plan.
@@ -94,27 +89,6 @@ pub enum RunError {
     /// The user stopped it before it began.
     #[error("interrupted before the first request")]
     Interrupted,
-}
-
-/// The influence that the outside has on a run.
-#[derive(Clone)]
-pub struct Control {
-    /// Stops the run, or aborts it.
-    pub signal: Signal,
-    /// The state of the run, for display.
-    pub live: Arc<Live>,
-    /// Starts the threads of the run.
-    pub group: ThreadGroup,
-    /// The gate at which the run waits for those that begin at the same instant; absent for a run
-    /// by itself.
-    pub gate: Option<Gate>,
-}
-
-impl Control {
-    /// The clock of the run, which begins now unless it is shared.
-    pub(crate) fn clock(&self) -> Clock {
-        self.gate.as_ref().map_or_else(Clock::start, Gate::clock)
-    }
 }
 
 impl RunError {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::decode::FailureLimit;
 use crate::decode::threads::most;
-use crate::parts::{Control, Parts, RunError};
+use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Preparation};
 use load::drive::Order;
 use load::drive::worker_handle::WorkerHandle;
@@ -23,10 +23,12 @@ use model::connection::{Timestamps, Version};
 use scenario::plan::{Plan, Wiring};
 
 mod background;
+pub mod control;
 mod phases;
 mod server_control;
 
 use background::Background;
+use control::Control;
 use phases::Phases;
 use server_control::ServerControl;
 

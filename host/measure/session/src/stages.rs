@@ -21,9 +21,10 @@ use crate::assess::assess_read;
 use crate::check::Checked;
 use crate::gate::Gate;
 use crate::live::Live;
-use crate::parts::{Control, RunError};
+use crate::parts::RunError;
 use crate::prepare::salt;
 use crate::reuse::SentPrompts;
+use crate::run::control::Control;
 use crate::run::{Execute, Executor, Threads};
 use crate::telemetry::{self, Recorded};
 

@@ -1,4 +1,4 @@
-//! What every tokenizer has: facts about its vocabulary, and a model as it was read.
+//! The parts of every tokenizer: facts about its vocabulary, and a model as it was read.
 
 /// Facts that hold for every text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //! distributions, the course over time, some requests in full.
 //!
 //! It is gathered in one pass over the records without holding them in memory: samples as
-//! `statistics::spread` keeps them, and a bounded number of spans of time and requests. What is kept
-//! depends on the requests' numbers, never on the order of their records.
+//! `statistics::spread` keeps them, and a bounded number of spans of time and requests. What is
+//! kept depends on the requests' numbers, never on the order of their records.
 
 mod course;
 mod pick;

@@ -34,12 +34,13 @@ pub fn component(data: &[u8]) {
                 let mut fold = Fold::new(dialect.begin(&head(streaming)).expect("it begins"));
                 let mut ended = Ok(());
                 let mut before = 0;
-                for batch in batches(&frames, question.seed) {
-                    match dialect.decode(&mut fold, &batch) {
+                for mut batch in batches(&frames, question.seed) {
+                    let length = batch.len();
+                    match dialect.decode(&mut fold, &mut batch) {
                         Ok(decoded) => {
                             let indices = decoded.into_iter();
                             events.extend(indices.map(|(frame, what)| (before + frame, what)));
-                            before += batch.len();
+                            before += length;
                         }
                         Err(error) => {
                             ended = Err(error);

@@ -1,4 +1,4 @@
-//! What a request to a route of the script asks for.
+//! The question that a request to a route of the script asks.
 
 use std::sync::Arc;
 

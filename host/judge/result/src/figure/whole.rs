@@ -1,4 +1,5 @@
-//! The figures of the run as a whole: their names, units, and the direction in which they are better.
+//! The figures of the run as a whole: their names, units, and the direction in which they are
+//! better.
 
 use super::Better;
 use super::Better::{Higher, Lower, Neither};

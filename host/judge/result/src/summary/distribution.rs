@@ -146,9 +146,9 @@ impl Distribution {
         }
     }
 
-    /// With intervals from the blocks that the samples are in, and `both` from what the answers show
-    /// of other runs and of the same requests, if they do. `loads` is what the run shows of its loads, where the number in
-    /// flight varies.
+    /// With intervals from the blocks that the samples are in, and `both` from what the answers
+    /// show of other runs and of the same requests, if they do. `loads` is what the run shows of
+    /// its loads, where the number in flight varies.
     pub(super) fn with_confidence(
         mut self,
         metric: &Metric,

@@ -2,9 +2,9 @@
 //! of the engine's steps.
 //!
 //! Two questions have two answers. **The same requests again**, with the same lengths at the same
-//! times, differ by the engine's own noise alone (`statistics::steps`). **Other requests of this kind**
-//! differ in their lengths and their gaps as well. Either is a sum over requests or over time, so
-//! the law of large numbers holds for it whatever the queue does:
+//! times, differ by the engine's own noise alone (`statistics::steps`). **Other requests of this
+//! kind** differ in their lengths and their gaps as well. Either is a sum over requests or over
+//! time, so the law of large numbers holds for it whatever the queue does:
 //!
 //! - **Noise.** A mean latency is the integral of the requests that wait or are answered, divided
 //!   by their number. Noise of variance v per second, at every instant, moves it by v times the

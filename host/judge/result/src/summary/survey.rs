@@ -12,7 +12,7 @@ use super::sessions::is_of_session;
 use super::steady::{Offered, SteadyState, Window, steady};
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
-use statistics::blocks::{Layout, design_effect_of};
+use statistics::blocks::Layout;
 use statistics::interval::Loads;
 
 const SECOND: f64 = 1e9;

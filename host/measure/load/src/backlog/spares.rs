@@ -1,5 +1,6 @@
-//! Frames that were decoded, emptied, for readers to fill again. A reader takes its memory from the allocator and a decode
-//! thread gives it back, batch after batch; between two threads that costs more than to cut the frames.
+//! Frames that were decoded, emptied, for readers to fill again. A reader takes its memory from the
+//! allocator and a decode thread gives it back, batch after batch; between two threads that costs
+//! more than to cut the frames.
 
 use std::sync::{Mutex, TryLockError};
 
@@ -8,7 +9,8 @@ use model::frame::Frames;
 /// The most that are kept, each with room for about a batch.
 const KEPT: usize = 1024;
 
-/// Emptied frames. The last to come is the first to go, because the processor may still have it in its cache.
+/// Emptied frames. The last to come is the first to go, because the processor may still have it in
+/// its cache.
 #[derive(Default)]
 pub struct Spares(Mutex<Vec<Frames>>);
 
@@ -31,7 +33,8 @@ impl Spares {
         });
     }
 
-    /// A reader waits for nobody: a decode thread may have lost its processor while it holds the lock.
+    /// A reader waits for nobody: a decode thread may have lost its processor while it holds the
+    /// lock.
     fn with<T>(&self, make: impl FnOnce(&mut Vec<Frames>) -> T) -> Option<T> {
         match self.0.try_lock() {
             Ok(mut kept) => Some(make(&mut kept)),

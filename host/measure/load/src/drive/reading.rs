@@ -64,7 +64,7 @@ pub(super) struct Reading {
     /// Arrival of the first held frame.
     held_since: Nanos,
     handed_on: bool,
-    /// Whether no more frames come.
+    /// True if no more frames come.
     is_over: bool,
     last_frame: Nanos,
     timer: TokenTimer,
@@ -229,8 +229,8 @@ impl Reading {
         self.gate.end_exemption();
     }
 
-    /// Empty frames with room for a batch as large as the one that is held; with none after a single frame, as the first
-    /// of a reply is.
+    /// Empty frames with room for a batch as large as the one that is held; with none after a
+    /// single frame, as the first of a reply is.
     fn like_these(&self) -> Frames {
         match self.frames.len() {
             0..=1 => Frames::default(),
@@ -241,7 +241,7 @@ impl Reading {
         }
     }
 
-    /// Whether the next token is overdue. Only the decode thread knows what a token
+    /// True if the next token is overdue. Only the decode thread knows what a token
     /// is, so when a timeout may have passed, everything that has arrived is decoded first.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(Class, String)> {
         while self.timer.poll_alarm(cx).is_ready() {

@@ -22,7 +22,7 @@ use model::units::Nanos;
 const NAP: Duration = Duration::from_micros(500);
 /// The number of requests in flight at which naps start; with fewer there is little to save.
 const BUSY: usize = 32;
-/// Where requests wait for replies, a nap takes at most one in so many parts of the time of a reply.
+/// The parts of a reply's time of which a nap takes at most one where requests wait for replies.
 const SHARE: u64 = 1_000;
 /// A shorter nap saves nothing.
 const SHORTEST: Duration = Duration::from_micros(100);
@@ -36,13 +36,13 @@ pub struct WorkerHandle {
     napper: Napper,
 }
 
-/// What is known of a worker's requests.
+/// Facts of a worker's requests.
 #[derive(Default)]
 struct Requests {
     in_flight: AtomicUsize,
-    /// How long replies take of late, in nanoseconds; 0 before the first has ended.
+    /// The time that replies take of late, in nanoseconds; 0 before the first has ended.
     lasted: AtomicU64,
-    /// When there were first many of them, since the process began.
+    /// The instant at which there were first many of them, since the process began.
     busy_since: OnceLock<Nanos>,
 }
 
@@ -117,8 +117,8 @@ impl WorkerHandle {
 }
 
 impl Requests {
-    /// How long a nap may be where the next request waits for the end of a reply. Before the first has ended, all take at
-    /// least as long as they have been under way.
+    /// Returns the longest nap where the next request waits for the end of a reply. Before the
+    /// first has ended, all take at least as long as they have been under way.
     fn nap(&self, now: Nanos) -> Duration {
         let lasted = match self.lasted.load(Ordering::Relaxed) {
             0 => now.since(*self.busy_since.get_or_init(|| now)).0,
@@ -128,9 +128,9 @@ impl Requests {
     }
 }
 
-/// The number of the worker with the fewest requests in flight; among equals they take turns, of which this is one. A
-/// worker whose replies are long gets no more of them while others are free, so that it does not read late what others
-/// would read in time.
+/// The number of the worker with the fewest requests in flight; among equals they take turns, of
+/// which this is one. A worker whose replies are long gets no more of them while others are free,
+/// so that it does not read late what others would read in time.
 pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
     let number = workers.len();
     let from = usize::try_from(turn % number.max(1) as u64).unwrap_or(0);
@@ -141,8 +141,8 @@ pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
 }
 
 impl Napper {
-    /// Makes the calling thread the one that naps; returns what it must call before it waits. `is_open` says that no
-    /// request waits for the end of a reply.
+    /// Makes the calling thread the one that naps; returns what it must call before it waits.
+    /// `is_open` says that no request waits for the end of a reply.
     pub fn settle(&self, signal: Signal, is_open: bool) -> impl Fn() + Send + Sync + use<> {
         self.thread.get_or_init(std::thread::current);
         let requests = Arc::clone(&self.requests);

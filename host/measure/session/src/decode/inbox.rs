@@ -75,7 +75,7 @@ pub(super) struct Batch {
     pub(super) head: Option<Head>,
     /// Instant at which the first of them were passed on.
     pub(super) handed_on: Nanos,
-    /// Whether they were several batches.
+    /// True if they were several batches.
     pub(super) is_joined: bool,
     /// Counts them.
     held: Held,

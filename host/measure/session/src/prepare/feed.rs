@@ -13,9 +13,10 @@ use load::thread_group::GroupThread;
 
 /// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
-/// A side that waits is woken for so many requests at once: a wake-up takes about as long as to write one.
+/// A side that waits is woken for so many requests at once: a wake-up takes about as long as to
+/// write one.
 const STEP: usize = 64;
-/// How often a waiting pacer looks whether the run was stopped.
+/// The interval at which a waiting pacer looks whether the run was stopped.
 const GLANCE: Duration = Duration::from_millis(20);
 /// Time for which a plugin's call under way is waited for after the run was stopped; then it is
 /// left to itself.
@@ -44,9 +45,9 @@ struct StockState {
     items: usize,
     complete: bool,
     unwanted: bool,
-    /// How many requests must be ready before somebody who waits for them is woken.
+    /// The requests that must be ready before somebody who waits for them is woken.
     wanted: Option<usize>,
-    /// Whether preparation waits for room.
+    /// True if preparation waits for room.
     waits_for_room: bool,
 }
 

@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::control::Control;
 use crate::decode::inbox::Inboxes;
 use crate::decode::threads::threads as decode_threads;
 use crate::decode::{FailureLimit, Shared};
 use crate::finished::Finished;
-use crate::parts::{Control, Parts, RunError};
+use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Writer};
 use crate::sessions::memory::Memory;
 use crate::sessions::{Continuer, Sessions};

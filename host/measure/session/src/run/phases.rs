@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::SPARE_CONNECTIONS;
+use super::control::Control;
 use super::server_control::ServerControl;
 use crate::decode::failed;
 use crate::finished::Finished;
 use crate::live::Phase;
-use crate::parts::{Control, RunError};
+use crate::parts::RunError;
 use crate::prepare::{Item, Preparation};
 use crate::sessions::Sessions;
 use load::drive::worker_handle::{WorkerHandle, idlest};
@@ -45,8 +46,8 @@ struct Opening {
     failed_before: usize,
 }
 
-/// Whether the last of these requests is expected to be ready soon. A quarter of them must be, so that the time that they
-/// took says how long the others will take.
+/// True if the last of these requests is expected to be ready soon. A quarter of them must be, so
+/// that the time that they took says how long the others will take.
 fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
     let left = wanted.saturating_sub(ready);
     let expected = u128::from(taken.0) * u128::from(left) / u128::from(ready.max(1));

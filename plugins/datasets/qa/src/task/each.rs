@@ -1,4 +1,4 @@
-//! What each task has of its module: facts, subjects, questions and examples.
+//! The parts of each task's module: facts, subjects, questions and examples.
 
 use super::bfcl::{self, Answers};
 use super::gpqa::{self, Orders};
