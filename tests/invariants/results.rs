@@ -153,7 +153,7 @@ async fn results_agree_with_their_schemas() {
     assert!(classes.count() >= 4, "{}", ran.text);
     let validator = |name: &str| {
         let path = format!(
-            "{}/../report/schemas/{name}.schema.json",
+            "{}/../show/report/schemas/{name}.schema.json",
             env!("CARGO_MANIFEST_DIR")
         );
         let shipped = std::fs::read_to_string(path).unwrap();
