@@ -11,9 +11,10 @@ use model::nearest;
 /// The parameters of an engine that answers many requests in one batch.
 ///
 /// A step generates one token for every request of the batch whose prompt has been read, and reads
-/// a chunk of the prompts of the others. It takes `step + request * decoding + prompt-token * read
-/// + context * held`, where `held` is the tokens that the batch has in the KV cache, times the
-/// run's pace and a jitter whose logarithm is a first-order autoregressive process.
+/// a chunk of the prompts of the others. It takes
+/// `step + request * decoding + prompt-token * read + context * held`, where `held` is the tokens
+/// that the batch has in the KV cache, times the run's pace and a jitter whose logarithm is a
+/// first-order autoregressive process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Requests that can be in the batch at the same time.

@@ -23,9 +23,9 @@ fn repeats_agree_by_pairs_of_verdicts() {
     assert_eq!(Repeated::of(alone.into_iter(), true), None);
 }
 
-/// By hand: right answers have 8, 6 and 5, wrong ones 5 and 1. The mean is 5 and the squares are 9
-/// + 1 + 0 + 0 + 16 = 26, so the deviation is √5.2. The means are 19/3 and 3, so the correlation is
-/// (10/3) / √5.2 · √6 / 5. Of the six pairs of a right and a wrong answer five are in order and one
+/// By hand: right answers have 8, 6 and 5, wrong ones 5 and 1. The mean is 5 and the squares are
+/// 9 + 1 + 0 + 0 + 16 = 26, so the deviation is √5.2. The means are 19/3 and 3, so the correlation
+/// is (10/3) / √5.2 · √6 / 5. Of the six pairs of a right and a wrong answer five are in order and one
 /// is a tie: 5.5 / 6.
 #[test]
 fn grades_are_held_against_right_and_wrong() {
