@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::Reported;
 use crate::assessment::Assessment;
 use crate::environment::Environment;
+use crate::is_zero;
 use crate::record::{self, Ended, RecordError, Written};
 use crate::repeat::Repeat;
 use crate::telemetry;
@@ -97,14 +98,6 @@ pub struct Status {
     /// The reason why it ended early, if something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A file of the folder could not be written or read.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::is_zero;
 use model::exchange::Class;
 use result::judged::{Against, Preference, Repeated};
 use result::summary::{Score, Summary};
@@ -87,14 +88,6 @@ pub struct Answers {
     /// judge does not see.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub with_media: u64,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// The outcomes of the requests to the judge.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::is_zero;
 use model::number;
 use result::summary::Tokenizer;
 use statistics::{Figures, Ranked};
@@ -265,10 +266,6 @@ pub struct Said {
     /// The number of characters of it that are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A distribution.

@@ -50,7 +50,7 @@ struct Requests {
 pub struct InFlight(Arc<Requests>);
 
 impl InFlight {
-    /// It took so long from the sending to the end of the reply.
+    /// Adds the time from the sending of a request to the end of its reply to the mean.
     pub fn lasted(&self, span: Nanos) {
         let mean = self.0.lasted.load(Ordering::Relaxed);
         let mean = match mean {
