@@ -15,6 +15,7 @@
 #![deny(unsafe_code)]
 
 pub mod backlog;
+pub mod descriptors;
 pub mod drive;
 pub mod pace;
 pub mod question;

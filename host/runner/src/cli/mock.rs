@@ -414,7 +414,7 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
     let script = args.script()?;
     // A client may open thousands of connections; if the limit cannot be raised, they wait for
     // their turn.
-    let _ = rlimit::increase_nofile_limit(u64::MAX);
+    let _ = load::descriptors::allow(u64::MAX);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -492,7 +492,7 @@ pub(super) fn raise_descriptors(plan: &Plan) -> Option<u64> {
         .or(plan.load.roots())
         .unwrap_or(u64::MAX);
     let needed = most.saturating_add(OTHER_DESCRIPTORS);
-    let limit = rlimit::increase_nofile_limit(needed).ok()?;
+    let limit = load::descriptors::allow(needed).ok()?;
     if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {
         tell(format_args!(
             "warning: {most} connections may be open at the same time, but only {limit} file descriptors are allowed and the limit cannot be raised further; \
