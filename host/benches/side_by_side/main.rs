@@ -12,6 +12,7 @@
 )]
 mod bare;
 mod cores;
+mod engine;
 mod figures;
 mod process;
 mod truth;
@@ -43,6 +44,14 @@ fn main() -> anyhow::Result<()> {
         ["bare", address, streams, answers, tokens] => {
             let (streams, answers) = (streams.parse()?, answers.parse()?);
             return figures::bare(address.parse()?, (streams, answers), tokens.parse()?);
+        }
+        ["engine", threads, ttft, itl, tokens] => {
+            let pace = engine::Pace {
+                ttft: Duration::from_millis(ttft.parse()?),
+                itl: Duration::from_millis(itl.parse()?),
+                tokens: tokens.parse()?,
+            };
+            return engine::serve(threads.parse()?, pace);
         }
         ["busy", seconds] => {
             let until = Instant::now() + Duration::from_secs(seconds.parse()?);

@@ -119,12 +119,8 @@ pub struct Mock {
 impl Mock {
     /// Starts one on the second core with these flags.
     pub fn start(folder: &Path, flags: &[&str]) -> Result<Self> {
-        Mock::on(CORES[1], folder, flags)
-    }
-
-    fn on(cores: &str, folder: &Path, flags: &[&str]) -> Result<Self> {
         let truth = folder.join("truth.jsonl");
-        let mut command = pinned(cores, RUNNER);
+        let mut command = pinned(CORES[1], RUNNER);
         command.args(["mock", "--port", "0"]).args(flags);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
@@ -138,11 +134,11 @@ impl Mock {
         })
     }
 
-    /// Starts one on these cores that keeps the truth.
-    pub fn with_truth(cores: &str, folder: &Path, flags: &[&str]) -> Result<Self> {
+    /// Starts one that keeps the truth.
+    pub fn with_truth(folder: &Path, flags: &[&str]) -> Result<Self> {
         let truth = folder.join("truth.jsonl");
         let path = truth.to_str().context("a path in UTF-8")?;
-        Mock::on(cores, folder, &[flags, &["--truth", path]].concat())
+        Mock::start(folder, &[flags, &["--truth", path]].concat())
     }
 
     /// Ends it; gives what it did, a line of JSON for each request.
