@@ -1,8 +1,8 @@
 //! Embeds what ships inside the runner: the scenarios of the repository, the components that `cargo
 //! xtask plugins` has built, and what `runner plugin new` writes. Builds nothing itself, so
 //! checking and linting stay quick; without built components the runner has none inside, and says
-//! so when one is asked for. Components are compressed, as well as can be where the program is for
-//! release.
+//! so when one is asked for. Components and all texts but scenarios are compressed, as well as can
+//! be where the program is for release.
 
 #![allow(
     clippy::disallowed_macros,
@@ -73,9 +73,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, path) in all.iter().filter(is_lab) {
         writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
     }
-    text.push_str("];\n");
+    text.push_str("];\n/// The texts, one after the other: each one's name and length in bytes.\nstatic TEXTS: &[(&str, usize)] = &[\n");
+    let mut texts = kit::texts(&root)?;
+    for (place, folder, extension) in [
+        ("guide", "host/guide/src", "md"),
+        ("plugins/guide", "plugins/guide", "md"),
+        ("plugins/guide/exercise", "plugins/guide/exercise", "toml"),
+        ("schemas", "host/show/report/schemas", "json"),
+        ("schemas", "host/judge/lab/schemas", "json"),
+    ] {
+        for (name, path) in files(&root.join(folder), place, Some(extension))? {
+            texts.push((name, fs::read_to_string(path)?));
+        }
+    }
+    let mut whole = String::new();
+    for (name, one) in texts {
+        writeln!(text, "    ({name:?}, {}),", one.len())?;
+        whole.push_str(&one);
+    }
+    let to = packed.join("texts.zst");
+    fs::write(&to, zstd::encode_all(whole.as_bytes(), level)?)?;
+    writeln!(
+        text,
+        "];\nstatic PACKED_TEXTS: &[u8] = include_bytes!({to:?});"
+    )?;
     fs::write(out.join("shipped.rs"), text)?;
-    fs::write(out.join("kit.rs"), kit::embedded(root, &out)?)?;
     Ok(())
 }
 

@@ -32,15 +32,16 @@ pub enum Page {
 impl Page {
     /// Its text.
     pub fn text(self) -> &'static str {
-        match self {
-            Page::Start => include_str!("../../../plugins/guide/README.md"),
-            Page::Backend => include_str!("../../../plugins/guide/backend.md"),
-            Page::Dataset => include_str!("../../../plugins/guide/dataset.md"),
-            Page::Scorer => include_str!("../../../plugins/guide/scorer.md"),
-            Page::Cases => include_str!("../../guide/src/reference/plugin-cases.md"),
-            Page::Reference => include_str!("../../../plugins/guide/reference.md"),
-            Page::Engine => include_str!("../../../plugins/guide/exercise/engine.toml"),
-            Page::Workflow => include_str!("../../../plugins/template/ci/plugin.yml"),
-        }
+        let name = match self {
+            Page::Start => "plugins/guide/README.md",
+            Page::Backend => "plugins/guide/backend.md",
+            Page::Dataset => "plugins/guide/dataset.md",
+            Page::Scorer => "plugins/guide/scorer.md",
+            Page::Cases => "guide/reference/plugin-cases.md",
+            Page::Reference => "plugins/guide/reference.md",
+            Page::Engine => "plugins/guide/exercise/engine.toml",
+            Page::Workflow => "template/ci/plugin.yml",
+        };
+        shipped::text(name).unwrap_or_default()
     }
 }

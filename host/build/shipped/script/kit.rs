@@ -5,9 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::{Table, Value};
 
@@ -26,61 +25,43 @@ const SIBLINGS: [(&str, &str); 2] = [("runner-plugin", ".."), ("exposition", "ex
 /// Paths at which the SDK finds the contract, in the repository and in the kit.
 const CONTRACT: (&str, &str) = ("\"../../wit", "\"wit");
 
-/// The Rust text of the tables `TEMPLATES`, `CONTRACT_FILES`, `SDK` and `SDK_LOCK`.
-pub fn embedded(root: &Path, out: &Path) -> Result<String, Box<dyn Error>> {
-    let mut text = String::from(
-        "/// The templates of plugin projects, by path.\npub static TEMPLATES: &[(&str, &str)] = &[\n",
-    );
-    for (name, path) in files(&root.join("plugins/template"), "", None)? {
-        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+/// The kit's texts by name: `template/...`, `wit/...`, `sdk/...` and `sdk.lock`.
+pub fn texts(root: &Path) -> Result<Vec<(String, String)>, Box<dyn Error>> {
+    let mut texts = Vec::new();
+    for (name, path) in files(&root.join("plugins/template"), "template", None)? {
+        texts.push((name, fs::read_to_string(path)?));
     }
-    text.push_str("];\n/// The plugin contract, by file name.\npub static CONTRACT_FILES: &[(&str, &str)] = &[\n");
     // Frozen versions are for hosts; an author writes against the current one.
     for (name, path) in files(&root.join("wit"), "", Some("wit"))? {
         if !name.contains('/') {
-            writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+            texts.push((format!("wit/{name}"), fs::read_to_string(path)?));
         }
     }
     let workspace = root.join("Cargo.toml");
     println!("cargo::rerun-if-changed={}", workspace.display());
     let workspace: Table = fs::read_to_string(workspace)?.parse()?;
-    let kit = out.join("kit");
     let mut wanted = BTreeSet::new();
-    text.push_str("];\n/// The Rust SDK, by path.\npub static SDK: &[(&str, &str)] = &[\n");
     for (package, place) in PACKAGES {
         let source = root.join(package);
         let manifest = source.join("Cargo.toml");
         println!("cargo::rerun-if-changed={}", manifest.display());
         let manifest = expanded(fs::read_to_string(manifest)?.parse()?, &workspace)?;
         wanted.extend(dependencies(&manifest));
-        let folder = kit.join(place);
-        fs::create_dir_all(&folder)?;
-        let mut written: Vec<(String, PathBuf)> = files(&source.join("src"), "src", Some("rs"))?;
-        let path = folder.join("Cargo.toml");
-        fs::write(&path, toml::to_string(&manifest)?)?;
-        written.push(("Cargo.toml".to_owned(), path));
-        for (name, path) in written {
-            let original = fs::read_to_string(&path)?;
-            let path = match original.contains(CONTRACT.0) {
-                false => path,
-                true => {
-                    let path = folder.join(name.replace('/', "-"));
-                    fs::write(&path, original.replace(CONTRACT.0, CONTRACT.1))?;
-                    path
-                }
-            };
-            let name = Path::new(place).join(name);
-            writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+        let place = Path::new("sdk").join(place);
+        let mut add = |name: &str, text: String| {
+            texts.push((place.join(name).display().to_string(), text));
+        };
+        for (name, path) in files(&source.join("src"), "src", Some("rs"))? {
+            let text = fs::read_to_string(path)?.replace(CONTRACT.0, CONTRACT.1);
+            add(&name, text);
         }
+        add("Cargo.toml", toml::to_string(&manifest)?);
     }
     let lock = root.join("Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
     let lock = pruned(&fs::read_to_string(lock)?, wanted)?;
-    writeln!(
-        text,
-        "];\n/// The lock file of the SDK's dependencies.\npub static SDK_LOCK: &str = {lock:?};"
-    )?;
-    Ok(text)
+    texts.push(("sdk.lock".to_owned(), lock));
+    Ok(texts)
 }
 
 /// A manifest that says itself what it takes from the workspace, without what only the workspace

@@ -1,11 +1,10 @@
 //! Files that ship inside the runner: the first-party components, the scenarios and the lab files,
-//! each under the relative name that it has in the repository.
+//! each under the relative name that it has in the repository; and texts, which are compressed: the
+//! guides, the schemas, and what `runner plugin new` writes.
 //!
 //! This crate owns the bytes. It leaves loading and reading them to others.
 
 #![forbid(unsafe_code)]
-
-pub mod kit;
 
 use std::sync::LazyLock;
 
@@ -32,6 +31,33 @@ fn unpacked(packed: &[u8], size: usize) -> Vec<u8> {
         .and_then(|mut decompressor| decompressor.decompress(packed, size))
         .expect("the build script compressed it")
 }
+
+/// The text of that name: a page of the user guide (`guide/start.md`) or of the plugin author's
+/// (`plugins/guide/backend.md`), a schema (`schemas/summary.schema.json`), or one of those below a
+/// folder that [`texts_below`] names.
+pub fn text(name: &str) -> Option<&'static str> {
+    (ALL_TEXTS.iter()).find_map(|(known, text)| (*known == name).then_some(*text))
+}
+
+/// The texts whose names begin so, each with the rest of its name: `template/` has the templates of
+/// plugin projects, `wit/` the contract, `sdk/` the Rust SDK, whose lock file is `sdk.lock`.
+pub fn texts_below(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    (ALL_TEXTS.iter()).filter_map(move |(name, text)| Some((name.strip_prefix(folder)?, *text)))
+}
+
+static ALL_TEXTS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    static WHOLE: LazyLock<String> = LazyLock::new(|| {
+        let bytes = zstd::decode_all(PACKED_TEXTS).expect("the build script compressed it");
+        String::from_utf8(bytes).expect("the build script read it as text")
+    });
+    let mut rest = WHOLE.as_str();
+    let cut = |(name, length): &(&'static str, usize)| {
+        let (text, after) = rest.split_at(*length);
+        rest = after;
+        (*name, text)
+    };
+    TEXTS.iter().map(cut).collect()
+});
 
 /// The names of all shipped components.
 pub fn plugins() -> impl Iterator<Item = &'static str> {

@@ -13,7 +13,7 @@ use super::{AuthorError, Language};
 use model::plugin::Kind;
 use plugins::Contract;
 
-use shipped::kit::{CONTRACT_FILES, SDK, SDK_LOCK, TEMPLATES};
+use shipped::texts_below;
 
 /// The place where a Rust project keeps the SDK.
 const SDK_FOLDER: &str = "runner-plugin";
@@ -26,8 +26,8 @@ pub type Files = BTreeMap<String, String>;
 /// # Errors
 /// If there is no template for that kind in that language.
 pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, AuthorError> {
-    let own = format!("{}/{}/", language.key(), kind.name());
-    if !TEMPLATES.iter().any(|(path, _)| path.starts_with(&own)) {
+    let own = format!("template/{}/{}/", language.key(), kind.name());
+    if texts_below(&own).next().is_none() {
         return Err(AuthorError::NoTemplate {
             kind: kind.name(),
             language: language.name(),
@@ -37,27 +37,28 @@ pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, Aut
     let fill = |text: &str| filled(text, kind, name, language);
     let mut files = Files::new();
     let layers = [
-        "all/common/".to_owned(),
-        format!("all/{}/", kind.name()),
-        format!("{}/common/", language.key()),
+        "template/all/common/".to_owned(),
+        format!("template/all/{}/", kind.name()),
+        format!("template/{}/common/", language.key()),
         own,
     ];
-    for (path, text) in layers.iter().flat_map(|layer| below(TEMPLATES, layer)) {
+    for (path, text) in layers.iter().flat_map(|layer| texts_below(layer)) {
         files.insert(visible(&fill(path)), fill(text));
     }
-    for (path, text) in below(TEMPLATES, "ci/") {
+    for (path, text) in texts_below("template/ci/") {
         files.insert(format!(".github/workflows/{path}"), fill(text));
     }
     match language {
         Language::Rust => {
-            for (path, text) in below(TEMPLATES, "rust/sdk/") {
+            for (path, text) in texts_below("template/rust/sdk/") {
                 files.insert(format!("{SDK_FOLDER}/{path}"), fill(text));
             }
-            for (path, text) in SDK {
-                files.insert(format!("{SDK_FOLDER}/{path}"), (*text).to_owned());
+            for (path, text) in texts_below("sdk/") {
+                files.insert(format!("{SDK_FOLDER}/{path}"), text.to_owned());
             }
             files.extend(contract(&format!("{SDK_FOLDER}/wit")));
-            files.insert("Cargo.lock".to_owned(), SDK_LOCK.to_owned());
+            let lock = shipped::text("sdk.lock").unwrap_or_default();
+            files.insert("Cargo.lock".to_owned(), lock.to_owned());
         }
         _ => files.extend(contract("wit")),
     }
@@ -66,25 +67,14 @@ pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, Aut
 
 /// The contract's files, below a folder.
 pub(super) fn contract(folder: &str) -> impl Iterator<Item = (String, String)> {
-    CONTRACT_FILES
-        .iter()
-        .map(move |(path, text)| (format!("{folder}/{path}"), (*text).to_owned()))
-}
-
-fn below<'a>(
-    files: &'a [(&'a str, &'a str)],
-    layer: &'a str,
-) -> impl Iterator<Item = (&'a str, &'a str)> {
-    files
-        .iter()
-        .filter_map(move |(path, text)| Some((path.strip_prefix(layer)?, *text)))
+    texts_below("wit/").map(move |(path, text)| (format!("{folder}/{path}"), text.to_owned()))
 }
 
 /// The languages with a template for a kind.
 fn languages(kind: Kind) -> String {
     let with = Language::ALL.into_iter().filter(|language| {
-        let own = format!("{}/{}/", language.key(), kind.name());
-        TEMPLATES.iter().any(|(path, _)| path.starts_with(&own))
+        let own = format!("template/{}/{}/", language.key(), kind.name());
+        texts_below(&own).next().is_some()
     });
     with.map(Language::name).collect::<Vec<_>>().join(", ")
 }

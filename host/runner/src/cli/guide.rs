@@ -27,7 +27,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let text = match &args.page {
         Some(name) => page(name)
             .map_err(|words| Failure::new(Exit::CommandLine, words))?
-            .text
+            .text()
             .to_owned(),
         None => list(),
     };

@@ -25,9 +25,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let text = report::schema::schema(&args.name)
-        .or_else(|| lab::schema::schema(&args.name))
+    let text = shipped::text(&format!("schemas/{}.schema.json", args.name))
         .ok_or_else(|| Failure::new(Exit::Bug, format!("no schema `{}`", args.name)))?;
-    write_stdout(&text)?;
+    write_stdout(text)?;
     Ok(ExitCode::SUCCESS)
 }

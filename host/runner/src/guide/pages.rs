@@ -10,8 +10,15 @@ pub struct Page {
     pub name: &'static str,
     /// Its subject, in a few words.
     pub about: &'static str,
+    /// Its place in the book, below `host/guide/src`.
+    file: &'static str,
+}
+
+impl Page {
     /// Its text, in Markdown.
-    pub text: &'static str,
+    pub fn text(&self) -> &'static str {
+        shipped::text(self.file).unwrap_or_default()
+    }
 }
 
 macro_rules! page {
@@ -19,7 +26,7 @@ macro_rules! page {
         Page {
             name: $name,
             about: $about,
-            text: include_str!(concat!("../../../guide/src/", $file, ".md")),
+            file: concat!("guide/", $file, ".md"),
         }
     };
 }
