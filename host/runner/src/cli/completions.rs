@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 use clap_complete::Shell;
 
 use super::failure::Failure;
@@ -22,15 +22,15 @@ pub struct Args {
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    write_stdout(&script(args.shell))?;
+pub fn exec(args: &Args, command: Command) -> Result<ExitCode, Failure> {
+    write_stdout(&script(args.shell, command))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Everything that a shell needs.
-fn script(shell: Shell) -> String {
+fn script(shell: Shell, command: Command) -> String {
     let mut script = Vec::new();
-    let mut command = with_values(super::Cli::command());
+    let mut command = with_values(command);
     clap_complete::generate(shell, &mut command, "runner", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if shell == Shell::Zsh {
@@ -87,12 +87,15 @@ fn shipped_in(folder: &'static str) -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn shells_offer_names_of_what_ships() {
         for shell in [Shell::Bash, Shell::Zsh] {
-            let script = script(shell);
+            let script = script(shell, Cli::command());
             for name in [
                 "sglang-oai-chat",
                 "lmdeploy",
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn zsh_offers_files_beside_the_names() {
-        let script = script(Shell::Zsh);
+        let script = script(Shell::Zsh, Cli::command());
         for of in ["'*::scenarios -- ", "'::lab -- "] {
             let mut lines = script.lines().filter(|line| line.starts_with(of));
             assert!(lines.all(|line| line.contains(":{_files; compadd scenarios/")));

@@ -7,8 +7,10 @@ use std::sync::mpsc;
 
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
+use super::interrupt::Interrupt;
+use super::output::Output;
 use super::print::tell;
-use super::run::{Output, listen, measure_all};
+use super::round::measure_all;
 use super::watch::Watch;
 use mock::{Engine, Script};
 use reader::Located;
@@ -41,7 +43,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     tell(format_args!(
         "mock engine: http://{address}; scenario: {SCENARIO}"
     ));
-    let interrupt = listen()?;
+    let interrupt = Interrupt::listen()?;
     let text = shipped::scenario(SCENARIO)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} is not built in")))?;
     let mut scenario = Scenario::parse(SCENARIO, text).map_err(|error| Faults::of(&error))?;

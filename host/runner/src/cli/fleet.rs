@@ -31,7 +31,8 @@ use tokio::sync::oneshot;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
-use super::run::{Output, listen};
+use super::interrupt::Interrupt;
+use super::output::Output;
 use super::watch::Watch;
 
 /// Measure with many load machines at once, as one run
@@ -182,7 +183,7 @@ impl Run {
             let words = "a fleet makes one run: leave --repeat out, start the fleet once for each repeat, and give `runner report` the folders of the runs";
             return Err(Failure::new(Exit::CommandLine, words.to_owned()));
         }
-        let interrupt = listen()?;
+        let interrupt = Interrupt::listen()?;
         let mut others = hosts::Started::default();
         let (place, token) = if self.hosts.is_empty() {
             (self.place()?, token()?)

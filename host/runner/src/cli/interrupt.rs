@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::dashboard::screen;
-use super::failure::Exit;
+use super::failure::{Exit, Failure};
 use super::print::tell;
 use load::pace::Signal;
 
@@ -74,7 +74,12 @@ impl Interrupt {
     ///
     /// # Errors
     /// If signals cannot be listened to, or no thread can be started.
-    pub fn listen() -> io::Result<Self> {
+    pub fn listen() -> Result<Self, Failure> {
+        Interrupt::begin()
+            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))
+    }
+
+    fn begin() -> io::Result<Self> {
         let interrupt = Interrupt::default();
         let heard = interrupt.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,7 +1,7 @@
 //! `runner judge`: has a model judge the answers of a saved run.
 //!
 //! Owns the flags, the order of the steps and what is written where. The judging is a run:
-//! `run::measured` makes it. `session::judging` makes prompts of answers and joins the verdicts to
+//! `measure::measured` makes it. `session::judging` makes prompts of answers and joins the verdicts to
 //! them, and `runs::judged` says what came of it.
 
 mod before;
@@ -16,12 +16,13 @@ use clap::builder::FalseyValueParser;
 use self::before::{Before, JudgingFolder};
 use self::found::found;
 use super::artifacts::Artifacts;
+use super::conclude::answered;
 use super::failure::{Exit, Failure};
 use super::flags::{JudgeKeys, backends};
+use super::interrupt::Interrupt;
+use super::measure::{Place, measured};
+use super::output::Within;
 use super::print::{json, tell, write_stdout};
-use super::run::conclude::answered;
-use super::run::{Place, listen, measured};
-use super::saved::Within;
 use super::watch::Watch;
 use reader::Located;
 use runs::folder::RunFolder;
@@ -151,7 +152,7 @@ pub struct Args {
 /// If a run or the rubric cannot be used, or the judge cannot be asked.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let interrupt = listen()?;
+    let interrupt = Interrupt::listen()?;
     let over = args.said()?;
     let before = Before::look(args, over.load.seed())?;
     let watching = args.watch.begin()?;

@@ -16,12 +16,14 @@ use self::drive::LabRun;
 use self::journal::OpenJournal;
 use self::overlay::{Home, Scenarios};
 use super::artifacts::Artifacts;
+use super::destination::replace;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
+use super::interrupt::Interrupt;
+use super::output::Within;
 use super::print::{json, tell, write_stdout};
 use super::resume;
-use super::run::listen;
-use super::saved::{Within, html, replace, workload};
+use super::saved::{html, workload};
 use super::watch::Watch;
 use lab::estimate::in_words;
 use lab::findings::{LabReport, RunReport};
@@ -96,7 +98,7 @@ pub struct Args {
 ///
 /// # Errors
 /// If the lab file or a scenario is wrong, or the lab's folder cannot be written.
-pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let Some(path) = &args.lab else {
         return match (&args.resume, args.page_only) {
@@ -129,12 +131,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         scenarios: scenarios.all().to_vec(),
         previous: previous::read(&lab, &home, &scenarios)?,
     };
-    let interrupt = listen()?;
+    let interrupt = Interrupt::listen()?;
     let watching = args.watch.begin()?;
     let (mut journal, mut results) = OpenJournal::open(&folder, &lab, &text)?;
     tell(format_args!("lab: {}", folder.display()));
     let markers = args.artifacts.folder().unwrap_or_else(|| folder.clone());
-    resume::keep(&folder, None)?;
+    resume::keep(&folder, words, None)?;
     // The lab's folder tells what it is of wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
     let run = LabRun::new(

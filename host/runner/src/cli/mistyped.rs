@@ -4,9 +4,6 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::CommandFactory;
-
-use super::Cli;
 use super::failure::{Exit, Failure};
 use model::nearest;
 
@@ -43,7 +40,7 @@ const LINES: [(&str, &[&str], &str); 3] = [
 
 /// The error of a line whose first word is probably a command with a slip, or another tool's word
 /// for one.
-pub(super) fn command(line: &[OsString]) -> Option<Failure> {
+pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure> {
     let (first, rest) = line.split_first()?;
     let word = first.to_str()?;
     let is_word =
@@ -51,7 +48,6 @@ pub(super) fn command(line: &[OsString]) -> Option<Failure> {
     if word.is_empty() || !is_word || Path::new(first).exists() {
         return None;
     }
-    let cli = Cli::command();
     let names: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
     let folder = format!("{word}/");
     let is_scenario = |known: &str| known == word || known.starts_with(&folder);
@@ -94,7 +90,7 @@ mod tests {
 
     fn told(line: &str) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        command(&words).map(|failure| failure.words())
+        command(&words, &crate::cli::command()).map(|failure| failure.words())
     }
 
     #[test]

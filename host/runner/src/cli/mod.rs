@@ -6,8 +6,10 @@ pub mod artifacts;
 pub mod audit;
 pub mod compare;
 pub mod completions;
+mod conclude;
 pub mod dashboard;
 pub mod demo;
+mod destination;
 pub mod failure;
 pub mod fetch;
 pub mod flags;
@@ -19,9 +21,11 @@ pub mod judge;
 pub mod lab;
 mod limits;
 mod loads;
+mod measure;
 mod mistyped;
 pub mod mock;
 mod needs;
+mod output;
 pub mod panics;
 pub mod plan;
 pub mod plugin;
@@ -32,6 +36,7 @@ pub mod published;
 pub mod repeat;
 pub mod report;
 mod resume;
+mod round;
 mod rules;
 pub mod run;
 mod saved;
@@ -128,7 +133,7 @@ impl Cli {
         // scenario is called so.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
-            && let Some(failure) = mistyped::command(&line)
+            && let Some(failure) = mistyped::command(&line, &Cli::command())
         {
             failure.report();
             std::process::exit(i32::from(failure.number()));
@@ -220,9 +225,9 @@ impl Cli {
             Some(Command::Run(args)) => run::exec(&args),
             Some(Command::Plan(args)) => plan::exec(&args),
             Some(Command::Probe(args)) => probe::exec(&args),
-            Some(Command::Sweep(args)) => sweep::exec(&args),
-            Some(Command::Search(args)) => search::exec(&args),
-            Some(Command::Lab(args)) => lab::exec(&args),
+            Some(Command::Sweep(args)) => sweep::exec(&args, resume::words(command())),
+            Some(Command::Search(args)) => search::exec(&args, resume::words(command())),
+            Some(Command::Lab(args)) => lab::exec(&args, resume::words(command())),
             Some(Command::Fleet(args)) => fleet::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
@@ -238,7 +243,7 @@ impl Cli {
             Some(Command::Guide(args)) => guide::exec(&args),
             Some(Command::Scenario(args)) => scenario::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),
-            Some(Command::Completions(args)) => completions::exec(&args),
+            Some(Command::Completions(args)) => completions::exec(&args, Cli::command()),
         }
     }
 }

@@ -6,13 +6,12 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use super::artifacts::Artifacts;
+use super::destination::Destination;
 use super::failure::{Exit, Failure, with_flag};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::print::{json, tell};
 use super::report::drawn::{Picture, write_charts};
-use super::report::output::Output;
-use super::run::listen;
 use super::sources::sources;
 use super::words::one_of;
 use load::pace::Signal;
@@ -149,7 +148,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         ));
     }
     args.artifacts.apply();
-    let interrupt = listen()?;
+    let interrupt = Interrupt::listen()?;
     let sources = sources(&args.scenarios, &args.flags)?;
     if sources.len() > 1 && (args.export.is_some() || picture.is_some()) {
         let words = format!(
@@ -159,7 +158,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::new(Exit::CommandLine, words));
     }
     let mut out = match picture {
-        None => Some(Output::open(&args.output)?),
+        None => Some(Destination::open(&args.output)?),
         Some(_) => None,
     };
     let mut interrupted = false;
@@ -239,7 +238,7 @@ impl Args {
 /// Requests on their way into a file.
 struct Export<'r> {
     path: &'r Path,
-    out: Output,
+    out: Destination,
     exporter: Exporter<'r>,
 }
 
@@ -252,7 +251,7 @@ impl<'r> Export<'r> {
         let is_timed = !matches!(run.plan.load.arrival, Arrival::Inf | Arrival::Closed { .. });
         Ok(Export {
             path,
-            out: Output::open(path)?,
+            out: Destination::open(path)?,
             exporter: Exporter::new(format, &run.tokenizer, is_timed),
         })
     }

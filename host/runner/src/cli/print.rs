@@ -4,7 +4,7 @@
 //! ([`Styled`]).
 //!
 //! Reports that go to files as well are cleaned where they are drawn, and so go through
-//! `report::output`. Progress and the dashboard draw over a terminal by themselves, and clean what
+//! [`super::destination`]. Progress and the dashboard draw over a terminal by themselves, and clean what
 //! they draw.
 
 use std::fmt::Display;

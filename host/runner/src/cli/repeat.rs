@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
+use super::output::Output;
 use super::print::{json, tell, write_stdout};
-use super::run::{Args, Round, failed, measure};
-use super::sources::sources;
+use super::round::{Round, failed, measure};
+use super::watch::Watch;
 use compare::repeats::repeats;
 use compare::until::{Ended, Known, Stopped, Until};
 use result::figure::{Figure, Statistic};
@@ -19,6 +20,14 @@ use result::finding::Verdict;
 use result::summary::Summary;
 use runs::repeat::Repeat;
 use session::{Draft, Resolved, Source, resolve};
+
+/// The number of repeats.
+pub(super) struct Asked {
+    /// The precision that ends them, if they stop themselves.
+    pub until: Vec<Until>,
+    /// The number, or the largest one.
+    pub of: u32,
+}
 
 /// A scenario and the results of its repeats.
 struct Repeated {
@@ -36,12 +45,19 @@ struct Repeated {
 ///
 /// # Errors
 /// If the first run cannot begin.
-pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCode, Failure> {
-    let until = args.until()?;
+pub(super) fn exec(
+    sources: Vec<Source>,
+    asked: &Asked,
+    output: &Output,
+    watch: &Watch,
+    interrupt: &Interrupt,
+) -> Result<ExitCode, Failure> {
+    let Asked { until, of } = asked;
+    let of = *of;
     let mut scenarios = Vec::new();
     let began = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
-    for (number, source) in (1..).zip(sources(&args.scenarios, &args.flags)?) {
-        let resolved = with_figures(resolve(&source)?, &until);
+    for (number, source) in (1..).zip(sources) {
+        let resolved = with_figures(resolve(&source)?, until);
         resolved.remarks.iter().for_each(tell);
         scenarios.push(Repeated {
             source,
@@ -60,10 +76,10 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
             "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --cache flush clears it, or --cache salt makes the prompts of each repeat new",
         );
     }
-    for until in &until {
+    for until in until {
         tell(until.forecast(of));
     }
-    let watching = args.watch.begin()?;
+    let watching = watch.begin()?;
     let mut first_failure: Option<ExitCode> = None;
     let mut ended = Ended::Most;
     let at_most = if until.is_empty() { "" } else { "at most " };
@@ -86,16 +102,16 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
                 ..Round::default()
             };
             let began = Instant::now();
-            let code = scenario.again(&until).and_then(|resolved| {
-                measure(resolved, &args.output, &watching, interrupt, &mut round)
-            });
+            let code = scenario
+                .again(until)
+                .and_then(|resolved| measure(resolved, output, &watching, interrupt, &mut round));
             scenario.seconds += began.elapsed().as_secs_f64();
             scenario.summaries.extend(round.summary);
             if let Some(code) = failed(code) {
                 first_failure.get_or_insert(code);
             }
         }
-        if !until.is_empty() && is_over(&scenarios, &until, number)? {
+        if !until.is_empty() && is_over(&scenarios, until, number)? {
             ended = Ended::Reached;
             break;
         }
@@ -107,9 +123,9 @@ pub(super) fn exec(args: &Args, of: u32, interrupt: &Interrupt) -> Result<ExitCo
         let stopped = (!until.is_empty()).then(|| Stopped {
             because: ended,
             most: of,
-            known: scenario.known(&until),
+            known: scenario.known(until),
         });
-        print(scenario, stopped, &until, args.output.json)?;
+        print(scenario, stopped, until, output.json)?;
     }
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }

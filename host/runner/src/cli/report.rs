@@ -2,7 +2,6 @@
 //! for programs.
 
 pub(super) mod drawn;
-pub(super) mod output;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,8 +10,9 @@ use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 
 use self::drawn::Picture;
-use self::output::Output;
+use super::destination::{Destination, unwritable};
 use super::failure::{Exit, Failure};
+use super::output::seen_by;
 use super::print::tell;
 use super::saved;
 use model::clean;
@@ -130,7 +130,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             (Format::Markdown, _) => page.markdown(),
             _ => saved::html(&page)?,
         };
-        let mut out = Output::open(&args.output)?;
+        let mut out = Destination::open(&args.output)?;
         out.text(&text)?;
         out.finish()?;
         return Ok(ExitCode::SUCCESS);
@@ -141,7 +141,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         drawn::pictures(&runs, picture, args.chart.as_deref(), &args.output)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = Output::open(&args.output)?;
+    let mut out = Destination::open(&args.output)?;
     match (args.format, args.style) {
         (Format::Text, style) => each(&runs, &mut out, |run| block(run, style, args.details)),
         (Format::Markdown, style) => page(&runs, &mut out, style),
@@ -233,15 +233,6 @@ impl Args {
     }
 }
 
-/// A run's result as `vllm bench serve --save-result` writes it, in one line.
-///
-/// # Errors
-/// If the run cannot be read.
-pub(super) fn vllm_result(run: &RunFolder) -> Result<String, Failure> {
-    let line = seen_by(run, Tool::Vllm, Keep::Times, compatible::vllm::json)?;
-    Ok(clean::json(&line).into_owned() + "\n")
-}
-
 /// The text block of a run: of our own style all of it, or one screen.
 fn block(run: &RunFolder, style: Style, details: bool) -> Result<String, Failure> {
     let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {
@@ -261,7 +252,7 @@ fn block(run: &RunFolder, style: Style, details: bool) -> Result<String, Failure
 }
 
 /// Writes the page of all runs.
-fn page(runs: &[RunFolder], out: &mut Output, style: Style) -> Result<(), Failure> {
+fn page(runs: &[RunFolder], out: &mut Destination, style: Style) -> Result<(), Failure> {
     let shown = runs.iter().map(|run| {
         Ok(markdown::Shown {
             reported: run.reported()?,
@@ -271,18 +262,6 @@ fn page(runs: &[RunFolder], out: &mut Output, style: Style) -> Result<(), Failur
     let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
     let page = markdown::page(&shown).map_err(|cause| unwritable(format!("{cause:#}")))?;
     out.text(&page).map(drop)
-}
-
-/// A run as another tool would have reported it.
-fn seen_by(
-    run: &RunFolder,
-    tool: Tool,
-    keep: Keep,
-    draw: fn(&Compatible<'_>) -> String,
-) -> Result<String, Failure> {
-    let (reported, facts) = (run.reported()?, run.facts()?);
-    let seen = Compatible::read(tool, &reported, &facts, keep, || run.read())?;
-    Ok(draw(&seen))
 }
 
 /// The name of a form or a style on the command line.
@@ -360,7 +339,7 @@ fn only<'a>(runs: &'a [RunFolder], parts: &str) -> Result<&'a RunFolder, Failure
 /// Writes a part of the report for each run.
 fn each(
     runs: &[RunFolder],
-    out: &mut Output,
+    out: &mut Destination,
     draw: impl Fn(&RunFolder) -> Result<String, Failure>,
 ) -> Result<(), Failure> {
     for run in runs {
@@ -370,7 +349,7 @@ fn each(
 }
 
 /// Writes a run's exchanges as JSON, line by line.
-fn lines(run: &RunFolder, out: &mut Output) -> Result<(), Failure> {
+fn lines(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     for exchange in run.read()? {
         let line = serde_json::to_string(&exchange?).map_err(unwritable)?;
         if out.json(&(line + "\n"))?.is_gone() {
@@ -381,7 +360,7 @@ fn lines(run: &RunFolder, out: &mut Output) -> Result<(), Failure> {
 }
 
 /// Writes a run's exchanges as a table, row by row.
-fn table(run: &RunFolder, out: &mut Output) -> Result<(), Failure> {
+fn table(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     let facts = run.facts()?;
     let mut row = Vec::new();
     let bug = |cause: std::io::Error| unwritable(cause);
@@ -395,8 +374,4 @@ fn table(run: &RunFolder, out: &mut Output) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn unwritable(cause: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Bug, format!("cannot write the report: {cause}"))
 }

@@ -12,10 +12,10 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Command};
 use serde::{Deserialize, Serialize};
 
+use super::destination::replace;
 use super::failure::{Exit, Failure};
 use super::flags::familiar::spread;
 use super::print::json;
-use super::saved::replace;
 use super::sources::Text;
 use model::private;
 use model::redact;
@@ -37,18 +37,28 @@ struct Begun {
     scenario: Option<Text>,
 }
 
-/// Keeps the command of this process in the folder that it made.
+/// The words of this process's command line, which is one of that command: those that variables of
+/// the environment stand for, and those given, without secrets.
+pub(super) fn words(command: Command) -> Vec<String> {
+    let all: Vec<OsString> = spread(std::env::args_os());
+    let given = all.iter().skip(2).map(|word| word.to_string_lossy());
+    let mut words = of_environment(command, &all);
+    words.extend(redact::command_line(given.map(|word| word.into_owned())));
+    words
+}
+
+/// Keeps the words of a command in the folder that it made.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub(super) fn keep(folder: &Path, scenario: Option<&Text>) -> Result<(), Failure> {
+pub(super) fn keep(
+    folder: &Path,
+    words: Vec<String>,
+    scenario: Option<&Text>,
+) -> Result<(), Failure> {
     let Ok(directory) = std::env::current_dir() else {
         return Ok(());
     };
-    let all: Vec<OsString> = spread(std::env::args_os());
-    let given = all.iter().skip(2).map(|word| word.to_string_lossy());
-    let mut words = of_environment(&all);
-    words.extend(redact::command_line(given.map(|word| word.into_owned())));
     let begun = Begun {
         words,
         directory,
@@ -61,8 +71,7 @@ pub(super) fn keep(folder: &Path, scenario: Option<&Text>) -> Result<(), Failure
 
 /// The flags that variables of the environment stand for, as words. Those whose values may be
 /// secret are left out.
-fn of_environment(all: &[OsString]) -> Vec<String> {
-    let mut command = super::command();
+fn of_environment(mut command: Command, all: &[OsString]) -> Vec<String> {
     let Ok(matches) = command.try_get_matches_from_mut(all) else {
         return Vec::new();
     };

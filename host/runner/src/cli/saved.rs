@@ -10,13 +10,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use super::destination::replace;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
+use super::output::Within;
 use super::print::{json, tell};
 use super::resume;
 use super::scenario::show;
 use super::sources::{Text, source_of, text};
-use model::{hex, private};
+use model::hex;
 use report::document::Document;
 use report::saved::{Saved as File, Searched};
 use report::sweep::Sweep;
@@ -49,21 +51,6 @@ pub(super) struct Keep {
     pub(super) json: bool,
 }
 
-/// Where results go, by the same name in every command.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Within {
-    /// Folder in which each result gets a folder of its own
-    #[arg(
-        long,
-        alias = "result-dir",
-        value_name = "FOLDER",
-        env = "RUNNER_OUTPUT_DIR",
-        default_value = "runs",
-        help_heading = "Result"
-    )]
-    pub(super) output_dir: PathBuf,
-}
-
 impl Keep {
     /// Returns the folder to resume from, if there is one.
     pub(super) fn resumes(&self) -> Option<&Path> {
@@ -92,7 +79,7 @@ impl Keep {
     }
 
     /// The folder of what is resumed, with what is saved there, or a new one for `what` of that
-    /// scenario.
+    /// scenario, which these words asked for.
     ///
     /// # Errors
     /// If the folder cannot be made, or holds something else.
@@ -100,6 +87,7 @@ impl Keep {
         &self,
         what: &'static str,
         source: &Source,
+        words: Vec<String>,
         text: Option<&Text>,
     ) -> Result<(Saved, Option<T>), Failure> {
         if let Some(folder) = &self.resume {
@@ -112,7 +100,7 @@ impl Keep {
         let title = source.folder_title(source.title_but_for_load(), model);
         let name = format!("{title} {what}");
         let folder = RunFolder::create(&self.within.output_dir, &name, &jiff::Timestamp::now())?;
-        resume::keep(folder.path(), text)?;
+        resume::keep(folder.path(), words, text)?;
         Ok((Saved::new(folder.path(), what, source), None))
     }
 }
@@ -295,19 +283,6 @@ fn file<T: DeserializeOwned>(path: &Path) -> Result<Option<File<T>>, Failure> {
     };
     let file = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
     Ok(Some(file))
-}
-
-/// Writes a file completely or not at all.
-///
-/// # Errors
-/// If it cannot be written.
-pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    private::replace(path, content).map_err(|cause| {
-        Failure::new(
-            Exit::Input,
-            format!("cannot write `{}`: {cause}", path.display()),
-        )
-    })
 }
 
 fn digest(source: &Source) -> String {

@@ -11,10 +11,10 @@ use self::probes::Probes;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
+use super::interrupt::Interrupt;
 use super::limits::refused;
 use super::print::{json, tell, write_stdout};
 use super::rules;
-use super::run::listen;
 use super::saved::Keep;
 use super::watch::Watch;
 use model::share::parse as share;
@@ -182,15 +182,15 @@ pub struct Args {
 ///
 /// # Errors
 /// If a run cannot begin, or the search cannot be saved.
-pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let interrupt = listen()?;
+    let interrupt = Interrupt::listen()?;
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source)?;
     let begun = Search::new(args.config(&source)?).map_err(wrong)?;
     let (saved, kept) = args
         .keep
-        .open::<Searched>("search", &source, named.as_ref())?;
+        .open::<Searched>("search", &source, words, named.as_ref())?;
     let mut state = kept.unwrap_or_else(|| Searched {
         runs: Vec::new(),
         search: begun.clone(),

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
+use super::interrupt::Interrupt;
 use super::loads::{self, Amount};
+use super::measure::{Place, measured};
 use super::print::{json, tell, write_stdout};
 use super::rules;
-use super::run::{Place, listen, measured};
 use super::saved::Keep;
 use super::watch::Watch;
 use report::sweep::{Sweep, SweptRun, page, text};
@@ -108,9 +109,9 @@ pub struct Args {
 ///
 /// # Errors
 /// If a run cannot begin, or the sweep cannot be saved.
-pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let interrupt = listen()?;
+    let interrupt = Interrupt::listen()?;
     let (load, loads) = args.loads()?;
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source, load)?;
@@ -122,7 +123,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         planned: runs.iter().map(|run| run.at).collect(),
         runs: Vec::new(),
     };
-    let (saved, kept) = args.keep.open::<Sweep>("sweep", &source, named.as_ref())?;
+    let (saved, kept) = args
+        .keep
+        .open::<Sweep>("sweep", &source, words, named.as_ref())?;
     let mut sweep = kept.unwrap_or_else(|| begun.clone());
     let same = Sweep {
         runs: Vec::new(),

@@ -15,12 +15,13 @@ use runs::environment::Environment;
 use session::stages::Begun;
 use session::{Ending, Record, Threads, resolve};
 
+use super::super::conclude::conclude;
 use super::super::dashboard::screen;
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
+use super::super::measure::teller;
+use super::super::output::print;
 use super::super::print::tell;
-use super::super::run::conclude::conclude;
-use super::super::run::{print, teller};
 use super::super::sources::{source_of, text};
 use super::super::watch::Watching;
 use super::agent::take_part;

@@ -8,8 +8,8 @@ use tokio::runtime::Runtime;
 
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
+use super::super::measure::{Place, measured};
 use super::super::print::tell;
-use super::super::run::{Place, measured};
 use super::super::watch::Watching;
 use super::engine::{Running, Starter, is_of_machine};
 use super::journal::OpenJournal;

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
+use super::super::measure::Overseer;
 use super::super::print::tell;
-use super::super::run::Overseer;
 use super::machine::{Before, Devices};
 use lab::journal::{End, Ending};
 use lab::{Engine as Described, Trial};

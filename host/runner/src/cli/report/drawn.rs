@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::output::Output;
-use super::{Failure, unwritable};
-use crate::cli::failure::Exit;
+use crate::cli::destination::{Destination, unwritable};
+use crate::cli::failure::{Exit, Failure};
 use compare::{self, Asked, Choice, Measured, Side};
 use report::chart::{Chart, Look, Theme, Width, png, svg};
 use report::charts::{Charts, Shown, labels};
@@ -34,7 +33,7 @@ impl Picture {
 ///
 /// # Errors
 /// If a run cannot be read or the page cannot be written.
-pub fn page(runs: &[RunFolder], out: &mut Output) -> Result<(), Failure> {
+pub fn page(runs: &[RunFolder], out: &mut Destination) -> Result<(), Failure> {
     let shown = shown(runs)?;
     let compared = match runs.len() {
         1 => None,
@@ -85,7 +84,7 @@ pub fn write_charts(
             ),
         ));
     };
-    let mut out = Output::open(output)?;
+    let mut out = Destination::open(output)?;
     out.bytes(&drawn(chart, form)?)?;
     out.finish()
 }
@@ -111,7 +110,7 @@ fn all(charts: &[&Chart], form: Picture, names: &[&str], folder: &Path) -> Resul
     })?;
     for chart in charts {
         let path: PathBuf = folder.join(format!("{}.{}", chart.name, form.extension()));
-        let mut out = Output::open(&path)?;
+        let mut out = Destination::open(&path)?;
         out.bytes(&drawn(chart, form)?)?;
         out.finish()?;
     }

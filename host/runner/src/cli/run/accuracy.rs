@@ -17,12 +17,13 @@ use reader::{Located, Problem};
 use session::resolve::extent::{Extent, MOST};
 use session::{Faults, Resolved, Source, resolve};
 
-use super::{Args, Output, Round, failed, measure};
 use crate::cli::agreement::agreed;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Output;
 use crate::cli::print::{tell, write_stdout};
-use crate::cli::sources::sources;
+use crate::cli::round::{Round, failed, measure};
+use crate::cli::watch::Watch;
 use runs::folder::RunFolder;
 
 /// The preset's name.
@@ -43,13 +44,15 @@ struct Modes {
 ///
 /// # Errors
 /// If a scenario has no scorer or a dataset without end, and as other runs.
-pub(super) fn exec(args: &Args, preset: &str, interrupt: &Interrupt) -> Result<ExitCode, Failure> {
-    if preset != NAME {
-        return Err(unknown(preset));
-    }
+pub(super) fn exec(
+    sources: Vec<Source>,
+    output: &Output,
+    watch: &Watch,
+    interrupt: &Interrupt,
+) -> Result<ExitCode, Failure> {
     let mut all = Vec::new();
     let mut faults = Faults::default();
-    for source in sources(&args.scenarios, &args.flags)? {
+    for source in sources {
         all.extend(modes(source, interrupt, &mut faults)?);
     }
     if interrupt.came() {
@@ -61,7 +64,7 @@ pub(super) fn exec(args: &Args, preset: &str, interrupt: &Interrupt) -> Result<E
     tell(format_args!(
         "note: MLPerf's accuracy mode: every sample once, judged, then the speed of the same plan ({SOURCE})"
     ));
-    let watching = args.watch.begin()?;
+    let watching = watch.begin()?;
     let mut first_failure = None;
     for Modes {
         samples,
@@ -75,29 +78,36 @@ pub(super) fn exec(args: &Args, preset: &str, interrupt: &Interrupt) -> Result<E
         tell(format_args!(
             "== {name}, accuracy: {samples} samples once =="
         ));
-        let code = measure(accuracy, &args.output, &watching, interrupt, &mut judged);
+        let code = measure(accuracy, output, &watching, interrupt, &mut judged);
         first_failure = first_failure.or(failed(code));
         if interrupt.came() {
             break;
         }
-        if let Some(code) = is_whole(&judged, samples, args.output.allows_invalid()) {
+        if let Some(code) = is_whole(&judged, samples, output.allows_invalid()) {
             first_failure.get_or_insert(code);
         }
         let mut timed = Round::default();
         tell(format_args!("== {name}, speed =="));
-        let code = measure(speed, &args.output, &watching, interrupt, &mut timed);
+        let code = measure(speed, output, &watching, interrupt, &mut timed);
         first_failure = first_failure.or(failed(code));
         if interrupt.came() {
             break;
         }
         if let (Some(judged), Some(timed)) = (judged.folder, timed.folder) {
-            compare(&judged, &timed, &args.output)?;
+            compare(&judged, &timed, output)?;
         }
     }
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
 
-fn unknown(preset: &str) -> Failure {
+/// Makes sure that a run has this preset.
+///
+/// # Errors
+/// If it has not.
+pub(super) fn known(preset: &str) -> Result<(), Failure> {
+    if preset == NAME {
+        return Ok(());
+    }
     let words = match search::preset::Preset::find(preset) {
         Ok(known) if known.tiers.is_empty() => format!(
             "`{preset}` is the preset of a sweep: use `runner sweep --preset {preset}`; a run has `{NAME}`"
@@ -107,7 +117,7 @@ fn unknown(preset: &str) -> Failure {
         ),
         Err(_) => format!("there is no preset `{preset}` of a run; there is `{NAME}`"),
     };
-    Failure::new(Exit::CommandLine, words)
+    Err(Failure::new(Exit::CommandLine, words))
 }
 
 /// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the

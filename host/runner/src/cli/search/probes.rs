@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::super::failure::Failure;
 use super::super::interrupt::Interrupt;
 use super::super::loads::{self, Amount};
-use super::super::run::{Overseer, Place, measured};
+use super::super::measure::{Overseer, Place, measured};
 use super::super::watch::Watching;
 use model::units::Nanos;
 use result::finding::{Finding, Id, Severity};

@@ -1,15 +1,16 @@
-//! The destination of a report: stdout, or a file that is written completely or not at all.
+//! Files that are written completely or not at all, and the destination of a report: such a file,
+//! or stdout.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
-use super::super::failure::{Exit, Failure};
-use super::super::print::{Reader, wrote};
-use model::clean;
+use super::failure::{Exit, Failure};
+use super::print::{Reader, wrote};
+use model::{clean, private};
 
-/// The destination of a report. Without [`Output::finish`], no file is left behind.
-pub struct Output {
+/// The destination of a report. Without [`Destination::finish`], no file is left behind.
+pub struct Destination {
     to: To,
 }
 
@@ -28,7 +29,7 @@ enum To {
     },
 }
 
-impl Output {
+impl Destination {
     /// Opens the file, or stdout if it is `-`.
     ///
     /// # Errors
@@ -36,7 +37,7 @@ impl Output {
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             let to = To::Stdout(BufWriter::new(io::stdout()));
-            return Ok(Output { to });
+            return Ok(Destination { to });
         }
         let opened = match std::fs::metadata(path) {
             Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -52,7 +53,7 @@ impl Output {
             Err(_) => beside(path),
         };
         match opened {
-            Ok(to) => Ok(Output { to }),
+            Ok(to) => Ok(Destination { to }),
             Err(cause) => Err(cannot(path, &cause)),
         }
     }
@@ -104,7 +105,7 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for Destination {
     fn drop(&mut self) {
         if let To::Beside { part, .. } = &self.to {
             // It exists only if the report was not finished.
@@ -133,4 +134,22 @@ fn cannot(path: &Path, cause: &io::Error) -> Failure {
             path.display()
         ),
     )
+}
+
+/// Writes a file completely or not at all.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    private::replace(path, content).map_err(|cause| {
+        Failure::new(
+            Exit::Input,
+            format!("cannot write `{}`: {cause}", path.display()),
+        )
+    })
+}
+
+/// Reports that what a report shows cannot be written down.
+pub(super) fn unwritable(cause: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Bug, format!("cannot write the report: {cause}"))
 }

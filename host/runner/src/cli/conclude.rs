@@ -1,16 +1,16 @@
 //! The exit code of a reported run: it depends on the run's end, on the measured requests, and on
 //! the thresholds.
 
-use super::Output;
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::interrupt::Interrupt;
+use super::failure::{Exit, Failure};
+use super::interrupt::Interrupt;
+use super::output::Output;
 use result::finding::{Severity, Verdict};
 use result::summary::Summary;
 use session::parts::RunError;
 use session::{Measured, Unjudged};
 
 /// The exit code of a reported run.
-pub(in crate::cli) fn conclude(
+pub(super) fn conclude(
     measured: Measured,
     interrupt: &Interrupt,
     output: &Output,
@@ -59,7 +59,7 @@ fn assess(
 ///
 /// # Errors
 /// If no request was made, or every one failed.
-pub(in crate::cli) fn answered(summary: &Summary) -> Result<(), Failure> {
+pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
     let requests = &summary.requests;
     if requests.total == 0 {
         return Err(Failure::new(
@@ -120,7 +120,7 @@ fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
 
 /// The reason why a run is no measurement to go by, if so: by its findings, or because most of its
 /// requests failed for whatever reasons.
-pub(in crate::cli) fn invalid(summary: &Summary) -> Option<String> {
+pub(super) fn invalid(summary: &Summary) -> Option<String> {
     if summary.verdict == Verdict::Invalid {
         let findings = summary.findings.iter();
         let invalid = findings.filter(|finding| finding.severity == Severity::Invalid);

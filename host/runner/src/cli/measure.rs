@@ -1,0 +1,179 @@
+//! One measured run, from preflight to summary. It prints progress alone: what is shown of the run
+//! belongs to [`super::output`], its exit code to [`super::conclude`].
+
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::failure::Failure;
+use super::interrupt::Interrupt;
+use super::print::tell;
+use super::watch::Watching;
+use load::transport::Dial;
+use runs::environment::Environment;
+use runs::repeat::Repeat;
+use scenario::plan::Plan;
+use session::live::Snapshot;
+use session::stages::Begun;
+use session::{Ending, Loaded, Measured, Note, Record, Resolved, Threads};
+
+/// The interval at which to print that a server is not ready yet.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
+/// The interval at which an overseer looks at a run.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Descriptors that are not for connections.
+const OTHER_DESCRIPTORS: u64 = 128;
+
+/// The place of a run: its folder, and the repeats that it is part of.
+pub(super) struct Place<'p> {
+    /// The folder in which it gets a folder of its own.
+    pub within: &'p Path,
+    /// The repeats of which it is one.
+    pub repeat: Option<Repeat>,
+    /// Looks at it now and then, and may stop it.
+    pub overseer: Option<&'p dyn Overseer>,
+}
+
+/// Looks at a run while it goes on.
+pub(super) trait Overseer: Sync {
+    /// True if the run is to stop now, without waiting for the replies under way.
+    fn stops(&self, state: &Snapshot) -> bool;
+}
+
+/// Measures one run, from preflight to summary, and prints its progress alone. Until the caller
+/// calls
+/// [`Interrupt::done`], a signal is for this run.
+///
+/// # Errors
+/// If the run cannot begin, or nothing of it can be read.
+pub(super) fn measured(
+    resolved: Resolved,
+    place: Place<'_>,
+    watching: &Watching,
+    interrupt: &Interrupt,
+) -> Result<Measured, Failure> {
+    // The preflight check has its own connections, so that the run measures what its own
+    // connections cost.
+    let connect = resolved.dial()?;
+    let checked = resolved.check_now(&connect.afresh(), teller())?;
+    let descriptors = raise_descriptors(&checked.plan);
+    let record = Record {
+        output: place.within.to_owned(),
+        started: jiff::Timestamp::now(),
+        environment: Environment::look(
+            std::env::args(),
+            descriptors,
+            plugins::Contract::NEWEST.version(),
+        ),
+        repeat: place.repeat,
+    };
+    let run = checked.begin(record, Threads)?;
+    interrupt.watch(run.signal());
+    let folder = run.folder().path().to_owned();
+    let followed = AssertUnwindSafe(|| follow(run, &connect, place.overseer, watching, interrupt));
+    std::panic::catch_unwind(followed).unwrap_or_else(|_| {
+        let kept = format!(". What was measured until then is in {}", folder.display());
+        Err(Failure::bug(&kept))
+    })
+}
+
+/// Makes the load, and all that follows it.
+fn follow(
+    run: Begun<Threads>,
+    connect: &Dial,
+    overseer: Option<&dyn Overseer>,
+    watching: &Watching,
+    interrupt: &Interrupt,
+) -> Result<Measured, Failure> {
+    let onlooker = watching.look_at(
+        run.folder().path(),
+        run.plan(),
+        run.live(),
+        run.threads(),
+        interrupt,
+    );
+    let (loaded, stopped) = overseen(run, connect, overseer);
+    drop(onlooker);
+    interrupt.assessing();
+    let kept = loaded.keep(&Ending {
+        at: jiff::Timestamp::now().to_string(),
+        interrupted: interrupt.came() || stopped,
+    });
+    let assessed = kept
+        .measured()?
+        .assess_until(|| interrupt.ends_assessment());
+    Ok(assessed?.summarise()?)
+}
+
+/// Makes the load, under an overseer if there is one. Says whether that one stopped it.
+fn overseen(
+    run: Begun<Threads>,
+    connect: &Dial,
+    overseer: Option<&dyn Overseer>,
+) -> (Loaded, bool) {
+    let Some(overseer) = overseer else {
+        return (run.load_now(connect), false);
+    };
+    let (live, signal) = (Arc::clone(run.live()), run.signal().clone());
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                if overseer.stops(&live.snapshot()) {
+                    signal.abort();
+                    return true;
+                }
+                std::thread::park_timeout(LOOK_EVERY);
+            }
+            false
+        });
+        let loaded = run.load_now(connect);
+        over.store(true, Ordering::Release);
+        looking.thread().unpark();
+        (loaded, looking.join().unwrap_or(false))
+    })
+}
+
+/// Prints what happens while targets are checked. Repeats now and then that a server is not ready.
+pub(super) fn teller() -> impl FnMut(Note) {
+    let mut last: Option<(String, Duration)> = None;
+    move |note| match note {
+        Note::Waiting {
+            target,
+            waited,
+            seen,
+        } => {
+            let is_new = last.as_ref().is_none_or(|(other, told)| {
+                *other != target || waited.saturating_sub(*told) >= TELL_AGAIN
+            });
+            if is_new {
+                let time = model::duration::format(Duration::from_secs(waited.as_secs()));
+                tell(format_args!("waiting for {target} ({time}): {seen}"));
+                last = Some((target, waited));
+            }
+        }
+        Note::Remark(remark) => tell(format_args!("note: {remark}")),
+        Note::Said(words) => tell(words),
+    }
+}
+
+/// Raises the limit on file descriptors to what the plan may need. Returns the limit in force.
+pub(super) fn raise_descriptors(plan: &Plan) -> Option<u64> {
+    let most = plan
+        .slots()
+        .map(|slots| slots as u64)
+        .or(plan.load.roots())
+        .unwrap_or(u64::MAX);
+    let needed = most.saturating_add(OTHER_DESCRIPTORS);
+    let limit = load::descriptors::allow(needed).ok()?;
+    if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {
+        tell(format_args!(
+            "warning: {most} connections may be open at the same time, but only {limit} file descriptors are allowed and the limit cannot be raised further; \
+             requests beyond it will fail as `refused`. Raise it (ulimit -Hn, LimitNOFILE), or cap requests in flight with --max-concurrency {}",
+            limit.saturating_sub(OTHER_DESCRIPTORS).max(1)
+        ));
+    }
+    Some(limit)
+}
