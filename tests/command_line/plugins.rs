@@ -62,6 +62,37 @@ fn variables_stand_for_flags() {
 }
 
 #[test]
+fn a_given_flag_counts_more_than_a_variable_that_conflicts_with_it() {
+    let variables = [
+        ("RUNNER_BASE_URL", "http://127.0.0.1:1"),
+        ("RUNNER_DURATION", "no time"),
+        ("RUNNER_SESSIONS", "2"),
+        ("RUNNER_REPEAT", "3"),
+        ("RUNNER_RATES", "1,2"),
+    ];
+    let asked = |line| {
+        run(runner()
+            .envs(variables)
+            .args(words(line))
+            .args(["--num-prompts", "7"]))
+    };
+    let shown = asked("scenario show --port 8000").with_code(0);
+    for said in ["http://127.0.0.1:8000", "requests = 7"] {
+        assert!(shown.stdout.contains(said), "{shown:#?}");
+    }
+    for (line, said) in [
+        (
+            "--backend vllm --preset none",
+            "there is no preset `none` of a run",
+        ),
+        ("sweep --concurrencies none", "`none`: expected a number"),
+    ] {
+        let refused = asked(line).with_code(2);
+        assert!(refused.stderr.contains(said), "{refused:#?}");
+    }
+}
+
+#[test]
 fn each_plugin_says_itself_what_kind_it_is() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let line = "--plugin scorers/output-length.wasm --plugin datasets/random.wasm --plugin backends/openai.wasm";

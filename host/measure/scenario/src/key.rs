@@ -60,8 +60,8 @@ pub struct Flag {
     pub negative: bool,
     /// True if its value is kept out of help and messages.
     pub secret: bool,
-    /// The flag that cannot be given together with it.
-    pub conflicts: Option<&'static str>,
+    /// The flags that cannot be given together with it.
+    pub conflicts: Vec<&'static str>,
     /// For a switch: it says `false`, and this is what help says of it.
     pub inverted: Option<&'static str>,
     /// The unit of a number that has none.
@@ -160,7 +160,7 @@ impl Key {
             words: false,
             negative: false,
             secret: false,
-            conflicts: None,
+            conflicts: Vec::new(),
             inverted: None,
             unit: None,
         });
@@ -209,7 +209,7 @@ impl Key {
 
     /// Its flag cannot be given together with another.
     pub(crate) fn conflicts(self, other: &'static str) -> Self {
-        self.with(|flag| flag.conflicts = Some(other))
+        self.with(|flag| flag.conflicts.push(other))
     }
 
     /// The unit of a number that its flag gives without one.

@@ -47,6 +47,7 @@ pub mod search;
 pub mod sources;
 pub mod sweep;
 pub mod templates;
+mod variables;
 pub mod watch;
 mod words;
 
@@ -127,13 +128,13 @@ impl Cli {
     /// and exits if that is asked for or needed.
     pub fn read() -> Self {
         let words = flags::familiar::spread(std::env::args_os());
-        let line: Vec<OsString> = words.iter().skip(1).cloned().collect();
-        let read = Cli::of(words);
+        let line = words.get(1..).unwrap_or_default();
+        let read = Cli::of(&words);
         // What is no command is a scenario, so a slip of a command's name is only found where no
         // scenario is called so.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
-            && let Some(failure) = mistyped::command(&line, &Cli::command())
+            && let Some(failure) = mistyped::command(line, &Cli::command())
         {
             failure.report();
             std::process::exit(i32::from(failure.number()));
@@ -141,7 +142,7 @@ impl Cli {
         read.unwrap_or_else(|error| {
             let refused = error.get(ContextKind::InvalidArg).map(ToString::to_string);
             if let (ErrorKind::ValueValidation, Some(refused)) = (error.kind(), refused)
-                && let Some(variable) = variable_for(&refused)
+                && let Some(variable) = variables::variable_for(&Cli::command(), &refused)
             {
                 tell(format_args!(
                     "note: {refused} was set by the environment variable {variable}"
@@ -161,9 +162,8 @@ impl Cli {
     /// Reads a command line. Of a flag with one value that is given twice, the later one counts, as
     /// scripts that append their own flags expect; and a negative number is a value, which the flag
     /// refuses in its own words.
-    fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut command = command();
-        let matches = command.try_get_matches_from_mut(words)?;
+    fn of(words: &[OsString]) -> Result<Self, clap::Error> {
+        let (mut command, matches) = variables::read(command, words)?;
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
@@ -188,7 +188,7 @@ impl Cli {
             return Ok(self);
         };
         let resume::Resumed { words, scenario } = resume::resumed(name, folder)?;
-        let mut this = Cli::of(words).map_err(|error| {
+        let mut this = Cli::of(&words).map_err(|error| {
             let words = error.to_string();
             let words = words.trim_start_matches("error: ").trim_end();
             Failure::new(Exit::CommandLine, words)
@@ -225,9 +225,9 @@ impl Cli {
             Some(Command::Run(args)) => run::exec(&args),
             Some(Command::Plan(args)) => plan::exec(&args),
             Some(Command::Probe(args)) => probe::exec(&args),
-            Some(Command::Sweep(args)) => sweep::exec(&args, resume::words(command())),
-            Some(Command::Search(args)) => search::exec(&args, resume::words(command())),
-            Some(Command::Lab(args)) => lab::exec(&args, resume::words(command())),
+            Some(Command::Sweep(args)) => sweep::exec(&args, resume::words(command)),
+            Some(Command::Search(args)) => search::exec(&args, resume::words(command)),
+            Some(Command::Lab(args)) => lab::exec(&args, resume::words(command)),
             Some(Command::Fleet(args)) => fleet::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
@@ -263,30 +263,4 @@ fn lenient(command: clap::Command) -> clap::Command {
         }
     };
     command.mut_args(negative).mut_subcommands(lenient)
-}
-
-/// The environment variable that set a flag (`--seed <SEED>`), if the command line itself does not
-/// set it.
-fn variable_for(flag: &str) -> Option<String> {
-    let long = flag.split_whitespace().next()?.strip_prefix("--")?;
-    let given = |word: std::ffi::OsString| {
-        let word = word.to_string_lossy().into_owned();
-        word.split('=').next() == Some(&format!("--{long}"))
-    };
-    if std::env::args_os().any(given) {
-        return None;
-    }
-    let cli = Cli::command();
-    let nested = cli
-        .get_subcommands()
-        .flat_map(clap::Command::get_subcommands);
-    let commands = std::iter::once(&cli)
-        .chain(cli.get_subcommands())
-        .chain(nested);
-    let variables = commands.flat_map(clap::Command::get_arguments);
-    variables
-        .filter(|argument| argument.get_long() == Some(long))
-        .filter_map(clap::Arg::get_env)
-        .find(|variable| std::env::var_os(variable).is_some())
-        .map(|variable| variable.to_string_lossy().into_owned())
 }

@@ -17,6 +17,7 @@ use super::failure::{Exit, Failure};
 use super::flags::familiar::spread;
 use super::print::json;
 use super::sources::Text;
+use super::variables;
 use model::private;
 use model::redact;
 use model::target::REDACTED;
@@ -39,7 +40,7 @@ struct Begun {
 
 /// The words of this process's command line, which is one of that command: those that variables of
 /// the environment stand for, and those given, without secrets.
-pub(super) fn words(command: Command) -> Vec<String> {
+pub(super) fn words(command: fn() -> Command) -> Vec<String> {
     let all: Vec<OsString> = spread(std::env::args_os());
     let given = all.iter().skip(2).map(|word| word.to_string_lossy());
     let mut words = of_environment(command, &all);
@@ -71,8 +72,8 @@ pub(super) fn keep(
 
 /// The flags that variables of the environment stand for, as words. Those whose values may be
 /// secret are left out.
-fn of_environment(mut command: Command, all: &[OsString]) -> Vec<String> {
-    let Ok(matches) = command.try_get_matches_from_mut(all) else {
+fn of_environment(command: fn() -> Command, all: &[OsString]) -> Vec<String> {
+    let Ok((command, matches)) = variables::read(command, all) else {
         return Vec::new();
     };
     let Some((name, matches)) = matches.subcommand() else {

@@ -29,18 +29,6 @@ use session::Source;
 /// Where it is kept, and how it is printed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Keep {
-    /// Resume what is saved in this folder, which holds the scenario and the flags that it began
-    /// with
-    ///
-    /// Flags given beside it override those. Secrets are not kept: keys are read from the
-    /// environment again, and headers have to be given again.
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        env = "RUNNER_RESUME",
-        help_heading = "Result"
-    )]
-    resume: Option<PathBuf>,
     #[command(flatten)]
     within: Within,
     /// The scenario that the folder holds.
@@ -52,11 +40,6 @@ pub(super) struct Keep {
 }
 
 impl Keep {
-    /// Returns the folder to resume from, if there is one.
-    pub(super) fn resumes(&self) -> Option<&Path> {
-        self.resume.as_deref()
-    }
-
     /// The one scenario whose load is varied, or the flags alone, with the scenario's text. Tells
     /// what is to be said of the flags.
     ///
@@ -86,11 +69,12 @@ impl Keep {
     pub(super) fn open<T: DeserializeOwned>(
         &self,
         what: &'static str,
+        resume: Option<&Path>,
         source: &Source,
         words: Vec<String>,
         text: Option<&Text>,
     ) -> Result<(Saved, Option<T>), Failure> {
-        if let Some(folder) = &self.resume {
+        if let Some(folder) = resume {
             let saved = Saved::new(folder, what, source);
             let state = saved.read()?;
             return Ok((saved, Some(state)));

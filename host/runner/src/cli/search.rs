@@ -2,7 +2,7 @@
 
 mod probes;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
@@ -170,6 +170,18 @@ pub struct Args {
     no_confirm: bool,
     #[command(flatten)]
     flags: Flags,
+    /// Resume what is saved in this folder, which holds the scenario and the flags that it began
+    /// with
+    ///
+    /// Flags given beside it override those. Secrets are not kept: keys are read from the
+    /// environment again, and headers have to be given again.
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_SEARCH_RESUME",
+        help_heading = "Result"
+    )]
+    resume: Option<PathBuf>,
     #[command(flatten)]
     pub(super) keep: Keep,
     #[command(flatten)]
@@ -188,9 +200,13 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source)?;
     let begun = Search::new(args.config(&source)?).map_err(wrong)?;
-    let (saved, kept) = args
-        .keep
-        .open::<Searched>("search", &source, words, named.as_ref())?;
+    let (saved, kept) = args.keep.open::<Searched>(
+        "search",
+        args.resume.as_deref(),
+        &source,
+        words,
+        named.as_ref(),
+    )?;
     let mut state = kept.unwrap_or_else(|| Searched {
         runs: Vec::new(),
         search: begun.clone(),
@@ -255,7 +271,7 @@ impl Args {
     /// The folder to resume, if it says everything.
     pub(super) fn resumes(&self) -> Option<&Path> {
         let said = !self.scenarios.is_empty() || !self.slo.is_empty() || self.preset.is_some();
-        self.keep.resumes().filter(|_| !said)
+        self.resume.as_deref().filter(|_| !said)
     }
 
     /// The scenario, under the rules of the benchmark if one is named.

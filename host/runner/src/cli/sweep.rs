@@ -1,6 +1,6 @@
 //! `runner sweep`: one scenario at a list of loads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
@@ -97,6 +97,18 @@ pub struct Args {
     latency: Figure,
     #[command(flatten)]
     flags: Flags,
+    /// Resume what is saved in this folder, which holds the scenario and the flags that it began
+    /// with
+    ///
+    /// Flags given beside it override those. Secrets are not kept: keys are read from the
+    /// environment again, and headers have to be given again.
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_SWEEP_RESUME",
+        help_heading = "Result"
+    )]
+    resume: Option<PathBuf>,
     #[command(flatten)]
     pub(super) keep: Keep,
     #[command(flatten)]
@@ -123,9 +135,13 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
         planned: runs.iter().map(|run| run.at).collect(),
         runs: Vec::new(),
     };
-    let (saved, kept) = args
-        .keep
-        .open::<Sweep>("sweep", &source, words, named.as_ref())?;
+    let (saved, kept) = args.keep.open::<Sweep>(
+        "sweep",
+        args.resume.as_deref(),
+        &source,
+        words,
+        named.as_ref(),
+    )?;
     let mut sweep = kept.unwrap_or_else(|| begun.clone());
     let same = Sweep {
         runs: Vec::new(),
@@ -191,7 +207,7 @@ impl Args {
             || [&self.rates, &self.concurrencies, &self.session_counts]
                 .iter()
                 .any(|list| list.is_some());
-        self.keep.resumes().filter(|_| !said)
+        self.resume.as_deref().filter(|_| !said)
     }
 
     /// The scenario, under the rules of the benchmark if one is named.

@@ -196,15 +196,13 @@ impl Flagged {
             .env(variable)
             .help(self.help.as_str())
             .help_heading(flag.heading)
-            .hide_env_values(flag.secret);
+            .hide_env_values(flag.secret)
+            .conflicts_with_all(flag.conflicts.iter().copied());
         if let Some(long) = &self.long_help {
             arg = arg.long_help(long.as_str());
         }
         if let Some(alias) = flag.alias {
             arg = arg.alias(alias);
-        }
-        if let Some(other) = flag.conflicts {
-            arg = arg.conflicts_with(other);
         }
         if key.switch {
             return arg
