@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::print::{json, write_stdout};
 use compare::agreed::{Agreed, Agreeing};
@@ -121,14 +122,11 @@ fn compared(
     let (plan, facts) = (folder.plan()?, folder.facts()?);
     let agreed = agreeing.run((&named(run), &plan, &facts), folder.read()?)?;
     match agreed.answers.samples {
-        0 => Err(Failure::new(
-            Exit::Input,
-            format!(
-                "no sample was answered in both `{}` and `{}`; compare runs of one dataset with one seed",
-                run.display(),
-                baseline.display()
-            ),
-        )),
+        0 => Err(CliError::NothingInCommon {
+            run: run.to_owned(),
+            baseline: baseline.to_owned(),
+        }
+        .into()),
         _ => Ok(agreed),
     }
 }

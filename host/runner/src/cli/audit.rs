@@ -56,11 +56,9 @@ enum Format {
 /// If a file cannot be read or holds no result; all such files are reported at once, after the
 /// audit of the others.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let (documents, wrong) = read(&args.files);
-    let unreadable = match (wrong.is_empty(), documents.is_empty()) {
-        (true, _) => None,
-        (false, true) => return Err(Failure::several(Exit::Input, wrong)),
-        (false, false) => Some(Failure::several(Exit::Input, wrong)),
+    let (documents, unreadable) = match read(&args.files) {
+        (documents, Some(unreadable)) if documents.is_empty() => return Err(unreadable),
+        read => read,
     };
     let report = audit::documents(&documents);
     let shown = match args.format {
@@ -82,13 +80,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// Everything that is wrong with any of them.
 pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
     match read(files) {
-        (documents, wrong) if wrong.is_empty() => Ok(documents),
-        (_, wrong) => Err(Failure::several(Exit::Input, wrong)),
+        (documents, None) => Ok(documents),
+        (_, Some(unreadable)) => Err(unreadable),
     }
 }
 
 /// The contents of the files, and what is wrong with those that cannot be read.
-fn read(files: &[String]) -> (Vec<Document>, Vec<String>) {
+fn read(files: &[String]) -> (Vec<Document>, Option<Failure>) {
     let mut documents = Vec::new();
     let mut wrong = Vec::new();
     for file in files {
@@ -115,7 +113,8 @@ fn read(files: &[String]) -> (Vec<Document>, Vec<String>) {
             Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
         }
     }
-    (documents, wrong)
+    let unreadable = (!wrong.is_empty()).then(|| Failure::several(Exit::Input, wrong));
+    (documents, unreadable)
 }
 
 /// A file's content, up to a byte more than the reader takes: that is how it knows of more.

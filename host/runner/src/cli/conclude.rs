@@ -1,6 +1,7 @@
 //! The exit code of a reported run: it depends on the run's end, on the measured requests, and on
 //! the thresholds.
 
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::output::Output;
@@ -26,8 +27,11 @@ pub(super) fn conclude(
     match ended {
         Err(RunError::Panicked(panicked)) => {
             let folder = folder.path().display();
-            let words = format!("{panicked}. What was measured until then is in {folder}");
-            return Err(Failure::new(Exit::Bug, words));
+            let panicked = CliError::Panicked {
+                panicked: panicked.to_string(),
+                kept: format!("What was measured until then is in {folder}"),
+            };
+            return Err(panicked.into());
         }
         ended => ended?,
     }
@@ -47,10 +51,7 @@ fn assess(
     }
     answered(summary)?;
     if let Some(Unjudged { failures, first }) = unjudged {
-        return Err(Failure::new(
-            Exit::Plugin,
-            format!("{failures} answers could not be scored; the first error: {first}"),
-        ));
+        return Err(CliError::unscored(*failures, first).into());
     }
     judge(summary, output.allows_invalid())
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use super::artifacts::Artifacts;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::output::Output;
@@ -37,9 +38,7 @@ pub struct Args {
 /// If the run cannot begin.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let address = start_engine().map_err(|cause| {
-        Failure::new(Exit::Bug, format!("cannot start the mock engine: {cause}"))
-    })?;
+    let address = start_engine().map_err(CliError::cannot("start the mock engine"))?;
     tell(format_args!(
         "mock engine: http://{address}; scenario: {SCENARIO}"
     ));

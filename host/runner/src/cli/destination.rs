@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
-use super::failure::{Exit, Failure};
+use super::error::CliError;
+use super::failure::Failure;
 use super::print::{Reader, wrote};
 use model::{clean, private};
 
@@ -127,13 +128,7 @@ fn beside(path: &Path) -> io::Result<To> {
 }
 
 fn cannot(path: &Path, cause: &io::Error) -> Failure {
-    Failure::new(
-        Exit::Input,
-        format!(
-            "cannot write `{}`: {cause}; give a writable file with --output",
-            path.display()
-        ),
-    )
+    CliError::write(path, "; give a writable file with --output")(cause).into()
 }
 
 /// Writes a file completely or not at all.
@@ -141,15 +136,5 @@ fn cannot(path: &Path, cause: &io::Error) -> Failure {
 /// # Errors
 /// If it cannot be written.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    private::replace(path, content).map_err(|cause| {
-        Failure::new(
-            Exit::Input,
-            format!("cannot write `{}`: {cause}", path.display()),
-        )
-    })
-}
-
-/// Reports that what a report shows cannot be written down.
-pub(super) fn unwritable(cause: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Bug, format!("cannot write the report: {cause}"))
+    Ok(private::replace(path, content).map_err(CliError::write(path, ""))?)
 }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use super::error::CliError;
 use super::print::{Styled, tell, tell_styled};
 use crate::author::AuthorError;
 use hub::HubError;
@@ -226,10 +227,7 @@ impl From<CheckError> for Failure {
 impl From<BeginError> for Failure {
     fn from(error: BeginError) -> Self {
         match error {
-            BeginError::Create(error) => {
-                let advice = "give a writable folder with --output-dir";
-                Failure::new(Exit::Input, format!("{error}; {advice}"))
-            }
+            BeginError::Create(error) => CliError::NoFolder(error).into(),
             BeginError::Write(error) => error.into(),
             BeginError::Devices(NoDevices::Nvml(_)) => Failure::new(Exit::Input, error.to_string()),
             BeginError::Devices(NoDevices::Page { .. }) => {

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::print::{tell, write_stdout};
 use super::progress::can_be_drawn_on;
@@ -166,15 +167,14 @@ struct Found {
 
 impl Found {
     fn of(kind: Kind, name: &str, how: &How) -> Result<Self, Failure> {
-        let wrong = |words| Failure::new(Exit::CommandLine, words);
-        let mut repository = Repository::parse(kind, name).map_err(wrong)?;
+        let mut repository = Repository::parse(kind, name).map_err(CliError::Flag)?;
         if let Some(revision) = &how.revision {
             if name.contains('@') {
-                return Err(wrong(format!(
-                    "two revisions are given, by `{name}` and by --revision; give one"
-                )));
+                let words =
+                    format!("two revisions are given, by `{name}` and by --revision; give one");
+                return Err(CliError::Flag(words).into());
             }
-            repository = repository.at(revision).map_err(wrong)?;
+            repository = repository.at(revision).map_err(CliError::Flag)?;
         }
         let settings = Settings::of(|name| std::env::var(name).ok())?;
         let client = Client::new(&settings)?;

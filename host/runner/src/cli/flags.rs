@@ -229,8 +229,7 @@ impl Flags {
     /// supported, each with what to do instead.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.names()?;
-        let wrong = |words| Failure::new(Exit::CommandLine, words);
-        let mut scenario = self.keys.scenario().map_err(wrong)?;
+        let mut scenario = self.keys.scenario()?;
         if self.host.is_some() || self.port.is_some() {
             let host = self.host.as_deref().unwrap_or("127.0.0.1");
             let host = match host.parse::<Ipv6Addr>() {

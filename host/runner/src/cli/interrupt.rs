@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::dashboard::screen;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::print::tell;
 use load::pace::Signal;
@@ -75,8 +76,7 @@ impl Interrupt {
     /// # Errors
     /// If signals cannot be listened to, or no thread can be started.
     pub fn listen() -> Result<Self, Failure> {
-        Interrupt::begin()
-            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot listen for signals: {cause}")))
+        Ok(Interrupt::begin().map_err(CliError::cannot("listen for signals"))?)
     }
 
     fn begin() -> io::Result<Self> {

@@ -17,6 +17,7 @@ use self::before::{Before, JudgingFolder};
 use self::found::found;
 use super::artifacts::Artifacts;
 use super::conclude::answered;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::{JudgeKeys, backends};
 use super::interrupt::Interrupt;
@@ -193,8 +194,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     } = made;
     match ended {
         Err(RunError::Panicked(panicked)) => {
-            let words = format!("{panicked}. What was judged until then is saved");
-            return Err(Failure::new(Exit::Bug, words));
+            let panicked = CliError::Panicked {
+                panicked: panicked.to_string(),
+                kept: "What was judged until then is saved".to_owned(),
+            };
+            return Err(panicked.into());
         }
         ended => ended?,
     }
@@ -203,9 +207,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     answered(&summary)?;
     if let Some(unjudged) = unjudged {
-        let (failures, first) = (unjudged.failures, unjudged.first);
-        let words = format!("{failures} verdicts could not be read; the first error: {first}");
-        return Err(Failure::new(Exit::Plugin, words));
+        return Err(CliError::Unjudged {
+            count: unjudged.failures,
+            what: "verdicts could not be read",
+            first: unjudged.first,
+        }
+        .into());
     }
     kept?;
     match judged.requests.with_verdict {
@@ -243,8 +250,7 @@ impl Args {
 
     /// The effect that flags say of the judging's scenario.
     fn said(&self) -> Result<Scenario, Failure> {
-        let keys = self.keys.scenario();
-        let mut scenario = keys.map_err(|what| Failure::new(Exit::CommandLine, what))?;
+        let mut scenario = self.keys.scenario()?;
         if let Some(name) = &self.backend {
             let alias = backends::alias(name);
             let plugin = match (alias, name.ends_with(".wasm")) {

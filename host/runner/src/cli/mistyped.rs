@@ -4,7 +4,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::failure::{Exit, Failure};
+use super::error::CliError;
+use super::failure::Failure;
 use model::nearest;
 
 /// Names in other tools for commands here.
@@ -54,18 +55,21 @@ pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure>
     if names.contains(&word) || word == "help" || shipped::scenarios().any(is_scenario) {
         return None;
     }
-    let wrong = |words: String| Failure::new(Exit::CommandLine, words);
+    let wrong = |instead: String| {
+        CliError::Flag(format!(
+            "there is no command and no scenario `{word}`{instead}"
+        ))
+        .into()
+    };
     if let Some(instead) = of_another_tool(word, rest) {
-        return Some(wrong(format!(
-            "there is no command and no scenario `{word}`: {instead}"
-        )));
+        return Some(wrong(format!(": {instead}")));
     }
     let theirs = ELSEWHERE.iter().map(|(theirs, _)| *theirs);
     let near = nearest(word, names.iter().copied().chain(theirs))?;
     let elsewhere = ELSEWHERE.iter().find(|(theirs, _)| *theirs == near);
     let meant = elsewhere.map_or(near, |(_, own)| own);
     Some(wrong(format!(
-        "there is no command and no scenario `{word}`; did you mean `runner {meant}`? `runner --help` lists the commands"
+        "; did you mean `runner {meant}`? `runner --help` lists the commands"
     )))
 }
 

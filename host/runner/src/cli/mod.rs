@@ -10,6 +10,7 @@ mod conclude;
 pub mod dashboard;
 pub mod demo;
 mod destination;
+pub mod error;
 pub mod failure;
 pub mod fetch;
 pub mod flags;
@@ -57,7 +58,8 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
-use failure::{Exit, Failure};
+use error::CliError;
+use failure::Failure;
 use model::clean;
 use print::tell;
 
@@ -190,8 +192,7 @@ impl Cli {
         let resume::Resumed { words, scenario } = resume::resumed(name, folder)?;
         let mut this = Cli::of(&words).map_err(|error| {
             let words = error.to_string();
-            let words = words.trim_start_matches("error: ").trim_end();
-            Failure::new(Exit::CommandLine, words)
+            CliError::Flag(words.trim_start_matches("error: ").trim_end().to_owned())
         })?;
         match &mut this.command {
             Some(Command::Sweep(args)) => args.keep.scenario = scenario,

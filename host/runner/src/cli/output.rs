@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 
 use super::agreement::agreed;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::print::{tell, write_stdout};
 use model::clean;
@@ -114,16 +115,11 @@ impl Output {
             .truncate(!self.append_result)
             .open(&path);
         let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
-        written.map_err(|cause| {
-            Failure::new(
-                Exit::Input,
-                format!(
-                    "cannot write `{}`: {cause}; give a writable file with --result-filename. The result is in {}",
-                    path.display(),
-                    folder.path().display()
-                ),
-            )
-        })
+        let advice = format!(
+            "; give a writable file with --result-filename. The result is in {}",
+            folder.path().display()
+        );
+        Ok(written.map_err(CliError::write(&path, &advice))?)
     }
 
     /// Opens the file that summaries are appended to, and looks whether the runs to compare with
@@ -175,12 +171,8 @@ pub(super) fn print(
     lines: Option<File>,
     folder: &RunFolder,
 ) -> Result<(), Failure> {
-    let cannot =
-        |what: &str, cause: String| Failure::new(Exit::Bug, format!("cannot {what}: {cause}"));
-    let as_json =
-        |summary| json::json(summary).map_err(|cause| cannot("write JSON", cause.to_string()));
     let shown = if output.json {
-        as_json(summary)?
+        json::json(summary).map_err(CliError::cannot("write JSON"))?
     } else if output.details {
         text::text(summary)
     } else {
@@ -203,8 +195,7 @@ pub(super) fn print(
     }
     output.write_result(folder)?;
     if let Some(mut lines) = lines {
-        let line = serde_json::to_string(summary)
-            .map_err(|cause| cannot("write JSON", cause.to_string()))?;
+        let line = serde_json::to_string(summary).map_err(CliError::cannot("write JSON"))?;
         writeln!(lines, "{line}").map_err(|cause| {
             Failure::new(
                 Exit::Input,

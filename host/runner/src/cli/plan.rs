@@ -7,6 +7,7 @@ use clap::builder::FalseyValueParser;
 
 use super::artifacts::Artifacts;
 use super::destination::Destination;
+use super::error::CliError;
 use super::failure::{Exit, Failure, with_flag};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -138,24 +139,22 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Format::Text | Format::Json => None,
     };
     if let (Some(chart), None) = (&args.chart, picture) {
-        let words = format!("--chart {chart} only works with --format svg or --format png");
-        return Err(Failure::new(Exit::CommandLine, words));
+        return Err(CliError::chart(chart).into());
     }
     if args.scenarios.is_empty() && !args.flags.describe_a_run() {
-        return Err(Failure::new(
-            Exit::CommandLine,
-            "nothing to plan: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name)",
-        ));
+        let (to, otherwise) = ("plan", "");
+        return Err(CliError::Nothing { to, otherwise }.into());
     }
     args.artifacts.apply();
     let interrupt = Interrupt::listen()?;
     let sources = sources(&args.scenarios, &args.flags)?;
     if sources.len() > 1 && (args.export.is_some() || picture.is_some()) {
-        let words = format!(
-            "{} scenarios were named, but charts and exported rows do not say which one they belong to; name one",
-            sources.len()
-        );
-        return Err(Failure::new(Exit::CommandLine, words));
+        return Err(CliError::Several {
+            count: sources.len(),
+            of: "scenario",
+            parts: "charts and exported rows",
+        }
+        .into());
     }
     let mut out = match picture {
         None => Some(Destination::open(&args.output)?),

@@ -10,6 +10,7 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use model::clean;
 use serde::Serialize;
@@ -35,9 +36,8 @@ pub fn write_stdout(text: &str) -> Result<(), Failure> {
 
 /// A document as indented JSON with a newline at its end, without control characters.
 pub fn json(document: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(document)
-        .map(|text| clean::json(&text).into_owned() + "\n")
-        .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))
+    let text = serde_json::to_string_pretty(document).map_err(CliError::cannot("write JSON"))?;
+    Ok(clean::json(&text).into_owned() + "\n")
 }
 
 /// Writes a result in JSON to stdout, without changing its meaning.

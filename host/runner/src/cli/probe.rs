@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
 use super::flags::TargetKeys;
-use super::print::{json, tell, write_json, write_stdout};
+use super::print::{json, tell, write_stdout};
 use reader::Located;
 use report::probe::text;
-use scenario::Scenario;
 use session::probe::{ProbeError, Prober};
 use session::{Source, Variables};
 
@@ -75,7 +74,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     probed.remarks.iter().for_each(tell);
     match args.format {
         Format::Text => write_stdout(&text(&probed.probe))?,
-        Format::Json => write_json(&json(&probed.probe)?)?,
+        Format::Json => write_stdout(&json(&probed.probe)?)?,
     }
     match probed.failure {
         None => Ok(ExitCode::SUCCESS),
@@ -85,9 +84,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 
 impl Args {
     fn source(&self) -> Result<Source, Failure> {
-        let scenario = self.keys.scenario();
-        let scenario = scenario.map_err(|what| Failure::new(Exit::CommandLine, what))?;
-        let mut scenario: Scenario = scenario;
+        let mut scenario = self.keys.scenario()?;
         let url = Located::flag("URL", base(&self.url));
         scenario.target.base_url = Some(Located::flag("URL", vec![url]));
         Ok(Source {

@@ -10,7 +10,8 @@ use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 
 use self::drawn::Picture;
-use super::destination::{Destination, unwritable};
+use super::destination::Destination;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::output::seen_by;
 use super::print::tell;
@@ -149,7 +150,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             args.line(run, Tool::Vllm, compatible::vllm::json)
         }),
         (Format::Json, _) => each(&runs, &mut out, |run| {
-            json::json(&run.summarize(&run.facts()?)?).map_err(unwritable)
+            let summary = run.summarize(&run.facts()?)?;
+            Ok(json::json(&summary).map_err(CliError::cannot("write the report"))?)
         }),
         (Format::Jsonl, Style::Sglang) => each(&runs, &mut out, |run| {
             args.line(run, Tool::Sglang, compatible::sglang::json)
@@ -188,30 +190,29 @@ impl Args {
             Style::Sglang => &[Format::Text, Format::Markdown, Format::Jsonl],
             Style::Lmdeploy => &[Format::Text, Format::Markdown],
         };
-        let wrong = |words| Err(Failure::new(Exit::CommandLine, words));
         if !forms.contains(&self.format) {
             let there_are: Vec<String> = forms.iter().map(|form| name(*form)).collect();
-            return wrong(format!(
+            let words = format!(
                 "--style {1} has no format {0}; it has {2}",
                 name(self.format),
                 name(self.style),
                 there_are.join(", "),
-            ));
+            );
+            return Err(Failure::new(Exit::CommandLine, words));
         }
         if let (Some(chart), false) = (
             &self.chart,
             matches!(self.format, Format::Svg | Format::Png),
         ) {
-            return wrong(format!(
-                "--chart {chart} only works with --format svg or --format png"
-            ));
+            return Err(CliError::chart(chart).into());
         }
         let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
         if self.detailed && !listing.contains(&(self.format, self.style)) {
-            return wrong(
-                "--detailed only works with `--format json --style vllm` and `--format jsonl --style sglang`; in this program's own style, csv and jsonl list every exchange"
-                    .to_owned(),
-            );
+            return Err(CliError::OnlyWith {
+                flag: "--detailed".to_owned(),
+                with: "`--format json --style vllm` and `--format jsonl --style sglang`; in this program's own style, csv and jsonl list every exchange",
+            }
+            .into());
         }
         Ok(())
     }
@@ -260,7 +261,7 @@ fn page(runs: &[RunFolder], out: &mut Destination, style: Style) -> Result<(), F
         })
     });
     let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
-    let page = markdown::page(&shown).map_err(|cause| unwritable(format!("{cause:#}")))?;
+    let page = markdown::page(&shown).map_err(CliError::cannot("write the report"))?;
     out.text(&page).map(drop)
 }
 
@@ -323,16 +324,15 @@ fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
 }
 
 /// The only run, for formats whose parts do not say which run they belong to.
-fn only<'a>(runs: &'a [RunFolder], parts: &str) -> Result<&'a RunFolder, Failure> {
+fn only<'a>(runs: &'a [RunFolder], parts: &'static str) -> Result<&'a RunFolder, Failure> {
     match runs {
         [run] => Ok(run),
-        _ => Err(Failure::new(
-            Exit::CommandLine,
-            format!(
-                "{} runs were named, but {parts} do not say which run they belong to; give one RUN at a time",
-                runs.len()
-            ),
-        )),
+        _ => Err(CliError::Several {
+            count: runs.len(),
+            of: "run",
+            parts,
+        }
+        .into()),
     }
 }
 
@@ -351,7 +351,8 @@ fn each(
 /// Writes a run's exchanges as JSON, line by line.
 fn lines(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     for exchange in run.read()? {
-        let line = serde_json::to_string(&exchange?).map_err(unwritable)?;
+        let line =
+            serde_json::to_string(&exchange?).map_err(CliError::cannot("write the report"))?;
         if out.json(&(line + "\n"))?.is_gone() {
             break;
         }
@@ -363,12 +364,11 @@ fn lines(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
 fn table(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     let facts = run.facts()?;
     let mut row = Vec::new();
-    let bug = |cause: std::io::Error| unwritable(cause);
-    csv::header(&mut row).map_err(bug)?;
+    csv::header(&mut row).map_err(CliError::cannot("write the report"))?;
     out.text(&String::from_utf8_lossy(&row))?;
     for exchange in run.read()? {
         row.clear();
-        csv::row(&mut row, &facts, &exchange?).map_err(bug)?;
+        csv::row(&mut row, &facts, &exchange?).map_err(CliError::cannot("write the report"))?;
         if out.text(&String::from_utf8_lossy(&row))?.is_gone() {
             break;
         }

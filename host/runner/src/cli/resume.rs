@@ -13,6 +13,7 @@ use clap::{ArgAction, ArgMatches, Command};
 use serde::{Deserialize, Serialize};
 
 use super::destination::replace;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::familiar::spread;
 use super::print::json;
@@ -118,12 +119,12 @@ pub(super) struct Resumed {
 /// again.
 pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> {
     let path = folder.join(FILE);
-    let wrong = |cause: String| {
-        let words = format!(
-            "cannot go on with `{}`: {cause}; name the folder of a {command}, or give the scenario and the flags it began with too",
-            path.display()
-        );
-        Failure::new(Exit::Input, words)
+    let wrong = |cause: String| CliError::CannotResume {
+        path: path.clone(),
+        cause,
+        instead: format!(
+            "the folder of a {command}, or give the scenario and the flags it began with too"
+        ),
     };
     // It is done as if this user had typed it, so nobody else may have written it.
     let file = private::open_own(&path).map_err(|cause| wrong(cause.to_string()))?;

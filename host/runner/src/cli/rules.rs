@@ -13,7 +13,8 @@ use search::preset::{Preset, Rule, Value};
 use serde_json::json;
 use session::{Faults, Source};
 
-use super::failure::{Exit, Failure};
+use super::error::CliError;
+use super::failure::Failure;
 use super::print::tell;
 use super::run::accuracy;
 
@@ -62,14 +63,14 @@ pub(super) fn told(preset: &Preset, source: Source) -> Result<Source, Failure> {
 /// # Errors
 /// That there is none.
 pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
-    Preset::find(name).map_err(|words| {
-        let words = if name == accuracy::NAME {
-            format!("`{name}` is the preset of a run: use `runner run --preset {name}`")
+    let preset = Preset::find(name).map_err(|words| {
+        if name == accuracy::NAME {
+            CliError::preset_of(name, "run")
         } else {
-            words
-        };
-        Failure::new(Exit::CommandLine, words)
-    })
+            CliError::Flag(words)
+        }
+    });
+    Ok(preset?)
 }
 
 /// True if the samples come from the shipped dataset for recorded traffic.

@@ -5,6 +5,7 @@ pub(super) mod accuracy;
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -67,10 +68,11 @@ pub struct Args {
 /// If a run cannot begin, or ends early.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.scenarios.is_empty() && !args.flags.describe_a_run() {
-        return Err(Failure::new(
-            Exit::CommandLine,
-            "nothing to run: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name); `runner demo` needs neither, and `runner --help` lists all flags",
-        ));
+        return Err(CliError::Nothing {
+            to: "run",
+            otherwise: "; `runner demo` needs neither, and `runner --help` lists all flags",
+        }
+        .into());
     }
     args.artifacts.apply();
     // Before files are read and plugins compiled, which may take long.

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use super::destination::replace;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::output::Within;
@@ -142,14 +143,10 @@ impl Saved {
 
     fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let path = self.file();
-        let wrong = |cause: String| {
-            let (path, what) = (path.display(), self.what);
-            Failure::new(
-                Exit::Input,
-                format!(
-                    "cannot go on with `{path}`: {cause}; name a folder that has a {what}.json"
-                ),
-            )
+        let wrong = |cause: String| CliError::CannotResume {
+            path: path.clone(),
+            cause,
+            instead: format!("a folder that has a {}.json", self.what),
         };
         let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
         let file: File<T> =
@@ -226,8 +223,7 @@ pub(super) fn workload<'r>(
 
 /// A page as HTML.
 pub(super) fn html(page: &Document) -> Result<String, Failure> {
-    let cannot = |cause| Failure::new(Exit::Bug, format!("cannot write the page: {cause:#}"));
-    page.html().map_err(cannot)
+    Ok(page.html().map_err(CliError::cannot("write the page"))?)
 }
 
 /// The page of the sweep or the search that is saved in a folder; nothing if none is.
@@ -251,21 +247,15 @@ pub(super) fn page(folder: &Path) -> Result<Option<Document>, Failure> {
 }
 
 fn file<T: DeserializeOwned>(path: &Path) -> Result<Option<File<T>>, Failure> {
-    let wrong = |cause: String| {
-        Failure::new(
-            Exit::Input,
-            format!("cannot read `{}`: {cause}", path.display()),
-        )
-    };
     let text = match std::fs::read(path) {
         Ok(text) => text,
         // Neither is there where a file is no folder.
         Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(cause) => return Err(wrong(cause.to_string())),
+        Err(cause) => return Err(CliError::read("", path)(cause).into()),
     };
-    let file = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    let file = serde_json::from_slice(&text).map_err(CliError::read("", path))?;
     Ok(Some(file))
 }
 

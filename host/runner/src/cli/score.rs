@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use super::artifacts::Artifacts;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::plugin::options::meant;
 use super::print::{json, tell, write_stdout};
@@ -87,11 +88,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(format_args!("{}", clean::line(&line)));
     }
     if answers == 0 {
-        let words = format!(
-            "`{}` has no answer to judge: no measured request was answered",
-            args.run.display()
-        );
-        return Err(Failure::new(Exit::Input, words));
+        let run = args.run.clone();
+        return Err(CliError::NoAnswer { run, how: "" }.into());
     }
     let (failures, first) = (judged.error_count(), judged.errors.first().cloned());
     let facts = folder.facts()?;
@@ -114,10 +112,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         scores_alone(&summary)
     })?;
     match first {
-        Some(first) => Err(Failure::new(
-            Exit::Plugin,
-            format!("{failures} answers could not be scored; the first error: {first}"),
-        )),
+        Some(first) => Err(CliError::unscored(failures, first).into()),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -133,9 +128,7 @@ fn resolved(named: &str, plugin_path: Option<&OsString>) -> Result<Judges, Failu
     };
     if named.ends_with(".toml") {
         let path = Path::new(named);
-        let text = fs::read_to_string(path).map_err(|cause| {
-            Failure::new(Exit::Input, format!("cannot read `{named}`: {cause}"))
-        })?;
+        let text = fs::read_to_string(path).map_err(CliError::read("", path))?;
         let scenario = Scenario::parse(named, &text).map_err(|error| Faults::of(&error))?;
         source.scenario.scorers = scenario.scorers;
         source.scenario.sandbox = scenario.sandbox;

@@ -9,6 +9,7 @@ use clap::builder::FalseyValueParser;
 
 use self::probes::Probes;
 use super::artifacts::Artifacts;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -316,10 +317,7 @@ impl Args {
 
 /// A search by the rules of a published benchmark.
 fn preset(name: &str, start: f64) -> Result<Config, Failure> {
-    rules::named(name)?.config(start).ok_or_else(|| {
-        let words = format!(
-            "`{name}` has no objective to search for: its result is a curve; use `runner sweep --preset {name}`"
-        );
-        Failure::new(Exit::CommandLine, words)
-    })
+    rules::named(name)?
+        .config(start)
+        .ok_or_else(|| CliError::preset_of(name, "sweep").into())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::print::tell;
@@ -241,22 +242,16 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
         return Ok(vec![Text { name, folder, text }]);
     }
     let path = Path::new(name);
-    let unreadable = |path: &Path, cause: std::io::Error| {
-        Failure::new(
-            Exit::Input,
-            format!("cannot read the scenario `{}`: {cause}", path.display()),
-        )
-    };
     if path.is_dir() {
         let mut texts = Vec::new();
-        let entries = std::fs::read_dir(path).map_err(|cause| unreadable(path, cause))?;
+        let entries = std::fs::read_dir(path).map_err(unreadable(path))?;
         for entry in entries {
-            let file = entry.map_err(|cause| unreadable(path, cause))?.path();
+            let file = entry.map_err(unreadable(path))?.path();
             if file
                 .extension()
                 .is_some_and(|extension| extension == "toml")
             {
-                texts.push(read(&file).map_err(|cause| unreadable(&file, cause))?);
+                texts.push(read(&file).map_err(unreadable(&file))?);
             }
         }
         if texts.is_empty() {
@@ -269,8 +264,12 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
     match read(path) {
         Ok(text) => Ok(vec![text]),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => shipped_texts(name),
-        Err(cause) => Err(unreadable(path, cause)),
+        Err(cause) => Err(unreadable(path)(cause).into()),
     }
+}
+
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> CliError {
+    CliError::read("the scenario ", path)
 }
 
 fn read(path: &Path) -> std::io::Result<Text> {

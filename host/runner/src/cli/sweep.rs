@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
+use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
@@ -216,16 +217,15 @@ impl Args {
             return Ok(source);
         };
         let preset = rules::named(name)?;
-        let wrong = match (preset.tiers.is_empty(), preset.load == load) {
-            (false, _) => format!(
-                "`{name}` searches for the highest load that meets its objectives: use `runner search --preset {name}`"
-            ),
+        match (preset.tiers.is_empty(), preset.load == load) {
+            (false, _) => Err(CliError::preset_of(name, "search").into()),
             (true, false) => {
-                format!("`{name}` varies the number of sessions: give --session-counts")
+                let words =
+                    format!("`{name}` varies the number of sessions: give --session-counts");
+                Err(CliError::Flag(words).into())
             }
-            (true, true) => return rules::told(preset, source),
-        };
-        Err(Failure::new(Exit::CommandLine, wrong))
+            (true, true) => rules::told(preset, source),
+        }
     }
 
     fn loads(&self) -> Result<(Load, Vec<At>), Failure> {
@@ -234,7 +234,7 @@ impl Args {
             (_, _, Some(list)) => (Load::Sessions, list),
             (Some(list), ..) => (Load::Rate, list),
             (None, None, None) => {
-                return Err(Failure::new(Exit::CommandLine, "give loads with --rates"));
+                return Err(CliError::Flag("give loads with --rates".to_owned()).into());
             }
         };
         let loads =

@@ -14,6 +14,7 @@ mod words;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use super::super::error::CliError;
 use super::super::failure::{Exit, Failure};
 use reader::toml_text;
 use scenario::Scenario;
@@ -174,7 +175,6 @@ impl Familiar {
         if !refused.is_empty() {
             return Err(Failure::several(Exit::CommandLine, refused));
         }
-        let wrong = |words: String| Failure::new(Exit::CommandLine, words);
         for (row, values) in &self.0 {
             let flag = format!("--{}", row.long);
             let value = values.last().map_or("", String::as_str);
@@ -182,7 +182,7 @@ impl Familiar {
                 let (read, problems) = Scenario::assigned_by(&flag, key, value);
                 scenario = std::mem::take(&mut scenario).overlay(read);
                 match problems.first() {
-                    Some(problem) => Err(wrong(format!("{flag}: {}", problem.message()))),
+                    Some(problem) => Err(CliError::Flag(format!("{flag}: {}", problem.message()))),
                     None => Ok(()),
                 }
             };
@@ -206,7 +206,7 @@ impl Familiar {
                 }
                 Means::Change(change, _) => {
                     change(&mut scenario, &flag, value)
-                        .map_err(|words| wrong(format!("{flag}: {words}")))?;
+                        .map_err(|words| CliError::Flag(format!("{flag}: {words}")))?;
                 }
                 Means::Anyway(_) | Means::Refused(_) => {}
             }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use clap::builder::{FalseyValueParser, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use super::super::error::CliError;
 use super::super::words;
 use scenario::{Flag, Key, Scenario, heading};
 
@@ -53,11 +54,12 @@ impl Keys {
     /// The scenario that they describe.
     ///
     /// # Errors
-    /// A message that says what is wrong with a flag's value.
-    pub fn scenario(&self) -> Result<Scenario, String> {
+    /// That a flag's value is wrong.
+    pub fn scenario(&self) -> Result<Scenario, CliError> {
         let mut scenario = Scenario::default();
         for (Flagged { key, flag, .. }, texts) in &self.0 {
-            scenario.say(&key.path, &format!("--{}", flag.long), texts)?;
+            let said = scenario.say(&key.path, &format!("--{}", flag.long), texts);
+            said.map_err(CliError::Flag)?;
         }
         Ok(scenario)
     }
@@ -135,8 +137,8 @@ impl<W: Which> SomeKeys<W> {
     /// The scenario that they describe.
     ///
     /// # Errors
-    /// A message that says what is wrong with a flag's value.
-    pub fn scenario(&self) -> Result<Scenario, String> {
+    /// That a flag's value is wrong.
+    pub fn scenario(&self) -> Result<Scenario, CliError> {
         self.0.scenario()
     }
 

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use super::Args;
+use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::print::tell;
 use model::private;
@@ -55,7 +56,7 @@ impl Before {
         }
         let mut answers = Answers::read(&folder, baseline.as_ref(), args.sample, seed)?;
         if answers.drawn.is_empty() {
-            return Err(nothing(args, answers.answered_by_one));
+            return Err(nothing(args, answers.answered_by_one).into());
         }
         let questions = Questions::of(plan.clone(), &args.source())?;
         questions.remarks.iter().for_each(tell);
@@ -129,16 +130,18 @@ impl Before {
 }
 
 /// Reports that there is no answer to judge.
-fn nothing(args: &Args, answered_by_one: u64) -> Failure {
-    let run = args.run.display();
-    let words = match &args.baseline {
-        Some(baseline) if answered_by_one > 0 => format!(
-            "no sample was answered in both `{run}` and `{}`; compare runs of one dataset with one seed",
-            baseline.display()
-        ),
-        _ => format!("`{run}` has no answer to judge: no measured request was answered with text"),
-    };
-    Failure::new(Exit::Input, words)
+fn nothing(args: &Args, answered_by_one: u64) -> CliError {
+    let run = args.run.clone();
+    match &args.baseline {
+        Some(baseline) if answered_by_one > 0 => {
+            let baseline = baseline.clone();
+            CliError::NothingInCommon { run, baseline }
+        }
+        _ => CliError::NoAnswer {
+            run,
+            how: " with text",
+        },
+    }
 }
 
 /// Reports that the dataset gives other samples than it gave the run.
@@ -160,12 +163,7 @@ fn rubrics(args: &Args) -> Result<Rubrics, Failure> {
     let Some(path) = &args.rubric else {
         return Ok(Rubrics::shipped(kind).map_err(|error| Faults::of(&error))?);
     };
-    let text = reader::read_text(path).map_err(|cause| {
-        Failure::new(
-            Exit::Input,
-            format!("cannot read the rubric `{}`: {cause}", path.display()),
-        )
-    })?;
+    let text = reader::read_text(path).map_err(CliError::read("the rubric ", path))?;
     let name = path.display().to_string();
     let rubric = Rubric::parse(&name, &text, kind).map_err(|error| Faults::of(&error))?;
     if !rubric.has_nonce() {
@@ -194,10 +192,8 @@ impl JudgingFolder {
     pub(super) fn set_up(args: &Args, before: &Before) -> Result<Self, Failure> {
         let now = jiff::Timestamp::now();
         let name = format!("{} judge", before.plan.name);
-        let folder = RunFolder::create(&args.within.output_dir, &name, &now).map_err(|error| {
-            let advice = "give a writable folder with --output-dir";
-            Failure::new(Exit::Input, format!("{error}; {advice}"))
-        })?;
+        let folder =
+            RunFolder::create(&args.within.output_dir, &name, &now).map_err(CliError::NoFolder)?;
         let written = prompts(args, before, folder.path());
         let bench = |prompts| JudgingFolder {
             scenario: scenario(
@@ -215,8 +211,7 @@ impl JudgingFolder {
         };
         written.map(bench).map_err(|(path, cause)| {
             bench(0).clear();
-            let words = format!("cannot write `{}`: {cause}", path.display());
-            Failure::new(Exit::Input, words)
+            CliError::write(&path, "")(cause).into()
         })
     }
 

@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::facts;
 use super::options::{Folders, Form, shipped_alone};
 use crate::cli::artifacts::Artifacts;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::error::CliError;
+use crate::cli::failure::Failure;
 use crate::cli::flags::{backends, datasets};
 use crate::cli::print::tell;
 use model::plugin::Kind;
@@ -159,13 +160,10 @@ fn names_of_others() -> Vec<Name> {
 
 /// The files of a folder that are named like components, in order.
 fn components(folder: &Path) -> Result<Vec<String>, Failure> {
-    let unreadable = |cause: std::io::Error| {
-        let words = format!("cannot read the folder `{}`: {cause}", folder.display());
-        Failure::new(Exit::Input, words)
-    };
+    let unreadable = CliError::read("the folder ", folder);
     let mut found: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    for entry in std::fs::read_dir(folder).map_err(&unreadable)? {
+        let path = entry.map_err(&unreadable)?.path();
         if path.extension().is_some_and(|own| own == "wasm") {
             found.push(path);
         }

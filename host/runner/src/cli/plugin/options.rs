@@ -7,7 +7,7 @@ use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::print::{write_json, write_stdout};
+use crate::cli::print::{json, write_stdout};
 use plugins::load::SearchPath;
 
 /// Output format of a subcommand.
@@ -25,12 +25,11 @@ impl Form {
         facts: &F,
         words: impl FnOnce(&F) -> String,
     ) -> Result<(), Failure> {
-        if !self.json {
-            return write_stdout(&words(facts));
+        if self.json {
+            write_stdout(&json(facts)?)
+        } else {
+            write_stdout(&words(facts))
         }
-        let json = serde_json::to_string_pretty(facts);
-        let json = json.map_err(|cause| Failure::new(Exit::Bug, format!("no JSON: {cause}")))?;
-        write_json(&(json + "\n"))
     }
 }
 

@@ -9,14 +9,15 @@ use serde_json::json;
 use clap::builder::FalseyValueParser;
 
 use super::options::{Form, shipped_alone};
-use super::test::{component, text};
+use super::test::{self, component, text};
 use crate::cli::artifacts::Artifacts;
+use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::flags::TargetKeys;
 use crate::cli::print::{tell, write_styled};
 use crate::cli::probe::base;
 use model::frame::Framing;
-use model::plugin::{Kind, Limits};
+use model::plugin::Kind;
 use plugins::case::{self, CaseReport, Suite, TimedReport};
 use plugins::load::{Plugin, load};
 use reader::Located;
@@ -112,7 +113,7 @@ struct Draft {
 impl Draft {
     fn new(folder: PathBuf) -> Result<Self, Failure> {
         let is_new = !folder.exists();
-        std::fs::create_dir_all(&folder).map_err(|cause| unwritable(&folder, &cause))?;
+        std::fs::create_dir_all(&folder).map_err(CliError::write(&folder, ""))?;
         Ok(Draft {
             folder,
             is_new,
@@ -123,7 +124,7 @@ impl Draft {
     /// Writes a file that is not the user's.
     fn write(&mut self, name: &str, content: &[u8]) -> Result<(), Failure> {
         let path = self.folder.join(name);
-        std::fs::write(&path, content).map_err(|cause| unwritable(&path, &cause))?;
+        std::fs::write(&path, content).map_err(CliError::write(&path, ""))?;
         self.written.push(path);
         Ok(())
     }
@@ -148,11 +149,6 @@ impl Drop for Draft {
             let _ = std::fs::remove_dir(&self.folder);
         }
     }
-}
-
-fn unwritable(path: &Path, cause: &std::io::Error) -> Failure {
-    let words = format!("cannot write `{}`: {cause}", path.display());
-    Failure::new(Exit::Input, words)
 }
 
 /// Runs the subcommand.
@@ -189,7 +185,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     recorder.remarks().iter().for_each(tell);
     let dial = recorder.dial()?;
     if !has_settings {
-        let model = match args.keys.scenario().map_err(command_line)?.target.model {
+        let model = match args.keys.scenario()?.target.model {
             Some(named) => named.value,
             None => recorder.model_now(&dial)?,
         };
@@ -262,16 +258,8 @@ fn words(made: &Made) -> String {
     )
 }
 
-fn command_line(what: String) -> Failure {
-    Failure::new(Exit::CommandLine, what)
-}
-
 fn read(plugin: &Plugin, folder: &Path) -> Result<Suite, Failure> {
-    let folders = [folder.to_owned()];
-    Suite::read(plugin.clone(), Limits::default(), &folders).map_err(|mistakes| {
-        let mistakes = mistakes.iter().map(ToString::to_string);
-        Failure::several(Exit::Input, mistakes.collect())
-    })
+    test::read(plugin, &[folder.to_owned()])
 }
 
 /// A model's name without the folders that it lies in.
@@ -312,7 +300,7 @@ impl Args {
             && !self.case.contains(['/', '\\']);
         if !is_name {
             let words = format!("--case: `{}` is not the name of a folder", self.case);
-            return Err(command_line(words));
+            return Err(CliError::Flag(words).into());
         }
         let folder = self.dir.join("cases").join(&self.case);
         let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -330,7 +318,7 @@ impl Args {
     }
 
     fn source(&self, plugin: &Plugin, config: &serde_json::Value) -> Result<Source, Failure> {
-        let mut scenario: Scenario = self.keys.scenario().map_err(command_line)?;
+        let mut scenario: Scenario = self.keys.scenario()?;
         let url = Located::flag("URL", base(&self.url));
         scenario.target.base_url = Some(Located::flag("URL", vec![url]));
         scenario.backend.plugin = Some(Located::flag("--plugin", plugin.asked.clone()));

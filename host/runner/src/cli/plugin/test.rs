@@ -14,12 +14,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::author::fresh;
 use crate::cli::artifacts::Artifacts;
+use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::print::{tell, write_json, write_stdout, write_styled};
+use crate::cli::print::{json, tell, write_stdout, write_styled};
 use model::clean;
 use model::plugin::Limits;
 use plugins::case::{Suite, SuiteReport, TimedReport, find};
-use plugins::load::load;
+use plugins::load::{Plugin, load};
 
 /// Run a plugin's cases in the sandbox
 ///
@@ -135,14 +136,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => Ok(()),
-        Format::Junit => write_stdout(&junit::xml(report).map_err(|cause| {
-            Failure::new(Exit::Bug, format!("cannot write JUnit's XML: {cause}"))
-        })?),
-        Format::Json => {
-            let json = serde_json::to_string_pretty(report)
-                .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write JSON: {cause}")))?;
-            write_json(&(json + "\n"))
+        Format::Junit => {
+            let xml = junit::xml(report).map_err(CliError::cannot("write JUnit's XML"))?;
+            write_stdout(&xml)
         }
+        Format::Json => write_stdout(&json(report)?),
     }
 }
 
@@ -177,11 +175,14 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
         }
     };
     let plugin = load(&asked, &shipped_alone())?;
-    Suite::read(plugin, Limits::default(), &found.cases).map_err(|mistakes| {
-        Failure::several(
-            Exit::Input,
-            mistakes.iter().map(ToString::to_string).collect(),
-        )
+    read(&plugin, &found.cases)
+}
+
+/// Reads cases, and reports all mistakes in them.
+pub(super) fn read(plugin: &Plugin, cases: &[PathBuf]) -> Result<Suite, Failure> {
+    Suite::read(plugin.clone(), Limits::default(), cases).map_err(|mistakes| {
+        let mistakes = mistakes.iter().map(ToString::to_string);
+        Failure::several(Exit::Input, mistakes.collect())
     })
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::destination::{Destination, unwritable};
+use crate::cli::destination::Destination;
+use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
 use compare::{self, Asked, Choice, Measured, Side};
 use report::chart::{Chart, Look, Theme, Width, png, svg};
@@ -39,7 +40,8 @@ pub fn page(runs: &[RunFolder], out: &mut Destination) -> Result<(), Failure> {
         1 => None,
         _ => Some(compared(runs, &shown)?),
     };
-    let text = html::page(&shown, compared.as_ref()).map_err(unwritable)?;
+    let text =
+        html::page(&shown, compared.as_ref()).map_err(CliError::cannot("write the report"))?;
     out.text(&text).map(drop)
 }
 
@@ -126,7 +128,7 @@ fn drawn(chart: &Chart, form: Picture) -> Result<Vec<u8>, Failure> {
     let drawing = svg(chart, look);
     match form {
         Picture::Svg => Ok(format!("{drawing}\n").into_bytes()),
-        Picture::Png => png::png(&drawing).map_err(unwritable),
+        Picture::Png => Ok(png::png(&drawing).map_err(CliError::cannot("write the report"))?),
     }
 }
 

@@ -18,6 +18,7 @@ use session::resolve::extent::{Extent, MOST};
 use session::{Faults, Resolved, Source, resolve};
 
 use crate::cli::agreement::agreed;
+use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
@@ -25,6 +26,7 @@ use crate::cli::print::{tell, write_stdout};
 use crate::cli::round::{Round, failed, measure};
 use crate::cli::watch::Watch;
 use runs::folder::RunFolder;
+use search::preset::Preset;
 
 /// The preset's name.
 pub(in crate::cli) const NAME: &str = "mlperf-accuracy";
@@ -104,20 +106,17 @@ pub(super) fn exec(
 ///
 /// # Errors
 /// If it has not.
-pub(super) fn known(preset: &str) -> Result<(), Failure> {
+pub(super) fn known(preset: &str) -> Result<(), CliError> {
     if preset == NAME {
         return Ok(());
     }
-    let words = match search::preset::Preset::find(preset) {
-        Ok(known) if known.tiers.is_empty() => format!(
-            "`{preset}` is the preset of a sweep: use `runner sweep --preset {preset}`; a run has `{NAME}`"
-        ),
-        Ok(_) => format!(
-            "`{preset}` is the preset of a search: use `runner search --preset {preset}`; a run has `{NAME}`"
-        ),
-        Err(_) => format!("there is no preset `{preset}` of a run; there is `{NAME}`"),
-    };
-    Err(Failure::new(Exit::CommandLine, words))
+    Err(match Preset::find(preset) {
+        Ok(known) if known.tiers.is_empty() => CliError::preset_of(preset, "sweep"),
+        Ok(_) => CliError::preset_of(preset, "search"),
+        Err(_) => CliError::Flag(format!(
+            "there is no preset `{preset}` of a run; there is `{NAME}`"
+        )),
+    })
 }
 
 /// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the

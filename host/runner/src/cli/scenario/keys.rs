@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
-use super::super::failure::{Exit, Failure};
-use super::super::print::write_stdout;
+use super::super::error::CliError;
+use super::super::failure::Failure;
+use super::super::print::{json, write_stdout};
 use scenario::Key;
 use scenario::comparability::Fate;
 
@@ -74,13 +75,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let keys: Vec<&Key> = scenario::keys().iter().filter(begins).collect();
     if keys.is_empty() {
-        return Err(Failure::new(Exit::CommandLine, unknown(prefix)));
+        return Err(CliError::Flag(unknown(prefix)).into());
     }
     let text = if args.json {
         let listed: Vec<Listed<'_>> = keys.into_iter().map(Listed::of).collect();
-        let json = serde_json::to_string_pretty(&listed)
-            .map_err(|cause| Failure::new(Exit::Bug, format!("cannot write the keys: {cause}")))?;
-        json + "\n"
+        json(&listed)?
     } else {
         keys.into_iter().map(block).collect::<Vec<_>>().join("\n")
     };

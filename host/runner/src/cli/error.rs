@@ -1,0 +1,157 @@
+//! Failures that the command line itself finds in several places: each has its sentence and its exit
+//! code once. One that stands once carries its words to [`Failure`] itself.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use super::failure::{Exit, Failure};
+use runs::folder::FolderError;
+
+/// A failure of the command line.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// A word of the command line is wrong, as what reads it says.
+    #[error("{0}")]
+    Flag(String),
+    /// A flag has no effect with the others that are given.
+    #[error("{flag} only works with {with}")]
+    OnlyWith { flag: String, with: &'static str },
+    /// Neither scenarios nor flags say what to do it with.
+    #[error(
+        "nothing to {to}: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name){otherwise}"
+    )]
+    Nothing {
+        to: &'static str,
+        otherwise: &'static str,
+    },
+    /// Several are named where the output is of one.
+    #[error(
+        "{count} {of}s were named, but {parts} do not say which {of} they belong to; give one {} at a time",
+        of.to_uppercase()
+    )]
+    Several {
+        count: usize,
+        of: &'static str,
+        parts: &'static str,
+    },
+    /// A preset belongs to another command.
+    #[error("`{name}` is the preset of a {of}: use `runner {of} --preset {name}`")]
+    PresetOf { name: String, of: &'static str },
+    #[error("cannot read {what}`{}`: {cause}", path.display())]
+    CannotRead {
+        /// A word before the path, with a space, where it is needed.
+        what: &'static str,
+        path: PathBuf,
+        cause: String,
+    },
+    #[error("cannot write `{}`: {cause}{advice}", path.display())]
+    CannotWrite {
+        path: PathBuf,
+        cause: String,
+        advice: String,
+    },
+    /// A folder holds nothing to resume.
+    #[error("cannot go on with `{}`: {cause}; name {instead}", path.display())]
+    CannotResume {
+        path: PathBuf,
+        cause: String,
+        instead: String,
+    },
+    #[error("{0}; give a writable folder with --output-dir")]
+    NoFolder(FolderError),
+    #[error(
+        "no sample was answered in both `{}` and `{}`; compare runs of one dataset with one seed",
+        run.display(),
+        baseline.display()
+    )]
+    NothingInCommon { run: PathBuf, baseline: PathBuf },
+    #[error("`{}` has no answer to judge: no measured request was answered{how}", run.display())]
+    NoAnswer { run: PathBuf, how: &'static str },
+    /// Answers without a score or a verdict.
+    #[error("{count} {what}; the first error: {first}")]
+    Unjudged {
+        count: u64,
+        what: &'static str,
+        first: String,
+    },
+    #[error("{panicked}. {kept}")]
+    Panicked { panicked: String, kept: String },
+    /// Something that nothing from outside should prevent.
+    #[error("cannot {to}: {cause}")]
+    Cannot { to: &'static str, cause: String },
+}
+
+impl CliError {
+    /// Reports why a file cannot be read.
+    pub(super) fn read<E: Display>(what: &'static str, path: &Path) -> impl Fn(E) -> Self {
+        move |cause| CliError::CannotRead {
+            what,
+            path: path.to_owned(),
+            cause: cause.to_string(),
+        }
+    }
+
+    /// Reports why a file cannot be written, with advice.
+    pub(super) fn write<E: Display>(path: &Path, advice: &str) -> impl Fn(E) -> Self {
+        move |cause| CliError::CannotWrite {
+            path: path.to_owned(),
+            cause: cause.to_string(),
+            advice: advice.to_owned(),
+        }
+    }
+
+    /// Reports why something is not possible that should be.
+    pub(super) fn cannot<E: Display>(to: &'static str) -> impl Fn(E) -> Self {
+        move |cause| CliError::Cannot {
+            to,
+            cause: format!("{cause:#}"),
+        }
+    }
+
+    /// Reports that a preset belongs to another command.
+    pub(super) fn preset_of(name: &str, of: &'static str) -> Self {
+        let name = name.to_owned();
+        CliError::PresetOf { name, of }
+    }
+
+    /// Reports that a chart is named where none is drawn.
+    pub(super) fn chart(name: &str) -> Self {
+        CliError::OnlyWith {
+            flag: format!("--chart {name}"),
+            with: "--format svg or --format png",
+        }
+    }
+
+    /// Reports that scorers failed.
+    pub(super) fn unscored(count: u64, first: impl Display) -> Self {
+        CliError::Unjudged {
+            count,
+            what: "answers could not be scored",
+            first: first.to_string(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            CliError::Flag(_)
+            | CliError::OnlyWith { .. }
+            | CliError::Nothing { .. }
+            | CliError::Several { .. }
+            | CliError::PresetOf { .. } => Exit::CommandLine,
+            CliError::CannotRead { .. }
+            | CliError::CannotWrite { .. }
+            | CliError::CannotResume { .. }
+            | CliError::NoFolder(_)
+            | CliError::NothingInCommon { .. }
+            | CliError::NoAnswer { .. } => Exit::Input,
+            CliError::Unjudged { .. } => Exit::Plugin,
+            CliError::Panicked { .. } | CliError::Cannot { .. } => Exit::Bug,
+        }
+    }
+}
+
+impl From<CliError> for Failure {
+    fn from(error: CliError) -> Self {
+        Failure::new(error.exit(), error.to_string())
+    }
+}
