@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::error::CliError;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::print::{json, write_stdout};
 use compare::agreed::{Agreed, Agreeing};
 use runs::folder::RunFolder;
@@ -75,9 +75,7 @@ enum Format {
 /// If a run cannot be read, or nothing can be compared.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let tokenizer = match &args.tokenizer {
-        Some(name) => {
-            Some(TextTokenizer::named(name).map_err(|cause| Failure::new(Exit::Input, cause))?)
-        }
+        Some(name) => Some(TextTokenizer::named(name).map_err(Failure::input)?),
         None => None,
     };
     let Against { baseline, floor } = &args.against;

@@ -27,11 +27,8 @@ pub(super) fn conclude(
     match ended {
         Err(RunError::Panicked(panicked)) => {
             let folder = folder.path().display();
-            let panicked = CliError::Panicked {
-                panicked: panicked.to_string(),
-                kept: format!("What was measured until then is in {folder}"),
-            };
-            return Err(panicked.into());
+            let words = format!("{panicked}. What was measured until then is in {folder}");
+            return Err(Failure::new(Exit::Bug, words));
         }
         ended => ended?,
     }
@@ -51,7 +48,8 @@ fn assess(
     }
     answered(summary)?;
     if let Some(Unjudged { failures, first }) = unjudged {
-        return Err(CliError::unscored(*failures, first).into());
+        let (count, first) = (*failures, first.to_string());
+        return Err(CliError::Unscored { count, first }.into());
     }
     judge(summary, output.allows_invalid())
 }
@@ -63,8 +61,7 @@ fn assess(
 pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
     let requests = &summary.requests;
     if requests.total == 0 {
-        return Err(Failure::new(
-            Exit::Input,
+        return Err(Failure::input(
             "no request was made: the dataset produced no sample",
         ));
     }

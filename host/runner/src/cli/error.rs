@@ -10,12 +10,8 @@ use runs::folder::FolderError;
 /// A failure of the command line.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// A word of the command line is wrong, as what reads it says.
-    #[error("{0}")]
-    Flag(String),
-    /// A flag has no effect with the others that are given.
-    #[error("{flag} only works with {with}")]
-    OnlyWith { flag: String, with: &'static str },
+    #[error("--chart {0} only works with --format svg or --format png")]
+    Chart(String),
     /// Neither scenarios nor flags say what to do it with.
     #[error(
         "nothing to {to}: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name){otherwise}"
@@ -35,8 +31,8 @@ pub enum CliError {
         parts: &'static str,
     },
     /// A preset belongs to another command.
-    #[error("`{name}` is the preset of a {of}: use `runner {of} --preset {name}`")]
-    PresetOf { name: String, of: &'static str },
+    #[error("`{0}` is the preset of a {1}: use `runner {1} --preset {0}`")]
+    PresetOf(String, &'static str),
     #[error("cannot read {what}`{}`: {cause}", path.display())]
     CannotRead {
         /// A word before the path, with a space, where it is needed.
@@ -67,15 +63,8 @@ pub enum CliError {
     NothingInCommon { run: PathBuf, baseline: PathBuf },
     #[error("`{}` has no answer to judge: no measured request was answered{how}", run.display())]
     NoAnswer { run: PathBuf, how: &'static str },
-    /// Answers without a score or a verdict.
-    #[error("{count} {what}; the first error: {first}")]
-    Unjudged {
-        count: u64,
-        what: &'static str,
-        first: String,
-    },
-    #[error("{panicked}. {kept}")]
-    Panicked { panicked: String, kept: String },
+    #[error("{count} answers could not be scored; the first error: {first}")]
+    Unscored { count: u64, first: String },
     /// Something that nothing from outside should prevent.
     #[error("cannot {to}: {cause}")]
     Cannot { to: &'static str, cause: String },
@@ -108,44 +97,20 @@ impl CliError {
         }
     }
 
-    /// Reports that a preset belongs to another command.
-    pub(super) fn preset_of(name: &str, of: &'static str) -> Self {
-        let name = name.to_owned();
-        CliError::PresetOf { name, of }
-    }
-
-    /// Reports that a chart is named where none is drawn.
-    pub(super) fn chart(name: &str) -> Self {
-        CliError::OnlyWith {
-            flag: format!("--chart {name}"),
-            with: "--format svg or --format png",
-        }
-    }
-
-    /// Reports that scorers failed.
-    pub(super) fn unscored(count: u64, first: impl Display) -> Self {
-        CliError::Unjudged {
-            count,
-            what: "answers could not be scored",
-            first: first.to_string(),
-        }
-    }
-
     fn exit(&self) -> Exit {
         match self {
-            CliError::Flag(_)
-            | CliError::OnlyWith { .. }
+            CliError::Chart(_)
             | CliError::Nothing { .. }
             | CliError::Several { .. }
-            | CliError::PresetOf { .. } => Exit::CommandLine,
+            | CliError::PresetOf(..) => Exit::CommandLine,
             CliError::CannotRead { .. }
             | CliError::CannotWrite { .. }
             | CliError::CannotResume { .. }
             | CliError::NoFolder(_)
             | CliError::NothingInCommon { .. }
             | CliError::NoAnswer { .. } => Exit::Input,
-            CliError::Unjudged { .. } => Exit::Plugin,
-            CliError::Panicked { .. } | CliError::Cannot { .. } => Exit::Bug,
+            CliError::Unscored { .. } => Exit::Plugin,
+            CliError::Cannot { .. } => Exit::Bug,
         }
     }
 }

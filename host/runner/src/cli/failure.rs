@@ -62,6 +62,16 @@ impl Failure {
         }
     }
 
+    /// A failure of the command line's own words.
+    pub fn command_line(words: impl Into<String>) -> Self {
+        Failure::new(Exit::CommandLine, words)
+    }
+
+    /// A failure of a scenario or another input.
+    pub fn input(words: impl Into<String>) -> Self {
+        Failure::new(Exit::Input, words)
+    }
+
     /// Several failures of one kind, with a message each.
     pub fn several(exit: Exit, words: Vec<String>) -> Self {
         Failure {
@@ -198,7 +208,7 @@ impl From<PreflightError> for Failure {
             PreflightError::Plugin(error) => error.into(),
             PreflightError::Faults(faults) => faults.into(),
             PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => {
-                Failure::new(Exit::Input, error.to_string())
+                Failure::input(error.to_string())
             }
             _ => Failure::new(Exit::Target, error.to_string()),
         }
@@ -229,7 +239,7 @@ impl From<BeginError> for Failure {
         match error {
             BeginError::Create(error) => CliError::NoFolder(error).into(),
             BeginError::Write(error) => error.into(),
-            BeginError::Devices(NoDevices::Nvml(_)) => Failure::new(Exit::Input, error.to_string()),
+            BeginError::Devices(NoDevices::Nvml(_)) => Failure::input(error.to_string()),
             BeginError::Devices(NoDevices::Page { .. }) => {
                 Failure::new(Exit::Target, error.to_string())
             }
@@ -241,7 +251,7 @@ impl From<NotMeasured> for Failure {
     fn from(error: NotMeasured) -> Self {
         match error {
             NotMeasured::Ended(why) => why.into(),
-            NotMeasured::Input { .. } => Failure::new(Exit::Input, error.to_string()),
+            NotMeasured::Input { .. } => Failure::input(error.to_string()),
             NotMeasured::Folder(error) => error.into(),
         }
     }
@@ -268,7 +278,7 @@ impl From<RunError> for Failure {
                 Failure::new(Exit::Target, error.to_string())
             }
             RunError::Record(error) => error.into(),
-            RunError::Thread(_) => Failure::new(Exit::Input, error.to_string()),
+            RunError::Thread(_) => Failure::input(error.to_string()),
             RunError::Panicked(_) => Failure::new(Exit::Bug, error.to_string()),
             RunError::Agent(_) => Failure::new(Exit::Target, error.to_string()),
             RunError::Interrupted | RunError::Unassessed => {
@@ -299,13 +309,13 @@ impl From<Vec<HubError>> for Failure {
 
 impl From<RecordError> for Failure {
     fn from(error: RecordError) -> Self {
-        Failure::new(Exit::Input, error.to_string())
+        Failure::input(error.to_string())
     }
 }
 
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
-        Failure::new(Exit::Input, error.to_string())
+        Failure::input(error.to_string())
     }
 }
 

@@ -8,8 +8,7 @@ use std::sync::Mutex;
 use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::error::CliError;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::print::{tell, write_stdout};
 use super::progress::can_be_drawn_on;
 use hub::{Client, Event, Kind, Listing, Remote, Repository, Settings, Snapshot, size};
@@ -115,14 +114,11 @@ fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
     let asked = Found::of(Kind::Model, &args.name, &args.how)?;
     let files = asked.listing.chosen(Kind::Model);
     if !files.iter().any(|path| hub::decides_tokens(path)) {
-        return Err(Failure::new(
-            Exit::Input,
-            format!(
-                "{} has no tokenizer; its files are {}. It may be a model in another form, such as GGUF: give the name of the model that it was made from",
-                asked.repository,
-                asked.listing.few()
-            ),
-        ));
+        return Err(Failure::input(format!(
+            "{} has no tokenizer; its files are {}. It may be a model in another form, such as GGUF: give the name of the model that it was made from",
+            asked.repository,
+            asked.listing.few()
+        )));
     }
     let snapshot = asked.fetch(&files, TOKENIZER, &args.how)?;
     if !snapshot.has_tokenizer() {
@@ -141,14 +137,11 @@ fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
         named => asked.listing.named(&asked.repository, named)?,
     };
     if files.is_empty() {
-        return Err(Failure::new(
-            Exit::Input,
-            format!(
-                "{} has no files with data that are known by their endings; name the files; its files are {}",
-                asked.repository,
-                asked.listing.few()
-            ),
-        ));
+        return Err(Failure::input(format!(
+            "{} has no files with data that are known by their endings; name the files; its files are {}",
+            asked.repository,
+            asked.listing.few()
+        )));
     }
     let snapshot = asked.fetch(&files, args.max_size, &args.how)?;
     let lines: Vec<String> = (files.iter())
@@ -167,14 +160,14 @@ struct Found {
 
 impl Found {
     fn of(kind: Kind, name: &str, how: &How) -> Result<Self, Failure> {
-        let mut repository = Repository::parse(kind, name).map_err(CliError::Flag)?;
+        let mut repository = Repository::parse(kind, name).map_err(Failure::command_line)?;
         if let Some(revision) = &how.revision {
             if name.contains('@') {
-                let words =
-                    format!("two revisions are given, by `{name}` and by --revision; give one");
-                return Err(CliError::Flag(words).into());
+                return Err(Failure::command_line(format!(
+                    "two revisions are given, by `{name}` and by --revision; give one"
+                )));
             }
-            repository = repository.at(revision).map_err(CliError::Flag)?;
+            repository = repository.at(revision).map_err(Failure::command_line)?;
         }
         let settings = Settings::of(|name| std::env::var(name).ok())?;
         let client = Client::new(&settings)?;
@@ -248,7 +241,7 @@ fn too_large(repository: &Repository, files: &[Remote], total: u64, most: Size) 
     if largest.len() > LISTED {
         words.push_str(&format!("\n  and {} more", largest.len() - LISTED));
     }
-    Failure::new(Exit::Input, words)
+    Failure::input(words)
 }
 
 /// The progress that is shown while files come: a bar on a terminal, and a line for each file

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use crate::cli::error::CliError;
 use crate::cli::failure::Failure;
 use crate::cli::print::write_stdout;
 use crate::guide::pages::{PAGES, page};
@@ -26,7 +25,7 @@ pub struct Args {
 /// Where there is no such page, or stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let text = match &args.page {
-        Some(name) => page(name).map_err(CliError::Flag)?.text().to_owned(),
+        Some(name) => page(name).map_err(Failure::command_line)?.text().to_owned(),
         None => list(),
     };
     write_stdout(&text)?;

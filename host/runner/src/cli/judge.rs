@@ -17,7 +17,6 @@ use self::before::{Before, JudgingFolder};
 use self::found::found;
 use super::artifacts::Artifacts;
 use super::conclude::answered;
-use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::flags::{JudgeKeys, backends};
 use super::interrupt::Interrupt;
@@ -194,11 +193,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     } = made;
     match ended {
         Err(RunError::Panicked(panicked)) => {
-            let panicked = CliError::Panicked {
-                panicked: panicked.to_string(),
-                kept: "What was judged until then is saved".to_owned(),
-            };
-            return Err(panicked.into());
+            let words = format!("{panicked}. What was judged until then is saved");
+            return Err(Failure::new(Exit::Bug, words));
         }
         ended => ended?,
     }
@@ -207,12 +203,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     answered(&summary)?;
     if let Some(unjudged) = unjudged {
-        return Err(CliError::Unjudged {
-            count: unjudged.failures,
-            what: "verdicts could not be read",
-            first: unjudged.first,
-        }
-        .into());
+        let (failures, first) = (unjudged.failures, unjudged.first);
+        let words = format!("{failures} verdicts could not be read; the first error: {first}");
+        return Err(Failure::new(Exit::Plugin, words));
     }
     kept?;
     match judged.requests.with_verdict {

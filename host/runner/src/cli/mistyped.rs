@@ -4,7 +4,6 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::error::CliError;
 use super::failure::Failure;
 use model::nearest;
 
@@ -56,10 +55,9 @@ pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure>
         return None;
     }
     let wrong = |instead: String| {
-        CliError::Flag(format!(
+        Failure::command_line(format!(
             "there is no command and no scenario `{word}`{instead}"
         ))
-        .into()
     };
     if let Some(instead) = of_another_tool(word, rest) {
         return Some(wrong(format!(": {instead}")));

@@ -58,7 +58,6 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
-use error::CliError;
 use failure::Failure;
 use model::clean;
 use print::tell;
@@ -192,7 +191,7 @@ impl Cli {
         let resume::Resumed { words, scenario } = resume::resumed(name, folder)?;
         let mut this = Cli::of(&words).map_err(|error| {
             let words = error.to_string();
-            CliError::Flag(words.trim_start_matches("error: ").trim_end().to_owned())
+            Failure::command_line(words.trim_start_matches("error: ").trim_end())
         })?;
         match &mut this.command {
             Some(Command::Sweep(args)) => args.keep.scenario = scenario,

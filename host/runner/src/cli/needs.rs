@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::sync::mpsc;
 
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 
 /// Threads that loading, compiling and listening for signals start; a run starts its own, and
 /// reports if it cannot.
@@ -20,19 +20,15 @@ const DESCRIPTORS: usize = 16;
 /// If the system refuses some of them.
 pub(super) fn check() -> Result<(), Failure> {
     descriptors().map_err(|cause| {
-        lacking(format!(
+        Failure::input(format!(
             "cannot open {DESCRIPTORS} files: {cause}; allow more file descriptors (ulimit -n)"
         ))
     })?;
     threads().map_err(|cause| {
-        lacking(format!(
+        Failure::input(format!(
             "cannot start {THREADS} threads: {cause}; allow more processes (ulimit -u, or the container's limit on PIDs) or more memory (ulimit -v)"
         ))
     })
-}
-
-fn lacking(words: String) -> Failure {
-    Failure::new(Exit::Input, words)
 }
 
 fn descriptors() -> io::Result<()> {

@@ -9,7 +9,7 @@ use clap::builder::FalseyValueParser;
 
 use super::agreement::agreed;
 use super::error::CliError;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::print::{tell, write_stdout};
 use model::clean;
 use report::compatible::{self, Compatible, Keep, Tool};
@@ -133,13 +133,10 @@ impl Output {
         };
         let opened = File::options().append(true).create(true).open(path);
         opened.map(Some).map_err(|cause| {
-            Failure::new(
-                Exit::Input,
-                format!(
-                    "cannot append to `{}`: {cause}; give a writable file with --output-file",
-                    path.display()
-                ),
-            )
+            Failure::input(format!(
+                "cannot append to `{}`: {cause}; give a writable file with --output-file",
+                path.display()
+            ))
         })
     }
 }
@@ -197,13 +194,10 @@ pub(super) fn print(
     if let Some(mut lines) = lines {
         let line = serde_json::to_string(summary).map_err(CliError::cannot("write JSON"))?;
         writeln!(lines, "{line}").map_err(|cause| {
-            Failure::new(
-                Exit::Input,
-                format!(
-                    "cannot append to the --output-file: {cause}; the summary is in {}",
-                    folder.path().display()
-                ),
-            )
+            Failure::input(format!(
+                "cannot append to the --output-file: {cause}; the summary is in {}",
+                folder.path().display()
+            ))
         })?;
     }
     Ok(())

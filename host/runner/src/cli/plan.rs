@@ -139,7 +139,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Format::Text | Format::Json => None,
     };
     if let (Some(chart), None) = (&args.chart, picture) {
-        return Err(CliError::chart(chart).into());
+        return Err(CliError::Chart(chart.clone()).into());
     }
     if args.scenarios.is_empty() && !args.flags.describe_a_run() {
         let (to, otherwise) = ("plan", "");
@@ -257,8 +257,7 @@ impl<'r> Export<'r> {
 
     fn write(&mut self, drawn: &session::outlook::Drawn) -> Result<(), Failure> {
         let rows = self.exporter.rows(drawn);
-        let rows =
-            rows.map_err(|what| Failure::new(Exit::Input, format!("cannot export {what}")))?;
+        let rows = rows.map_err(|what| Failure::input(format!("cannot export {what}")))?;
         for row in rows {
             self.out.json(&format!("{row}\n"))?;
         }

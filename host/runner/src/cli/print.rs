@@ -11,7 +11,7 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
 use super::error::CliError;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use model::clean;
 use serde::Serialize;
 
@@ -80,10 +80,9 @@ pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::Reads),
         Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(cause) => Err(Failure::new(
-            Exit::Input,
-            format!("cannot write the result to stdout: {cause}"),
-        )),
+        Err(cause) => Err(Failure::input(format!(
+            "cannot write the result to stdout: {cause}"
+        ))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::print::write_stdout;
 use audit::Report;
 use audit::claim::Document;
@@ -47,7 +47,7 @@ enum Format {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let pattern = args.pattern.as_deref().unwrap_or_default();
     let pattern = pattern.strip_prefix(published::PREFIX).unwrap_or(pattern);
-    let claims = published::find(pattern).map_err(|words| Failure::new(Exit::Input, words))?;
+    let claims = published::find(pattern).map_err(Failure::input)?;
     // Audit each result together with all others of its page, then show only the requested ones.
     let mut report = audit::documents(&[Document {
         file: published::PREFIX.to_owned(),

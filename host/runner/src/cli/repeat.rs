@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::output::Output;
 use super::print::{json, tell, write_stdout};
@@ -141,11 +141,10 @@ fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool,
             is_over &= known.is_reached;
             let is_valid = |summary: &Summary| summary.verdict != Verdict::Invalid;
             if known.runs == 0 && scenario.summaries.iter().any(is_valid) {
-                let words = format!(
+                return Err(Failure::input(format!(
                     "--until: the run of {} has no {}, so no number of repeats makes it sure; name a figure that the run reports",
                     scenario.draft.name, known.figure
-                );
-                return Err(Failure::new(Exit::Input, words));
+                )));
             }
             let each = scenario.seconds / f64::from(rounds);
             let name = match scenarios.len() {
@@ -189,11 +188,10 @@ impl Repeated {
         }
         let resolved = with_figures(resolve(&self.source)?, until);
         if resolved.draft != self.draft {
-            let words = format!(
+            return Err(Failure::input(format!(
                 "{}: a plugin, the tokenizer or a file changed since the first repeat; do not change them while repeats run",
                 self.draft.name
-            );
-            return Err(Failure::new(Exit::Input, words));
+            )));
         }
         Ok(resolved)
     }

@@ -192,27 +192,24 @@ impl Args {
         };
         if !forms.contains(&self.format) {
             let there_are: Vec<String> = forms.iter().map(|form| name(*form)).collect();
-            let words = format!(
+            return Err(Failure::command_line(format!(
                 "--style {1} has no format {0}; it has {2}",
                 name(self.format),
                 name(self.style),
                 there_are.join(", "),
-            );
-            return Err(Failure::new(Exit::CommandLine, words));
+            )));
         }
         if let (Some(chart), false) = (
             &self.chart,
             matches!(self.format, Format::Svg | Format::Png),
         ) {
-            return Err(CliError::chart(chart).into());
+            return Err(CliError::Chart(chart.clone()).into());
         }
         let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
         if self.detailed && !listing.contains(&(self.format, self.style)) {
-            return Err(CliError::OnlyWith {
-                flag: "--detailed".to_owned(),
-                with: "`--format json --style vllm` and `--format jsonl --style sglang`; in this program's own style, csv and jsonl list every exchange",
-            }
-            .into());
+            return Err(Failure::command_line(
+                "--detailed only works with `--format json --style vllm` and `--format jsonl --style sglang`; in this program's own style, csv and jsonl list every exchange",
+            ));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::destination::replace;
 use super::error::CliError;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::flags::familiar::spread;
 use super::print::json;
 use super::sources::Text;
@@ -143,12 +143,11 @@ pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> 
     };
     let missing: Vec<&str> = secrets.iter().filter(again).map(String::as_str).collect();
     if !missing.is_empty() {
-        let words = format!(
+        return Err(Failure::command_line(format!(
             "the {command} in `{}` began with {}, whose value may be secret and is not kept; give it again",
             folder.display(),
             missing.join(" and ")
-        );
-        return Err(Failure::new(Exit::CommandLine, words));
+        )));
     }
     std::env::set_current_dir(&begun.directory).map_err(|cause| {
         wrong(format!(

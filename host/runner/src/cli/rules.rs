@@ -63,14 +63,13 @@ pub(super) fn told(preset: &Preset, source: Source) -> Result<Source, Failure> {
 /// # Errors
 /// That there is none.
 pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
-    let preset = Preset::find(name).map_err(|words| {
+    Preset::find(name).map_err(|words| {
         if name == accuracy::NAME {
-            CliError::preset_of(name, "run")
+            CliError::PresetOf(name.to_owned(), "run").into()
         } else {
-            CliError::Flag(words)
+            Failure::command_line(words)
         }
-    });
-    Ok(preset?)
+    })
 }
 
 /// True if the samples come from the shipped dataset for recorded traffic.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
 use super::error::CliError;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::limits::limits;
@@ -107,12 +107,11 @@ impl Args {
         }
         let most = self.repeat.unwrap_or(until::MOST);
         if most < until::FEWEST {
-            let words = format!(
+            return Err(Failure::command_line(format!(
                 "--repeat {most}: --until takes at least {} runs, because fewer do not show how far they are apart; give a larger number, or leave --repeat out for at most {}",
                 until::FEWEST,
                 until::MOST
-            );
-            return Err(Failure::new(Exit::CommandLine, words));
+            )));
         }
         Ok(most)
     }

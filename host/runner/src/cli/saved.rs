@@ -138,7 +138,7 @@ impl Saved {
         let (what, folder) = (self.what, self.folder.display());
         let words =
             format!("the {what} in `{folder}` has other {other}; give the flags it began with");
-        Failure::new(Exit::CommandLine, words)
+        Failure::command_line(words)
     }
 
     fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
@@ -154,13 +154,10 @@ impl Saved {
         if file.scenario == self.scenario {
             Ok(file.state)
         } else {
-            Err(Failure::new(
-                Exit::Input,
-                format!(
-                    "`{}` is of another scenario; give the scenario and the flags it began with",
-                    self.folder.display()
-                ),
-            ))
+            Err(Failure::input(format!(
+                "`{}` is of another scenario; give the scenario and the flags it began with",
+                self.folder.display()
+            )))
         }
     }
 

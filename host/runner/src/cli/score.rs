@@ -10,7 +10,7 @@ use clap::builder::FalseyValueParser;
 
 use super::artifacts::Artifacts;
 use super::error::CliError;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::plugin::options::meant;
 use super::print::{json, tell, write_stdout};
 use model::clean;
@@ -91,7 +91,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let run = args.run.clone();
         return Err(CliError::NoAnswer { run, how: "" }.into());
     }
-    let (failures, first) = (judged.error_count(), judged.errors.first().cloned());
+    let (count, first) = (judged.error_count(), judged.errors.first().cloned());
     let facts = folder.facts()?;
     let names = facts.scores.keys().chain(facts.run_scores.keys());
     let taken: BTreeSet<String> = names.cloned().collect();
@@ -112,7 +112,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         scores_alone(&summary)
     })?;
     match first {
-        Some(first) => Err(CliError::unscored(failures, first).into()),
+        Some(first) => Err(CliError::Unscored { count, first }.into()),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -134,8 +134,9 @@ fn resolved(named: &str, plugin_path: Option<&OsString>) -> Result<Judges, Failu
         source.scenario.sandbox = scenario.sandbox;
         source.folder = path.parent().map(Path::to_owned);
         if source.scenario.scorers.as_ref().is_none_or(Vec::is_empty) {
-            let words = format!("`{named}` names no scorer; put one under [[scorers]]");
-            return Err(Failure::new(Exit::Input, words));
+            return Err(Failure::input(format!(
+                "`{named}` names no scorer; put one under [[scorers]]"
+            )));
         }
     } else {
         source

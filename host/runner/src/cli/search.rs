@@ -319,5 +319,5 @@ impl Args {
 fn preset(name: &str, start: f64) -> Result<Config, Failure> {
     rules::named(name)?
         .config(start)
-        .ok_or_else(|| CliError::preset_of(name, "sweep").into())
+        .ok_or_else(|| CliError::PresetOf(name.to_owned(), "sweep").into())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::error::CliError;
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::flags::Flags;
 use super::print::tell;
 use reader::{Problem, ScenarioError};
@@ -137,10 +137,9 @@ pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
     }
     match found.len() {
         0 | 1 => Ok(found.pop()),
-        several => Err(Failure::new(
-            Exit::CommandLine,
-            format!("name one scenario; these are {several}"),
-        )),
+        several => Err(Failure::command_line(format!(
+            "name one scenario; these are {several}"
+        ))),
     }
 }
 
@@ -178,8 +177,7 @@ fn stem(name: &str) -> String {
 fn once(named: &[String]) -> Result<&[String], Failure> {
     match named.iter().filter(|name| *name == "-").count() {
         0 | 1 => Ok(named),
-        _ => Err(Failure::new(
-            Exit::CommandLine,
+        _ => Err(Failure::command_line(
             "`-` is given twice, but stdin holds one scenario",
         )),
     }
@@ -231,10 +229,7 @@ fn problems(error: &ScenarioError) -> impl Iterator<Item = Problem> + '_ {
 fn texts(name: &str) -> Result<Vec<Text>, Failure> {
     if name == "-" {
         let text = reader::read_text_from(std::io::stdin()).map_err(|cause| {
-            Failure::new(
-                Exit::Input,
-                format!("cannot read the scenario from stdin: {cause}"),
-            )
+            Failure::input(format!("cannot read the scenario from stdin: {cause}"))
         })?;
         let name = STDIN.to_owned();
         // Relative paths start at the working directory.
@@ -257,7 +252,7 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
         if texts.is_empty() {
             let words =
                 format!("the folder `{name}` holds no scenario: no file there ends in .toml");
-            return Err(Failure::new(Exit::Input, words));
+            return Err(Failure::input(words));
         }
         return Ok(texts);
     }
@@ -307,8 +302,7 @@ fn shipped_texts(name: &str) -> Result<Vec<Text>, Failure> {
             shipped::scenarios().collect::<Vec<_>>().join(", ")
         ),
     };
-    Err(Failure::new(
-        Exit::Input,
-        format!("no scenario `{name}`: there is no such file, folder or built-in scenario; {hint}"),
-    ))
+    Err(Failure::input(format!(
+        "no scenario `{name}`: there is no such file, folder or built-in scenario; {hint}"
+    )))
 }

@@ -218,11 +218,11 @@ impl Args {
         };
         let preset = rules::named(name)?;
         match (preset.tiers.is_empty(), preset.load == load) {
-            (false, _) => Err(CliError::preset_of(name, "search").into()),
+            (false, _) => Err(CliError::PresetOf(name.to_owned(), "search").into()),
             (true, false) => {
                 let words =
                     format!("`{name}` varies the number of sessions: give --session-counts");
-                Err(CliError::Flag(words).into())
+                Err(Failure::command_line(words))
             }
             (true, true) => rules::told(preset, source),
         }
@@ -234,7 +234,7 @@ impl Args {
             (_, _, Some(list)) => (Load::Sessions, list),
             (Some(list), ..) => (Load::Rate, list),
             (None, None, None) => {
-                return Err(CliError::Flag("give loads with --rates".to_owned()).into());
+                return Err(Failure::command_line("give loads with --rates"));
             }
         };
         let loads =

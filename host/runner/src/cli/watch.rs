@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 
 use super::dashboard::{self, Dashboard};
-use super::failure::{Exit, Failure};
+use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::print::tell;
 use super::progress::{How, Progress};
@@ -89,8 +89,7 @@ impl Watch {
     /// If there is no terminal to draw on, or the address cannot be listened on.
     pub fn begin(&self) -> Result<Watching, Failure> {
         if self.dashboard && !dashboard::is_possible() {
-            return Err(Failure::new(
-                Exit::CommandLine,
+            return Err(Failure::command_line(
                 "--dashboard draws on stderr, but stderr is not a terminal; leave it out (progress lines appear now and then), or watch with --metrics-listen",
             ));
         }
@@ -118,8 +117,7 @@ fn listen(address: &Address) -> Result<Listener, Failure> {
             io::ErrorKind::PermissionDenied => "; ports below 1024 are reserved for system services: choose a higher one",
             _ => "; give an address of this machine, such as 127.0.0.1:9464",
         };
-        let words = format!("cannot listen on {address} (--metrics-listen): {cause}{advice}");
-        Failure::new(Exit::Input, words)
+        Failure::input(format!("cannot listen on {address} (--metrics-listen): {cause}{advice}"))
     })
 }
 

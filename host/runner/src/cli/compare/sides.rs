@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::audit::documents;
-use super::super::failure::{Exit, Failure};
+use super::super::failure::Failure;
 use super::super::print::tell;
 
 use audit::claim::Claim;
@@ -170,10 +170,9 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     }
     let path = Path::new(given);
     if !path.is_dir() {
-        let words = format!(
+        return Err(Failure::command_line(format!(
             "--run-variation {given}: expected a share from 0% to 100%, such as 2%, or a folder with repeats of the scenario"
-        );
-        return Err(Failure::new(Exit::CommandLine, words));
+        )));
     }
     let percentiles: Vec<f64> = (figures.iter())
         .filter_map(|figure| match figure {
@@ -181,8 +180,7 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
             _ => None,
         })
         .collect();
-    let wrong =
-        |words: String| Failure::new(Exit::Input, format!("--run-variation {given}: {words}"));
+    let wrong = |words: String| Failure::input(format!("--run-variation {given}: {words}"));
     let mut runs: Vec<Reported> = Vec::new();
     for folder in folder::runs(path)? {
         runs.push(run(folder, &percentiles)?.reported);
@@ -207,11 +205,10 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
         .map_or_else(String::new, |run| run.plan.name.clone());
     let summaries: Vec<Summary> = runs.into_iter().map(|run| run.summary).collect();
     Variation::of_repeats(given, &scenario, &summaries, figures).ok_or_else(|| {
-        let words = format!(
+        Failure::input(format!(
             "--run-variation {given}: the folder holds {} run; at least two repeats show how runs vary (runner run --repeat)",
             summaries.len()
-        );
-        Failure::new(Exit::Input, words)
+        ))
     })
 }
 
@@ -247,11 +244,10 @@ fn parts(name: &str) -> Result<Vec<Part>, Failure> {
         let mut runs = Vec::new();
         for path in &several {
             if !path.is_dir() {
-                let words = format!(
+                return Err(Failure::input(format!(
                     "{name}: `{}` is no folder; a list with commas names the folders of runs that form one side",
                     path.display()
-                );
-                return Err(Failure::new(Exit::Input, words));
+                )));
             }
             runs.extend(folder::runs(path)?);
         }
@@ -353,11 +349,10 @@ fn which(file: &str, claims: &[Claim]) -> Failure {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    let words = format!(
+    Failure::input(format!(
         "{file} holds {} results; name one of them: {listed}{rest}",
         claims.len()
-    );
-    Failure::new(Exit::Input, words)
+    ))
 }
 
 /// The error that there is nothing to compare with.
@@ -368,5 +363,5 @@ fn alone(found: &[Found]) -> Failure {
         }
         _ => "a comparison needs at least two sides: name what to compare the first with",
     };
-    Failure::new(Exit::CommandLine, words)
+    Failure::command_line(words)
 }

@@ -14,7 +14,6 @@ mod words;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::super::error::CliError;
 use super::super::failure::{Exit, Failure};
 use reader::toml_text;
 use scenario::Scenario;
@@ -182,7 +181,10 @@ impl Familiar {
                 let (read, problems) = Scenario::assigned_by(&flag, key, value);
                 scenario = std::mem::take(&mut scenario).overlay(read);
                 match problems.first() {
-                    Some(problem) => Err(CliError::Flag(format!("{flag}: {}", problem.message()))),
+                    Some(problem) => Err(Failure::command_line(format!(
+                        "{flag}: {}",
+                        problem.message()
+                    ))),
                     None => Ok(()),
                 }
             };
@@ -206,7 +208,7 @@ impl Familiar {
                 }
                 Means::Change(change, _) => {
                     change(&mut scenario, &flag, value)
-                        .map_err(|words| CliError::Flag(format!("{flag}: {words}")))?;
+                        .map_err(|words| Failure::command_line(format!("{flag}: {words}")))?;
                 }
                 Means::Anyway(_) | Means::Refused(_) => {}
             }

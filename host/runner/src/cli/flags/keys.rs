@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use clap::builder::{FalseyValueParser, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::super::error::CliError;
+use super::super::failure::Failure;
 use super::super::words;
 use scenario::{Flag, Key, Scenario, heading};
 
@@ -55,11 +55,11 @@ impl Keys {
     ///
     /// # Errors
     /// That a flag's value is wrong.
-    pub fn scenario(&self) -> Result<Scenario, CliError> {
+    pub fn scenario(&self) -> Result<Scenario, Failure> {
         let mut scenario = Scenario::default();
         for (Flagged { key, flag, .. }, texts) in &self.0 {
             let said = scenario.say(&key.path, &format!("--{}", flag.long), texts);
-            said.map_err(CliError::Flag)?;
+            said.map_err(Failure::command_line)?;
         }
         Ok(scenario)
     }
@@ -138,7 +138,7 @@ impl<W: Which> SomeKeys<W> {
     ///
     /// # Errors
     /// That a flag's value is wrong.
-    pub fn scenario(&self) -> Result<Scenario, CliError> {
+    pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.0.scenario()
     }
 

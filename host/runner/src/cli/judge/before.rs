@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Args;
 use crate::cli::error::CliError;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::Failure;
 use crate::cli::print::tell;
 use model::private;
 use runs::folder::RunFolder;
@@ -85,15 +85,12 @@ impl Before {
             before.put(answer, question);
         }
         if before.cases.is_empty() {
-            Err(Failure::new(
-                Exit::Input,
-                format!(
-                    "`{}` has no answer that the judge can be shown: {} have a question that is no text, and {} have no reference, which the rubric shows",
-                    args.run.display(),
-                    before.counts.without_text,
-                    before.counts.without_reference
-                ),
-            ))
+            Err(Failure::input(format!(
+                "`{}` has no answer that the judge can be shown: {} have a question that is no text, and {} have no reference, which the rubric shows",
+                args.run.display(),
+                before.counts.without_text,
+                before.counts.without_reference
+            )))
         } else {
             Ok(before)
         }
@@ -146,15 +143,12 @@ fn nothing(args: &Args, answered_by_one: u64) -> CliError {
 
 /// Reports that the dataset gives other samples than it gave the run.
 fn changed(args: &Args, answer: &Answer) -> Failure {
-    Failure::new(
-        Exit::Input,
-        format!(
-            "cannot find out what `{}` asked: drawn again, its dataset does not give sample `{}` as request {}",
-            args.run.display(),
-            answer.sample.id,
-            answer.index
-        ),
-    )
+    Failure::input(format!(
+        "cannot find out what `{}` asked: drawn again, its dataset does not give sample `{}` as request {}",
+        args.run.display(),
+        answer.sample.id,
+        answer.index
+    ))
 }
 
 /// The rubric that the user gives, or those that ship.

@@ -9,7 +9,7 @@ use super::facts;
 use super::options::Form;
 use crate::author::build::{Built, ShowOutput, build, wrap};
 use crate::author::project::Project;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::Failure;
 use crate::cli::print::tell;
 
 /// Compile a plugin project to DIR/target/plugin/NAME.wasm
@@ -70,7 +70,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     if args.output.is_some() {
         let said = "--output is only for a module; a project's component goes to DIR/target/plugin";
-        return Err(Failure::new(Exit::CommandLine, said));
+        return Err(Failure::command_line(said));
     }
     let project = Project::open(&args.from)?;
     let target = match args.target {

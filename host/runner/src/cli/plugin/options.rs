@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::Failure;
 use crate::cli::print::{json, write_stdout};
 use plugins::load::SearchPath;
 
@@ -73,10 +73,9 @@ pub(in crate::cli) fn meant(asked: &str) -> Result<String, Failure> {
     let mut found = shipped::plugins().filter(|name| name.ends_with(&wanted));
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one.to_owned()),
-        (Some(one), Some(other)) => Err(Failure::new(
-            Exit::CommandLine,
-            format!("`{asked}` is ambiguous: use `{one}` or `{other}`"),
-        )),
+        (Some(one), Some(other)) => Err(Failure::command_line(format!(
+            "`{asked}` is ambiguous: use `{one}` or `{other}`"
+        ))),
         (None, _) => Ok(asked.to_owned()),
     }
 }

@@ -163,11 +163,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     )?;
     if plugin.kind != Kind::Backend {
         let kind = plugin.kind.name();
-        let words = format!(
+        return Err(Failure::command_line(format!(
             "`{}` is a {kind}; only a backend asks a server",
             plugin.asked
-        );
-        return Err(Failure::new(Exit::CommandLine, words));
+        )));
     }
     let mut draft = Draft::new(args.folder()?)?;
     let is_own = draft.has("sample.json");
@@ -194,8 +193,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let suite = read(&plugin, &draft.folder)?;
     let Some(asked) = suite.cases[0].asked() else {
-        let words = format!("`{}` holds no sample to send", draft.folder.display());
-        return Err(Failure::new(Exit::Input, words));
+        return Err(Failure::input(format!(
+            "`{}` holds no sample to send",
+            draft.folder.display()
+        )));
     };
     let mut dialect = recorder.open()?;
     let request = dialect.encode(&asked.sample, &asked.settings, asked.earlier.as_ref())?;
@@ -299,19 +300,20 @@ impl Args {
             && !self.case.starts_with('.')
             && !self.case.contains(['/', '\\']);
         if !is_name {
-            let words = format!("--case: `{}` is not the name of a folder", self.case);
-            return Err(CliError::Flag(words).into());
+            return Err(Failure::command_line(format!(
+                "--case: `{}` is not the name of a folder",
+                self.case
+            )));
         }
         let folder = self.dir.join("cases").join(&self.case);
         let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
         for entry in entries {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name.starts_with("reply.") || name == "control.txt" {
-                let words = format!(
+                return Err(Failure::input(format!(
                     "`{}` has a {name} already; name another case with --case",
                     folder.display()
-                );
-                return Err(Failure::new(Exit::Input, words));
+                )));
             }
         }
         Ok(folder)
@@ -341,7 +343,7 @@ impl From<RecordError> for Failure {
         match error {
             RecordError::Check(error) => error.into(),
             RecordError::Plugin(error) => error.into(),
-            RecordError::NoModel { .. } => Failure::new(Exit::Input, error.to_string()),
+            RecordError::NoModel { .. } => Failure::input(error.to_string()),
             RecordError::TooLong => Failure::new(Exit::Target, error.to_string()),
         }
     }

@@ -146,8 +146,7 @@ fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
 
 /// Finds and reads the component and the cases.
 fn suite(args: &Args) -> Result<Suite, Failure> {
-    let wrong = |what: String| Failure::new(Exit::Input, what);
-    let mut found = find::cases(&args.dir).map_err(wrong)?;
+    let mut found = find::cases(&args.dir).map_err(Failure::input)?;
     if let Some(wanted) = &args.filter {
         let all = found.cases.len();
         found.cases.retain(|case| {
@@ -155,7 +154,7 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
             name.to_string_lossy().contains(wanted.as_str())
         });
         if found.cases.is_empty() {
-            return Err(wrong(format!(
+            return Err(Failure::input(format!(
                 "none of the {all} cases in `{}` has `{wanted}` in its name",
                 args.dir.display()
             )));
@@ -165,13 +164,10 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
         (Some(plugin), _) => plugin.clone(),
         (None, Some(project)) => component(None, project)?,
         (None, None) => {
-            return Err(Failure::new(
-                Exit::CommandLine,
-                format!(
-                    "`{}` is not in a plugin project, which has its cases in cases/; name the component with --plugin",
-                    args.dir.display()
-                ),
-            ));
+            return Err(Failure::command_line(format!(
+                "`{}` is not in a plugin project, which has its cases in cases/; name the component with --plugin",
+                args.dir.display()
+            )));
         }
     };
     let plugin = load(&asked, &shipped_alone())?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::destination::Destination;
 use crate::cli::error::CliError;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::Failure;
 use compare::{self, Asked, Choice, Measured, Side};
 use report::chart::{Chart, Look, Theme, Width, png, svg};
 use report::charts::{Charts, Shown, labels};
@@ -77,14 +77,11 @@ pub fn write_charts(
     let Some(chart) = charts.iter().find(|chart| chart.name == name) else {
         let near = model::nearest(name, names.iter().copied());
         let near = near.map(|near| format!("; did you mean `{near}`?"));
-        return Err(Failure::new(
-            Exit::CommandLine,
-            format!(
-                "there is no chart `{name}`{}; there are {}",
-                near.unwrap_or_default(),
-                names.join(", ")
-            ),
-        ));
+        return Err(Failure::command_line(format!(
+            "there is no chart `{name}`{}; there are {}",
+            near.unwrap_or_default(),
+            names.join(", ")
+        )));
     };
     let mut out = Destination::open(output)?;
     out.bytes(&drawn(chart, form)?)?;
@@ -93,22 +90,16 @@ pub fn write_charts(
 
 fn all(charts: &[&Chart], form: Picture, names: &[&str], folder: &Path) -> Result<(), Failure> {
     if folder == Path::new("-") {
-        return Err(Failure::new(
-            Exit::CommandLine,
-            format!(
-                "there are several charts; name one with --chart ({}), or give a folder for all of them with --output",
-                names.join(", ")
-            ),
-        ));
+        return Err(Failure::command_line(format!(
+            "there are several charts; name one with --chart ({}), or give a folder for all of them with --output",
+            names.join(", ")
+        )));
     }
     std::fs::create_dir_all(folder).map_err(|cause| {
-        Failure::new(
-            Exit::Input,
-            format!(
-                "cannot create the folder `{}`: {cause}; give a writable folder with --output",
-                folder.display()
-            ),
-        )
+        Failure::input(format!(
+            "cannot create the folder `{}`: {cause}; give a writable folder with --output",
+            folder.display()
+        ))
     })?;
     for chart in charts {
         let path: PathBuf = folder.join(format!("{}.{}", chart.name, form.extension()));

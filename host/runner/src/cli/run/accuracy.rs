@@ -106,14 +106,16 @@ pub(super) fn exec(
 ///
 /// # Errors
 /// If it has not.
-pub(super) fn known(preset: &str) -> Result<(), CliError> {
+pub(super) fn known(preset: &str) -> Result<(), Failure> {
     if preset == NAME {
         return Ok(());
     }
     Err(match Preset::find(preset) {
-        Ok(known) if known.tiers.is_empty() => CliError::preset_of(preset, "sweep"),
-        Ok(_) => CliError::preset_of(preset, "search"),
-        Err(_) => CliError::Flag(format!(
+        Ok(known) if known.tiers.is_empty() => {
+            CliError::PresetOf(preset.to_owned(), "sweep").into()
+        }
+        Ok(_) => CliError::PresetOf(preset.to_owned(), "search").into(),
+        Err(_) => Failure::command_line(format!(
             "there is no preset `{preset}` of a run; there is `{NAME}`"
         )),
     })

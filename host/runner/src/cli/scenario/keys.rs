@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
-use super::super::error::CliError;
 use super::super::failure::Failure;
 use super::super::print::{json, write_stdout};
 use scenario::Key;
@@ -75,7 +74,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let keys: Vec<&Key> = scenario::keys().iter().filter(begins).collect();
     if keys.is_empty() {
-        return Err(CliError::Flag(unknown(prefix)).into());
+        return Err(Failure::command_line(unknown(prefix)));
     }
     let text = if args.json {
         let listed: Vec<Listed<'_>> = keys.into_iter().map(Listed::of).collect();
