@@ -98,9 +98,7 @@ impl Output {
     pub(super) fn allows_invalid(&self) -> bool {
         self.allow_invalid && !self.strict
     }
-}
 
-impl Output {
     /// Writes a run's result as `vllm bench serve` does, if that is asked for.
     fn write_result(&self, folder: &RunFolder) -> Result<(), Failure> {
         let Some(name) = &self.result_filename else {

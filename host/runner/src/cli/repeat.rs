@@ -21,14 +21,6 @@ use result::summary::Summary;
 use runs::repeat::Repeat;
 use session::{Draft, Resolved, Source, resolve};
 
-/// The number of repeats.
-pub(super) struct Asked {
-    /// The precision that ends them, if they stop themselves.
-    pub until: Vec<Until>,
-    /// The number, or the largest one.
-    pub of: u32,
-}
-
 /// A scenario and the results of its repeats.
 struct Repeated {
     source: Source,
@@ -41,19 +33,18 @@ struct Repeated {
     seconds: f64,
 }
 
-/// Measures every scenario that many times. The exit code is that of the first run that failed.
+/// Measures every scenario that many times, or until figures are that sure. The exit code is that of the first run that failed.
 ///
 /// # Errors
 /// If the first run cannot begin.
 pub(super) fn exec(
     sources: Vec<Source>,
-    asked: &Asked,
+    until: &[Until],
+    of: u32,
     output: &Output,
     watch: &Watch,
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
-    let Asked { until, of } = asked;
-    let of = *of;
     let mut scenarios = Vec::new();
     let began = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     for (number, source) in (1..).zip(sources) {

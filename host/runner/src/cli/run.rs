@@ -11,7 +11,7 @@ use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::limits::limits;
 use super::output::Output;
-use super::repeat::{self, Asked};
+use super::repeat;
 use super::round::measure_all;
 use super::sources::sources;
 use super::watch::Watch;
@@ -82,13 +82,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         accuracy::known(preset)?;
         return accuracy::exec(sources()?, &args.output, &args.watch, &interrupt);
     }
-    let repeats = args.repeats()?;
-    if repeats > 1 {
-        let asked = Asked {
-            until: args.until()?,
-            of: repeats,
-        };
-        return repeat::exec(sources()?, &asked, &args.output, &args.watch, &interrupt);
+    let of = args.repeats()?;
+    if of > 1 {
+        let (until, sources) = (args.until()?, sources()?);
+        return repeat::exec(sources, &until, of, &args.output, &args.watch, &interrupt);
     }
     let runs: Result<Vec<_>, _> = sources()?.iter().map(resolve).collect();
     measure_all(runs?, &args.output, &args.watch, &interrupt)
