@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::beside::Templates;
+use super::python;
 use apart::Sources;
 
 pub mod apart;
 mod generation;
-mod json;
 
 /// Most steps of one rendering: ten thousand messages take a tenth of it.
 const STEPS: u64 = 20_000_000;
@@ -143,7 +143,7 @@ impl ChatTemplate {
         self.templates
             .add_function("strftime_now", move |format: &str| {
                 jiff::fmt::strtime::format(format, now)
-                    .map_err(|cause| wrong(format!("strftime_now: {cause}")))
+                    .map_err(|cause| python::wrong(format!("strftime_now: {cause}")))
             });
         self
     }
@@ -249,7 +249,7 @@ fn environment() -> Environment<'static> {
     templates.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     templates.set_formatter(|output, state, value| match value.kind() {
         ValueKind::Number if !value.is_integer() => output
-            .write_str(&json::float(value))
+            .write_str(&python::float(value))
             .map_err(|_| ErrorKind::WriteFailure.into()),
         _ => minijinja::escape_formatter(output, state, value),
     });
@@ -262,9 +262,9 @@ fn environment() -> Environment<'static> {
 }
 
 fn tojson(_: &State<'_, '_>, value: &Jinja, options: Kwargs) -> Result<Jinja, minijinja::Error> {
-    let style = json::Style::of(&options)?;
+    let style = python::Style::of(&options)?;
     options.assert_all_used()?;
-    let text = json::text(value, &style, RENDERED_BYTES).map_err(wrong)?;
+    let text = python::text(value, &style, RENDERED_BYTES).map_err(python::wrong)?;
     Ok(Jinja::from_safe_string(text))
 }
 
@@ -272,11 +272,6 @@ fn tojson(_: &State<'_, '_>, value: &Jinja, options: Kwargs) -> Result<Jinja, mi
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Refusal(String);
-
-/// An error of a function or a filter.
-fn wrong(cause: String) -> minijinja::Error {
-    minijinja::Error::new(ErrorKind::InvalidOperation, cause)
-}
 
 fn of_rendering(error: &minijinja::Error) -> ChatError {
     let mut source: Option<&dyn std::error::Error> = Some(error);

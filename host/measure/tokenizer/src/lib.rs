@@ -3,7 +3,7 @@
 //! mock engine and makes every count approximate.
 //!
 //! This crate owns the path from text to tokens, and the one from a chat to its text by the
-//! template that comes with the tokenizer. It leaves to others which texts and chats are counted.
+//! template that comes with the tokenizer, with the JSON that templates write. It leaves to others which texts and chats are counted.
 //!
 //! Byte-level tokenizers, which are most of them, are read here, because the `tokenizers` crate
 //! keeps data that nobody here needs and takes ten times as long to prepare random prompts. Known
@@ -37,6 +37,7 @@ mod normalize;
 mod open;
 mod pairs;
 mod proto;
+pub mod python;
 mod read;
 mod sentencepiece;
 mod shape;

@@ -8,7 +8,7 @@
 //! counted. And a figure without a measurement is left out, while the tools write 0.
 
 mod figures;
-mod python;
+mod object;
 mod seen;
 pub mod sglang;
 pub mod vllm;
@@ -20,7 +20,7 @@ pub use figures::{Figures, Good};
 pub use seen::Tool;
 
 use figures::Gathering;
-use python::Object;
+use object::Object;
 use seen::Rules;
 
 use model::exchange::Exchange;

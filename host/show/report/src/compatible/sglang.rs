@@ -7,7 +7,7 @@
 //! of random prompts for any other dataset.
 
 use super::Compatible;
-use super::python::Object;
+use super::object::Object;
 use statistics::Ranked;
 
 /// SGLang's names of its backends.
@@ -54,7 +54,7 @@ pub fn json(run: &Compatible<'_>) -> String {
     object.field("tag", None::<&str>);
     object.field("backend", run.sglang_backend());
     object.field("dataset_name", &dataset.name);
-    object.number("request_rate", run.request_rate());
+    object.field("request_rate", run.request_rate());
     object.field("max_concurrency", reported.summary.run.max_in_flight);
     object.field("sharegpt_output_len", asked("sharegpt", "output-len"));
     object.field("random_input_len", asked("random", "input-len"));
@@ -92,7 +92,7 @@ pub fn json(run: &Compatible<'_>) -> String {
     );
     object.measured("max_concurrent_requests", figures.peak_requests);
     if let Some(good) = &figures.good {
-        let share = |part: u64| part as f64 / figures.total as f64;
+        let share = |part: u64| (figures.total > 0).then(|| part as f64 / figures.total as f64);
         let each = good.each.iter();
         object.field(
             "goodput_slos_ms",
@@ -125,7 +125,7 @@ fn statistics(object: &mut Object, name: &str, of: &statistics::Figures) {
 
 /// An object of numbers that keeps its order.
 fn pairs<'a>(
-    pairs: impl Iterator<Item = (&'a str, f64)>,
+    pairs: impl Iterator<Item = (&'a str, impl Into<serde_json::Value>)>,
 ) -> serde_json::Map<String, serde_json::Value> {
     pairs
         .map(|(name, value)| (name.to_owned(), value.into()))

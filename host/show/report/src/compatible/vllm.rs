@@ -8,7 +8,7 @@
 //! only. The run's metadata (`--metadata`, `[about.notes]`) is in the place of vLLM's `--metadata`.
 //! A failed request has zeros in its places and a message in `errors`, as in vLLM's own file.
 
-use super::python::Object;
+use super::object::Object;
 use super::{Compatible, Detail, Request};
 use model::arrival::Arrival;
 use statistics::Ranked;

@@ -1,10 +1,14 @@
-//! JSON as Python's `json.dumps` writes it, which is what transformers' `tojson` is. Models were
-//! trained on its spaces.
+//! JSON as Python's `json.dumps` writes it. Models were trained on its spaces, through
+//! transformers' `tojson`, and other tools write their result files with it.
+//!
+//! This module owns the notation: separators, escapes, and floats as `repr` writes them. It leaves
+//! to others which values there are; those of serde come through
+//! [`Serde`](minijinja::value::Serde).
 
 use std::fmt::Write as _;
 
-use minijinja::Value;
 use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{ErrorKind, Value};
 
 /// The depth to which values may nest.
 const DEPTH: usize = 128;
@@ -12,12 +16,24 @@ const DEPTH: usize = 128;
 const INDENT: usize = 64;
 
 /// The notation of JSON.
-pub(super) struct Style {
+pub struct Style {
     indent: Option<String>,
     /// Between items, and between a key and its value.
     separators: [String; 2],
     ascii: bool,
     sorted: bool,
+}
+
+impl Default for Style {
+    /// The notation of `json.dumps` without arguments.
+    fn default() -> Self {
+        Style {
+            indent: None,
+            separators: [", ".to_owned(), ": ".to_owned()],
+            ascii: true,
+            sorted: false,
+        }
+    }
 }
 
 impl Style {
@@ -31,7 +47,7 @@ impl Style {
                 (Some(text), _) if text.len() <= INDENT => Some(text.to_owned()),
                 (None, Some(spaces)) if spaces <= INDENT => Some(" ".repeat(spaces)),
                 _ => {
-                    return Err(super::wrong(format!(
+                    return Err(wrong(format!(
                         "tojson: `indent` is not a number up to {INDENT}"
                     )));
                 }
@@ -63,7 +79,7 @@ impl Style {
 ///
 /// # Errors
 /// If it is of a kind that JSON does not have, nests too deep or is too large.
-pub(super) fn text(value: &Value, style: &Style, most: usize) -> Result<String, String> {
+pub fn text(value: &Value, style: &Style, most: usize) -> Result<String, String> {
     let mut writer = Writer {
         style,
         most,
@@ -195,6 +211,11 @@ impl Writer<'_> {
     }
 }
 
+/// An error of a function or a filter.
+pub(super) fn wrong(cause: String) -> minijinja::Error {
+    minijinja::Error::new(ErrorKind::InvalidOperation, cause)
+}
+
 /// A number as Python's JSON has it.
 fn number(value: &Value) -> String {
     match f64::try_from(value.clone()) {
@@ -230,6 +251,10 @@ pub(super) fn float(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use minijinja::value::Serde;
+
     use super::*;
 
     #[test]
@@ -250,5 +275,27 @@ mod tests {
             assert_eq!(number(&Value::from(float)), text);
         }
         assert_eq!(number(&Value::from(-3)), "-3");
+    }
+
+    #[test]
+    fn values_of_serde_are_written_as_json_dumps_writes_them() {
+        let value = Value::from_iter([
+            ("é", Value::from("a\n\"ü\" 😀")),
+            ("rate", Value::from(f64::INFINITY)),
+            ("peak", Value::from(1.0)),
+            ("more", Value::from(1)),
+            ("peak", Value::from(303.0)),
+            ("list", Value::from(Serde([Some(1), None]))),
+            (
+                "of",
+                Value::from(Serde(BTreeMap::from([("a", 1), ("b", 2)]))),
+            ),
+        ]);
+        // json.dumps({"é": "a\n\"ü\" 😀", "rate": math.inf, "peak": 303.0, "more": 1, "list": [1,
+        // None], "of": {"a": 1, "b": 2}})
+        assert_eq!(
+            text(&value, &Style::default(), usize::MAX).unwrap(),
+            r#"{"\u00e9": "a\n\"\u00fc\" \ud83d\ude00", "rate": Infinity, "peak": 303.0, "more": 1, "list": [1, null], "of": {"a": 1, "b": 2}}"#
+        );
     }
 }
