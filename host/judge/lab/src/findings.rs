@@ -108,12 +108,8 @@ pub struct Spent {
     /// Engines that were started, whether they answered or not.
     pub starts: usize,
     /// Of these, those that never answered.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub starts_that_failed: usize,
-}
-
-fn is_none(many: &usize) -> bool {
-    *many == 0
 }
 
 /// The findings of one model.

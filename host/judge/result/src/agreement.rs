@@ -109,16 +109,8 @@ pub struct Apart {
     pub length_ratio: Option<f64>,
     /// Answers of which only is known that they differ, because the baseline's answers were too
     /// many to be held.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub not_held: u64,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// The difference of repeats of the baseline from it.

@@ -28,7 +28,6 @@
 //! A metric with samples for each token is always counted, within 1/2048 of the exact percentile.
 //! Groups are at most 25 of each kind, and kinds of failure 64.
 
-mod absent;
 mod backlog;
 pub mod cache;
 mod column;
@@ -94,8 +93,6 @@ pub use survey::Survey;
 pub use telemetry::Cost;
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 pub use unjudged::{SilentScorer, Unjudged};
-
-use absent::is_zero;
 
 use crate::finding::{Finding, Verdict};
 use crate::threshold::Checked;
@@ -177,7 +174,7 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent_scorers: Vec<SilentScorer>,
     /// The number of times that scorers failed to judge.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub scorer_errors: u64,
 }
 

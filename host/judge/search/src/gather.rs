@@ -29,7 +29,7 @@ pub struct Counted {
     /// Those that failed, were not sent or missed the limit.
     pub bad: u64,
     /// Of these, those that were answered, and whose metric is not known.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub unknown: u64,
     /// The design effect of being bad; at least 1.
     pub effect: f64,
@@ -40,10 +40,6 @@ pub struct Counted {
     pub near_effect: f64,
     /// Batches that the design effects rest on.
     pub batches: u32,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// Little's law, as a check on a run: where the load is steady, the mean number of unanswered

@@ -46,7 +46,7 @@ pub enum Arrival {
         rate: f64,
         /// True if the first request comes after a gap too and all are scaled so that the last of n
         /// is due at n/rate: [`Arrival::Gamma`] of burstiness 1, normalised.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         normalise: bool,
     },
     /// Independent gamma-distributed gaps of mean 1/rate, the first before the first request.
@@ -56,7 +56,7 @@ pub enum Arrival {
         /// The distribution's shape: 1 is Poisson, less is burstier, more is more even.
         burstiness: f64,
         /// True if all are scaled so that the last of n is due at n/rate.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         normalise: bool,
     },
     /// A rate that goes from one value to another, and stays there.
@@ -139,10 +139,6 @@ pub enum Due {
 
 /// Due times in order.
 pub type DueTimes = Box<dyn Iterator<Item = Due> + Send>;
-
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
 
 impl Arrival {
     /// The due times of a phase with this many requests; without end except for [`Arrival::Trace`],

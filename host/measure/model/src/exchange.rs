@@ -48,7 +48,7 @@ pub struct Exchange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<Nanos>,
     /// Index of the target that it was sent to among the plan's targets, from 0.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub target: u32,
     /// Opening of its connection; absent if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,10 +184,6 @@ pub struct Ranked {
     pub score: f64,
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
 /// The facts about a sample that a record keeps. The prompt itself is not kept, except for its end:
 /// the plan reproduces it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -219,7 +215,7 @@ pub struct SampleFacts {
     pub parents: Vec<u64>,
     /// Number of requests that depend on it, directly or through others; only of one that depends
     /// on none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub descendants: u32,
     /// The history that stands in front of it; absent if it begins a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -242,7 +238,7 @@ pub struct History {
     /// Number of answers in it.
     pub answers: u32,
     /// Of these, answers on record in place of those that the server gave.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub recorded: u32,
 }
 

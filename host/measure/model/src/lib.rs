@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod about;
+mod absent;
 pub mod access;
 pub mod adapter;
 pub mod arrival;
@@ -46,5 +47,6 @@ pub mod timings;
 pub mod units;
 pub mod words;
 
+pub use absent::is_default;
 pub use hex::hex;
 pub use nearest::nearest;

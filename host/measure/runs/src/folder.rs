@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use crate::Reported;
 use crate::assessment::Assessment;
 use crate::environment::Environment;
-use crate::is_zero;
 use crate::record::{self, Ended, RecordError, Written};
 use crate::repeat::Repeat;
 use crate::telemetry;
@@ -87,7 +86,7 @@ pub struct Status {
     /// True if the user stopped it before its plan was done.
     pub interrupted: bool,
     /// Requests that were due when it was stopped, and have no record.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub unsent: u64,
     /// The times of the start's steps.
     #[serde(default)]

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::is_zero;
 use model::exchange::Class;
 use result::judged::{Against, Preference, Repeated};
 use result::summary::{Score, Summary};
@@ -82,11 +81,11 @@ pub struct Answers {
     /// Those without a reference, which the rubric shows.
     pub without_reference: u64,
     /// Of two runs, samples that only one of them answered. `total` does not include them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub answered_by_one: u64,
     /// Of those that were put before the judge, those whose question held images or audio, which a
     /// judge does not see.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub with_media: u64,
 }
 
@@ -106,7 +105,7 @@ pub struct Requests {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<Class, u64>,
     /// Those that were never made, because the judging was stopped.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub unsent: u64,
 }
 

@@ -51,8 +51,3 @@ pub struct Reported {
     /// The summary.
     pub summary: Summary,
 }
-
-/// True of a count that a file leaves out.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}

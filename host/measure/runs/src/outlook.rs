@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::is_zero;
 use model::number;
 use result::summary::Tokenizer;
 use statistics::{Figures, Ranked};
@@ -264,7 +263,7 @@ pub struct Said {
     /// The text, or the beginning of it.
     pub text: String,
     /// The number of characters of it that are left out.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub left_out: u64,
 }
 

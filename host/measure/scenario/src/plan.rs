@@ -243,7 +243,7 @@ pub struct Load {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u32>,
     /// The unit of work that a user of a closed loop has one of at a time.
-    #[serde(default, skip_serializing_if = "request::is_default")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub users: Users,
     /// Bytes that the sessions under way may take; no new one begins beyond that.
     #[serde(

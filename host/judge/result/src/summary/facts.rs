@@ -71,7 +71,7 @@ pub struct Run {
     pub measure_start: Option<Nanos>,
     /// Time from the start of the measurement until its first request was due; some arrivals start
     /// late.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub first_due: Nanos,
     /// The objectives that a request must meet to count as good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -172,10 +172,6 @@ pub struct Used {
     pub version: String,
     /// SHA-256 of the component, in hexadecimal.
     pub digest: String,
-}
-
-fn is_none(span: &Nanos) -> bool {
-    *span == Nanos::ZERO
 }
 
 /// A tokenizer of the client.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::absent::is_zero;
 use super::messages::Message;
 use model::exchange::{Class, Reason};
 
@@ -20,10 +19,10 @@ pub struct Requests {
     /// Those not answered in full, of any class that is a failure, including those not sent.
     pub failed: u64,
     /// Those that the client cancelled on purpose: neither successful nor failed.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub cancelled: u64,
     /// Of these, those never sent, because they would have followed one that was cancelled.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub cancelled_unsent: u64,
     /// Of these, those that failed by themselves, and not because a request that they depend on had
     /// failed; absent if that is all of them.
@@ -64,6 +63,6 @@ pub struct Failures {
     /// they differ only in words with digits, and come with the same status.
     pub messages: Vec<Message>,
     /// The number of those that had a message of another kind than these.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub other_messages: u64,
 }

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, HashMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::absent::is_zero;
 use super::column::Column;
 use super::confidence::Bounds;
 use super::facts::RunFacts;
@@ -59,7 +58,7 @@ pub struct Score {
     pub unjudged: Unjudged,
     /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if
     /// none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub cut: u64,
     /// Scores by the class of sample; empty if there are fewer than two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -29,7 +29,7 @@ pub struct Sessions {
     pub failed: u64,
     /// Those of which no request failed, but which a user left: a request of theirs was cancelled
     /// on purpose.
-    #[serde(default, skip_serializing_if = "super::absent::is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub cancelled: u64,
     /// Those of which no request failed, but which the end of the run cut short.
     pub cut_short: u64,

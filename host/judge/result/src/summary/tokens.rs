@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::absent::is_zero;
 use super::kinds::{Drafts, Kinds, Reported};
 use super::reasoning::Reasoning;
 use crate::metric::count::is_text;
@@ -96,7 +95,7 @@ pub struct LeftOut {
     /// event.
     pub output: u64,
     /// The number of those without a known count.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub unknown: u64,
 }
 

@@ -3,23 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::absent::is_zero;
-
 /// Answers that have no score, by why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Unjudged {
     /// The scorer failed on them, or was left out before them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub failed: u64,
     /// They were not drawn: only some of the answers were to be judged.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub left_out: u64,
     /// Their samples have no reference, and the scorer gave them no score.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub without_reference: u64,
     /// Their samples have a reference, and the scorer gave them no score.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub passed_over: u64,
 }
 

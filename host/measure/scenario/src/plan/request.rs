@@ -54,16 +54,16 @@ pub struct RequestOptions {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adapters: Vec<String>,
     /// The assignment of adapters to requests.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub adapter_assignment: Assignment,
     /// Instructions that every conversation begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The answers in the history of a conversation.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub history: History,
     /// The treatment of requests that depend on one that failed.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "model::is_default")]
     pub after_failure: AfterFailure,
     /// The requests that are cancelled on purpose; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,10 +108,6 @@ impl Cancel {
 
 /// Keeps the requests that are cancelled apart from other choices that the seed makes.
 const CANCELLED: u64 = 0x63_61_6e_63_65_6c;
-
-pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 impl Plan {
     /// The adapter for the request with this number, if its sample names none. It depends only on
