@@ -4,7 +4,9 @@
 
 use serde::Deserialize;
 
-use super::{Content, Format, HashId, Link, NOTHING, Row, Rule, parsed, tokens};
+use super::blocks::{HashId, Rule};
+use super::format::Format;
+use super::row::{Content, Link, NOTHING, Row, parsed, tokens};
 
 #[derive(Deserialize)]
 struct Line {

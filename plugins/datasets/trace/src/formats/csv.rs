@@ -1,7 +1,8 @@
 //! BurstGPT's and Azure's CSV: lengths and times, without hash ids.
 
+use super::format::Format;
+use super::row::{Content, NOTHING, Row, tokens};
 use super::time::instant;
-use super::{Content, Format, NOTHING, Row, tokens};
 use crate::config::Name;
 
 /// The columns that a format must have, in lower case.

@@ -71,13 +71,13 @@ fn part(part: Value) -> Result<Part, String> {
 /// What was expected.
 pub(super) fn body(
     mut body: Map<String, Value>,
-) -> Result<(super::Content, Map<String, Value>), String> {
+) -> Result<(super::row::Content, Map<String, Value>), String> {
     for decided in ["model", "stream", "stream_options"] {
         body.shift_remove(decided);
     }
     let content = match (body.shift_remove("messages"), body.shift_remove("prompt")) {
-        (Some(value), None) => super::Content::Messages(messages(value)?),
-        (None, Some(Value::String(text))) => super::Content::Text(text),
+        (Some(value), None) => super::row::Content::Messages(messages(value)?),
+        (None, Some(Value::String(text))) => super::row::Content::Text(text),
         _ => return Err("`payload` has neither `messages` nor a text `prompt`".to_owned()),
     };
     Ok((content, body))

@@ -9,8 +9,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::blocks::{HashId, Rule};
+use super::format::Format;
 use super::messages::{body, messages};
-use super::{Content, Format, HashId, NOTHING, Row, Rule, parsed, tokens};
+use super::row::{Content, NOTHING, Row, parsed, tokens};
 
 #[derive(Deserialize)]
 struct Line {

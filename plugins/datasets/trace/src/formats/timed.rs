@@ -5,7 +5,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Content, Format, HashId, NOTHING, Row, Rule, parsed, tokens};
+use super::blocks::{HashId, Rule};
+use super::format::Format;
+use super::row::{Content, NOTHING, Row, parsed, tokens};
 
 pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, String> {
     let mut line: Map<String, Value> = parsed(line)?;

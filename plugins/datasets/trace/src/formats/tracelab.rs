@@ -5,8 +5,8 @@
 
 use serde::Deserialize;
 
+use super::row::{Content, NOTHING, Row, parsed, tokens};
 use super::time::instant;
-use super::{Content, NOTHING, Row, parsed, tokens};
 
 /// The remark on rows whose split and total do not agree.
 const SPLIT: &str = "`prefix_tokens` and `newly_append_tokens` that do not add up to `input_tokens_total`, which counts; what \

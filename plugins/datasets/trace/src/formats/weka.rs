@@ -16,7 +16,8 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Content, HashId, Layout, NOTHING, Row, Rule, nanos, parsed, tokens};
+use super::blocks::{HashId, Layout, Rule};
+use super::row::{Content, NOTHING, Row, nanos, parsed, tokens};
 use crate::content;
 
 /// Deepest nesting of sub-agents.

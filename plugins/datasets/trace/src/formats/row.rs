@@ -1,0 +1,125 @@
+//! A row of a trace as one request, and the numbers and lines that rows are read from. Leaves what
+//! a format calls them to the module of the format.
+
+use runner_plugin::Message;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::content::{self, Run};
+
+/// The most tokens that a row may ask for, of prompt and of answer.
+pub(crate) const MOST_TOKENS: u64 = 4 << 20;
+
+/// One request of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    /// Time when it arrived, in nanoseconds of the trace's clock.
+    pub(crate) time: Option<i64>,
+    /// Duration of the reply, in nanoseconds.
+    pub(crate) took: Option<i64>,
+    /// Time that the client waited before it, in nanoseconds, if the trace says so itself.
+    pub(crate) wait: Option<i64>,
+    /// The session's name.
+    pub(crate) session: Option<String>,
+    /// Its own name and that of the request that it follows, in traces that link requests.
+    pub(crate) link: Option<Link>,
+    pub(crate) class: Option<String>,
+    pub(crate) output: Option<u32>,
+    pub(crate) content: Content,
+    /// True if it holds only the messages that are new since the request before it in its session.
+    pub(crate) delta: bool,
+    /// The hash ids of its whole blocks, where it does not say itself whether it holds only what is
+    /// new.
+    pub(crate) ids: Vec<u64>,
+    /// Further fields of the request.
+    pub(crate) parameters: Map<String, Value>,
+    /// The change that made the row usable.
+    pub(crate) repaired: Option<&'static str>,
+    /// The reason why the row is no request.
+    pub(crate) unusable: Option<&'static str>,
+    /// True if it had pictures, of which the trace says only the number.
+    pub(crate) pictures: bool,
+}
+
+/// A request's place in a tree of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// Its name.
+    pub(crate) name: i64,
+    /// The name of the one that it follows.
+    pub(crate) parent: Option<i64>,
+}
+
+/// A prompt.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Made up.
+    Runs(Vec<Run>),
+    /// Made up: the beginning of the session's prompt before it, and then new tokens.
+    Split {
+        /// Tokens from the prompt before.
+        prefix: u32,
+        /// New ones.
+        fresh: u32,
+    },
+    /// Made up: as many tokens, which continue those of the session's shorter prompts, or are the
+    /// row's own where it has no session.
+    Tokens(u32),
+    /// As recorded.
+    Text(String),
+    /// As recorded.
+    Messages(Vec<Message>),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Content::Tokens(1)
+    }
+}
+
+impl Content {
+    /// Tokens of a made-up prompt.
+    pub(crate) fn tokens(&self) -> Option<u32> {
+        match self {
+            Content::Runs(runs) => Some(content::length(runs)),
+            Content::Split { prefix, fresh } => Some(prefix.saturating_add(*fresh)),
+            Content::Tokens(tokens) => Some(*tokens),
+            Content::Text(_) | Content::Messages(_) => None,
+        }
+    }
+}
+
+/// Reads a line of JSON.
+///
+/// # Errors
+/// What is wrong with it; what it is, if it is no JSON object at all.
+pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+    runner_plugin::json::parse(line).map_err(|said| match line.trim_ascii_start().first() {
+        Some(b'{') => said,
+        _ => {
+            let line = String::from_utf8_lossy(line.trim_ascii());
+            let shown: String = line.chars().take(60).collect();
+            format!("expected a JSON object, found `{shown}`")
+        }
+    })
+}
+
+/// Seconds as nanoseconds.
+pub(crate) fn nanos(seconds: f64) -> Option<i64> {
+    let nanos = (seconds * 1e9).round();
+    (nanos.abs() < 9e18).then_some(nanos as i64)
+}
+
+/// Tokens of a row, in bounds. None at all count as one, since a server refuses an empty prompt or
+/// answer.
+pub(crate) fn tokens(key: &str, tokens: u64) -> Result<(u32, bool), String> {
+    if tokens > MOST_TOKENS {
+        return Err(format!(
+            "`{key}` asks for {tokens} tokens; at most {MOST_TOKENS} are possible"
+        ));
+    }
+    Ok((tokens.max(1) as u32, tokens == 0))
+}
+
+/// The remark on rows with no tokens.
+pub(crate) const NOTHING: &str = "a prompt or an answer of 0 tokens became one of 1";
