@@ -17,7 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::summary::Bounds;
+use crate::summary::confidence::Bounds;
 use model::exchange::{Exchange, Phase, SampleFacts};
 use statistics::clusters::{self, Cluster, Mean};
 use statistics::share::{Flips, wilson};

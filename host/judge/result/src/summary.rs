@@ -31,7 +31,7 @@
 mod backlog;
 pub mod cache;
 mod column;
-mod confidence;
+pub(crate) mod confidence;
 pub mod course;
 mod dataset;
 mod distribution;

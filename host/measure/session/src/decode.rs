@@ -7,7 +7,7 @@
 //! tolerated.
 
 mod answer;
-mod failures;
+pub mod failures;
 pub mod inbox;
 mod spool;
 pub mod threads;
@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::parts::RunError;
 use answer::Answer;
+use failures::{FailureLimit, failed, fit};
 use inbox::{Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
 use load::drive::{End, SPARE_BYTES};
@@ -29,7 +30,6 @@ use plugins::backend::{Dialect, Fold, Head, Meaning, Refusal};
 use result::metric::count::{self, Count};
 use runs::record::RecordError;
 
-pub use failures::{FailureLimit, failed, fit};
 pub(crate) use spool::Spool;
 
 /// The maximum size of what is decoded from one reply, in bytes: a server can go on for ever, and a

@@ -22,7 +22,7 @@ use scenario::plan::{Amount, Plan};
 use tokenizer::Tokenizer;
 
 use crate::check::Checked;
-use crate::decode::FailureLimit;
+use crate::decode::failures::FailureLimit;
 use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};
 use crate::prepare::draw::{Drawing, spares};

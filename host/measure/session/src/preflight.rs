@@ -5,7 +5,7 @@ use hyper::header::CONTENT_TYPE;
 
 use crate::Faults;
 use crate::authenticate::http_request;
-use crate::decode::fit;
+use crate::decode::failures::fit;
 use load::question;
 use load::transport::{Connect, Connection};
 use model::access::Access;

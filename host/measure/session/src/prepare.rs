@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::{Receiver, Sender};
 
-use crate::decode::FailureLimit;
+use crate::decode::failures::FailureLimit;
 use crate::parts::{Parts, RunError};
 use crate::pending::PendingRequest;
 use load::thread_group::{ThreadGroup, trip};

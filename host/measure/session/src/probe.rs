@@ -24,7 +24,7 @@ use hyper::header::SERVER;
 use serde_json::Value;
 
 use crate::Faults;
-use crate::decode::fit;
+use crate::decode::failures::fit;
 use crate::preflight::PreflightError;
 use crate::resolve::{Alone, Source};
 use ask::{Asker, Seen, Silence};

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::decode::FailureLimit;
+use crate::decode::failures::FailureLimit;
 use crate::decode::threads::most;
 use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Preparation};

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender};
 
-use crate::decode::failed;
+use crate::decode::failures::failed;
 use crate::pending::PendingRequest;
 use crate::prepare::item::Item;
 use crate::prepare::writer::Writer;

@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn values_of_serde_are_written_as_json_dumps_writes_them() {
-        let value = Value::from_iter([
+        let value = Value::from_pairs([
             ("é", Value::from("a\n\"ü\" 😀")),
             ("rate", Value::from(f64::INFINITY)),
             ("peak", Value::from(1.0)),

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Tokens;
+use super::tokens::Tokens;
 use model::exchange::Usage;
 
 /// A kind of tokens, over the answers that report how many of theirs are of it.

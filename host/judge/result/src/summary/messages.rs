@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Failures;
+use super::requests::Failures;
 use model::exchange::Reason;
 
 /// The most kinds of messages that a class reports.

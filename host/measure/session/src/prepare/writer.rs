@@ -9,7 +9,7 @@ use super::front;
 use super::item::Item;
 use super::masked::MaskedSecrets;
 use crate::authenticate::{Outgoing, http_request};
-use crate::decode::{FailureLimit, failed};
+use crate::decode::failures::{FailureLimit, failed};
 use crate::parts::Parts;
 use crate::pending::PendingRequest;
 use crate::prompts;

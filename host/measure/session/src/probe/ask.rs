@@ -8,7 +8,7 @@ use hyper::header::CONTENT_TYPE;
 
 use super::shape::shape;
 use crate::authenticate::http_request;
-use crate::decode::fit;
+use crate::decode::failures::fit;
 use crate::resolve::Alone;
 use load::question;
 use load::transport::{Connect, Head};

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::control::Control;
+use crate::decode::Shared;
+use crate::decode::failures::FailureLimit;
 use crate::decode::inbox::Inboxes;
 use crate::decode::threads::threads as decode_threads;
-use crate::decode::{FailureLimit, Shared};
 use crate::finished::Finished;
 use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Writer};

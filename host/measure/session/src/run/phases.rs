@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::SPARE_CONNECTIONS;
 use super::control::Control;
 use super::server_control::ServerControl;
-use crate::decode::failed;
+use crate::decode::failures::failed;
 use crate::finished::Finished;
 use crate::live::Phase;
 use crate::parts::RunError;

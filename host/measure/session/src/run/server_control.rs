@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::phases::Phases;
 use crate::authenticate::http_request;
-use crate::decode::fit;
+use crate::decode::failures::fit;
 use crate::parts::{Parts, RunError};
 use load::drive::Order;
 use load::question::Question;

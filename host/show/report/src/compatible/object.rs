@@ -26,7 +26,7 @@ impl Object {
 
     /// The object, without a newline.
     pub(super) fn finish(self) -> String {
-        let written = python::text(&self.0.into_iter().collect(), &Style::default(), usize::MAX);
+        let written = python::text(&Value::from_pairs(self.0), &Style::default(), usize::MAX);
         debug_assert!(written.is_ok(), "{written:?}");
         written.unwrap_or_default()
     }
