@@ -8,12 +8,9 @@
 //! less than wins and losses, so it is rather too wide than too narrow.
 //!
 //! **Right and wrong.** Where another score of the same answers is 0 or 1, a grade can be compared
-//! with it without a common scale: by the point-biserial correlation (Tate 1954, "Correlation
-//! between a discrete and a continuous variable"), which is Pearson's where one variable has two
-//! values; and by how likely a right answer has the higher grade of two, ties counting as half
-//! (Hanley and McNeil 1982, "The meaning and use of the area under a receiver operating
-//! characteristic curve"). Kappa would need grades to be cut into right and wrong at a place that
-//! nobody stated.
+//! with it without a common scale: by the point-biserial correlation, and by how likely a right
+//! answer has the higher grade of two ([`statistics::binary`]). Kappa would need grades to be cut
+//! into right and wrong at a place that nobody stated.
 //!
 //! Pure arithmetic over verdicts; the caller joins them to answers. A verdict that is not there is
 //! counted as absent.
@@ -23,7 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::agreement::clustered;
 use crate::summary::{Bounds, Column};
+use statistics::binary::{self, concordance, point_biserial};
 use statistics::clusters::Mean;
+use statistics::mean_if_any;
 use statistics::share::{Flips, wilson};
 
 /// The agreement of verdicts on the same prompt.
@@ -95,48 +94,20 @@ impl Against {
         let both = grades
             .iter()
             .filter_map(|(index, grade)| Some((grade, score.get(index)?)));
-        let mut both: Vec<(f64, f64)> = both.filter(|_| is_share).collect();
+        let both: Vec<(f64, bool)> = (both.filter(|_| is_share))
+            .map(|(grade, score)| (grade, score == 1.0))
+            .collect();
         if both.is_empty() {
             return None;
         }
-        let of = |wanted: f64| {
-            let own = both.iter().filter(move |(_, right)| *right == wanted);
-            own.map(|(grade, _)| *grade).collect::<Vec<f64>>()
-        };
-        let [wrong, right] = [of(0.0), of(1.0)];
-        let mean = |values: &[f64]| {
-            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-        };
-        let (wrong_mean, right_mean) = (mean(&wrong), mean(&right));
-        let (n0, n1, n) = (wrong.len() as f64, right.len() as f64, both.len() as f64);
-        let all: Vec<f64> = both.iter().map(|(grade, _)| *grade).collect();
-        let centre = mean(&all).unwrap_or_default();
-        let deviation = (all.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / n).sqrt();
-        let apart = right_mean
-            .zip(wrong_mean)
-            .map(|(right, wrong)| right - wrong);
-        let correlation = apart
-            .filter(|_| deviation > 0.0)
-            .map(|apart| (apart / deviation * (n1 * n0).sqrt() / n).clamp(-1.0, 1.0));
-        // Mann and Whitney's count by mean ranks, so that ties are halves.
-        both.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut ranks = 0.0;
-        let mut place = 0;
-        while place < both.len() {
-            let grade = both[place].0;
-            let equal = both[place..].iter().take_while(|own| own.0 == grade);
-            let (count, rights) = equal.fold((0, 0.0), |(n, sum), own| (n + 1, sum + own.1));
-            ranks += rights * (place as f64 + (count as f64 + 1.0) / 2.0);
-            place += count;
-        }
-        let concordance = apart.map(|_| (ranks - n1 * (n1 + 1.0) / 2.0) / (n0 * n1));
+        let [wrong, right] = binary::split(&both);
         Some(Against {
             right: right.len() as u64,
             wrong: wrong.len() as u64,
-            right_mean,
-            wrong_mean,
-            correlation,
-            concordance,
+            right_mean: mean_if_any(&right),
+            wrong_mean: mean_if_any(&wrong),
+            correlation: point_biserial(&both),
+            concordance: concordance(&both),
         })
     }
 }

@@ -1,9 +1,11 @@
 //! Bounds of a share by Clopper and Pearson (1934, "The use of confidence or fiducial limits
 //! illustrated in the case of the binomial"), also where the numbers are not whole because requests
-//! depend on each other. They assume as many independent requests as they are given, and no
-//! approximation: the share lies beyond a bound in no more than the level of cases.
+//! depend on each other; and a bound of a number of events. Those of a share assume as many
+//! independent requests as they are given, and no approximation: the share lies beyond a bound in
+//! no more than the level of cases.
 
 use crate::beta::binomial;
+use crate::interval::NORMAL;
 
 /// The smallest number of independent requests of which none is bad that shows, at a level, that no
 /// more than a share are: 459 for one in a hundred at 1 %, by `(1 - allowed)^n <= level`. It is
@@ -28,6 +30,15 @@ pub fn lower(bad: f64, requests: f64, level: f64) -> f64 {
         return 0.0;
     }
     solve(|share| 1.0 - binomial(requests, share, bad - 1.0) <= level)
+}
+
+/// The largest mean number of events with which no more than `seen` are seen in one of forty cases,
+/// by Wilson and Hilferty's approximation of the chi-squared distribution (1931, "The distribution
+/// of chi-square"). Assumes that events come as those of a Poisson process do.
+pub fn most_events(seen: f64) -> f64 {
+    let next = seen + 1.0;
+    let root = 1.0 - 1.0 / (9.0 * next) + NORMAL / (3.0 * next.sqrt());
+    next * root.powi(3)
 }
 
 /// Finds the share at which a condition ends that holds from zero on.

@@ -9,12 +9,12 @@
 //! | of | modules |
 //! | --- | --- |
 //! | samples as they are | [`moments`], [`ranked`] |
-//! | any number of samples in bounded memory | [`histogram`], [`spread`], [`cells`] |
+//! | any number of samples in bounded memory | [`histogram`], [`spread`], [`cells`], [`covariance`] |
 //! | distributions | [`beta`], [`student`], [`dunnett`] |
 //! | independent values | [`student`], [`share`], [`bounds`], [`anytime`], [`trend`] |
 //! | values in clusters | [`clusters`] |
-//! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`] |
-//! | two sides | [`decomposed`], [`bootstrap`], [`difference`] |
+//! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`], [`course`] |
+//! | two sides | [`binary`], [`decomposed`], [`bootstrap`], [`difference`] |
 //! | several sides | [`several`], [`dunnett`], [`twoway`] |
 //! | curves | [`corner`], [`crossing`] |
 //!
@@ -29,12 +29,15 @@
 pub mod anytime;
 pub mod batches;
 pub mod beta;
+pub mod binary;
 pub mod blocks;
 pub mod bootstrap;
 pub mod bounds;
 pub mod cells;
 pub mod clusters;
 pub mod corner;
+pub mod course;
+pub mod covariance;
 pub mod crossing;
 pub mod decomposed;
 pub mod dependence;

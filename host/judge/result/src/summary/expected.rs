@@ -30,6 +30,7 @@ use super::confidence::{Both, Bounds, RateConfidence, Rates, Same};
 use super::lives::{Coming, Lived, TRAITS, of};
 use crate::metric;
 use statistics::blocks::Blocks;
+use statistics::bounds::most_events;
 use statistics::interval::{self, Loads};
 use statistics::steps::Steps;
 use statistics::{Figures, Interval, Ranked, student};
@@ -743,14 +744,6 @@ fn one(place: usize, factor: f64) -> [f64; TRAITS] {
 fn density(figures: &Figures) -> f64 {
     let width = (figures.percentile(60.0) - figures.percentile(40.0)) / 1e3;
     0.2 / width.max(1e-9)
-}
-
-/// The largest mean number of events with which no more than `seen` are seen in one of forty cases,
-/// by Wilson and Hilferty's approximation of the chi-squared distribution.
-fn most_events(seen: f64) -> f64 {
-    let next = seen + 1.0;
-    let root = 1.0 - 1.0 / (9.0 * next) + interval::NORMAL / (3.0 * next.sqrt());
-    next * root.powi(3)
 }
 
 #[cfg(test)]

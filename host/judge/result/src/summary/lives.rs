@@ -8,6 +8,7 @@ use super::facts::{Loop, Run};
 use super::survey::Surveyed;
 use crate::metric::Reading;
 use model::units::Nanos;
+use statistics::covariance::{self, Products};
 use statistics::steps::{Slice, Steps};
 use statistics::{Figures, Spread};
 
@@ -142,27 +143,6 @@ pub(super) mod of {
     pub const CONTEXT: usize = 7;
 }
 
-/// Sums of the traits of requests, and of their products.
-#[derive(Clone, Debug, Default)]
-struct Traits {
-    count: u64,
-    sums: [u128; TRAITS],
-    products: [[u128; TRAITS]; TRAITS],
-}
-
-impl Traits {
-    fn add(&mut self, own: [u64; TRAITS]) {
-        self.count += 1;
-        for (i, a) in own.into_iter().enumerate() {
-            self.sums[i] += u128::from(a);
-            for (j, b) in own.into_iter().enumerate().take(i + 1) {
-                let product = &mut self.products[i][j];
-                *product = product.saturating_add(u128::from(a) * u128::from(b));
-            }
-        }
-    }
-}
-
 /// Sums over the answers seen so far.
 pub(super) struct Lives {
     coming: Coming,
@@ -179,7 +159,7 @@ pub(super) struct Lives {
     /// Answering, divided by the tokens after the first, with `POINT` bits behind the point.
     per_token: Cover,
     sent: Vec<Sent>,
-    traits: Traits,
+    traits: Products<TRAITS>,
     /// Milliseconds from the first token to the end.
     took: Spread,
     /// Answers under way when the drain began.
@@ -258,7 +238,7 @@ impl Lives {
             answering: Cover::new(),
             per_token: Cover::new(),
             sent: vec![Sent::default(); FINE],
-            traits: Traits::default(),
+            traits: Products::default(),
             took: Spread::new(1e6),
             draining: 0,
             first: origin,
@@ -383,15 +363,9 @@ impl Lives {
         let took = self.took.clone().figures()?;
         let answering = self.answering.finish(self.grid, 1.0);
         let steps = Steps::of(&self.slices(&answering));
-        let count = self.traits.count as f64;
-        let means = self.traits.sums.map(|sum| sum as f64 / count);
-        let mut covariances = [[0.0; TRAITS]; TRAITS];
-        for (i, products) in self.traits.products.iter().enumerate() {
-            for (j, product) in products.iter().enumerate().take(i + 1) {
-                let covariance = *product as f64 / count - means[i] * means[j];
-                (covariances[i][j], covariances[j][i]) = (covariance, covariance);
-            }
-        }
+        let count = self.traits.count() as f64;
+        let means = self.traits.means();
+        let covariances = self.traits.covariances();
         let until_drain = self.drain().since(self.grid.origin).as_secs_f64();
         let seconds = self.grid.length as f64 / 1e9;
         let until = ((until_drain / seconds).ceil() as usize).clamp(1, FINE);
@@ -452,12 +426,7 @@ impl Lives {
 impl Lived {
     /// The variance from request to request of a sum of traits, each with its factor.
     pub(super) fn variance(&self, factors: [f64; TRAITS]) -> f64 {
-        let rows = factors.iter().zip(&self.covariances);
-        let products = rows.map(|(factor, row)| {
-            let own = row.iter().zip(factors).map(|(cell, other)| cell * other);
-            factor * own.sum::<f64>()
-        });
-        products.sum::<f64>().max(0.0)
+        covariance::of_sum(&self.covariances, factors)
     }
 
     /// The mean of a sum of traits, each with its factor.
