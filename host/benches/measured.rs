@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use statistics::beta::binomial;
 
 /// A bench.
-pub struct Bench {
+pub struct Benchmark {
     /// The file of the guide's page.
     pub page: &'static str,
     /// Title and text above the tables.
@@ -103,7 +103,7 @@ impl Section {
 
 /// Draws the parts that the arguments name, or all, and prints their tables. With `--bless`, they
 /// replace those of the same titles on the page, or make it anew if all were drawn.
-pub fn run(bench: &Bench) -> ExitCode {
+pub fn run(bench: &Benchmark) -> ExitCode {
     match exec(bench) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -113,7 +113,7 @@ pub fn run(bench: &Bench) -> ExitCode {
     }
 }
 
-fn exec(bench: &Bench) -> Result<(), String> {
+fn exec(bench: &Benchmark) -> Result<(), String> {
     let (mut wanted, mut runs, mut bless) = (Vec::new(), None, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {

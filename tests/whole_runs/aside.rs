@@ -9,7 +9,7 @@ use model::units::Nanos;
 use result::finding::Id;
 use result::summary::server::Figure;
 use session::parts::RunError;
-use session::preflight::{Asked, PreflightError, wait_ready};
+use session::preflight::{PreflightError, TargetAccess, wait_ready};
 
 use super::BASE;
 use crate::support::memory::Memory;
@@ -163,7 +163,7 @@ async fn waited(
     let mut dialect = resolved.parts.backend.open().unwrap();
     let mut told = Vec::new();
     let memory = Memory::to_raw(raw);
-    let asked = Asked {
+    let asked = TargetAccess {
         connect: &memory,
         clock: Clock::start(),
         timeouts: &resolved.plan.timeouts,

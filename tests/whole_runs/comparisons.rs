@@ -1,7 +1,7 @@
 //! Whole runs of scripts that are equal except for chance, or nearly so, compared with each other.
 
 use compare::{
-    Asked, Choice, Compared, Judgement, Measured, Side, Variation, blocks, compare, figures,
+    Choice, Compared, Judgement, Measured, Options, Side, Variation, blocks, compare, figures,
 };
 use runs::folder::RunFolder;
 
@@ -28,10 +28,10 @@ async fn run(ttft: &str, seed: u32) -> Side {
 
 fn compared(sides: &[Side]) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
-    let asked = Asked {
+    let asked = Options {
         // A script does not vary from run to run, and here that is known.
         variation: Variation::Assumed { share: 0.0 },
-        ..Asked::of(
+        ..Options::of(
             figures(&Choice::Headline, &[summary], &[]),
             blocks(REQUESTS),
         )

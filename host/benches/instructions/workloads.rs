@@ -145,7 +145,7 @@ fn frame(units: u64) -> Result<()> {
 
 /// A run's parts, with the backend that is asked for most.
 fn resolved(artifacts: &Path) -> Result<Resolved> {
-    shelf::keep_in(artifacts.to_owned());
+    cache::keep_in(artifacts.to_owned());
     let text = r#"
         target.model = "mock"
         backend.plugin = "backends/openai.wasm"

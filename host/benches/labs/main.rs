@@ -16,7 +16,7 @@ mod simulated;
 
 use std::process::ExitCode;
 
-use measured::{Bench, RULE, Section, cell, exceeds, falls_short, percent, run};
+use measured::{Benchmark, RULE, Section, cell, exceeds, falls_short, percent, run};
 use simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
 
 /// The guide's page.
@@ -33,7 +33,7 @@ const LABS: u64 = 500;
 const RARE: u64 = 4;
 
 /// The bench.
-const BENCH: Bench = Bench {
+const BENCH: Benchmark = Benchmark {
     page: PAGE,
     head,
     parts: &[

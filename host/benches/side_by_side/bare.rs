@@ -13,7 +13,7 @@ use mio::{Events, Interest, Poll, Token};
 
 /// Observations of one client.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Timing {
     /// Ends of events.
     pub events: u64,
     /// Instants of each stream's first and later events, since its request was written.
@@ -38,7 +38,7 @@ pub fn read(
     streams: usize,
     answers: usize,
     request: &[u8],
-) -> std::io::Result<Seen> {
+) -> std::io::Result<Timing> {
     let mut poll = Poll::new()?;
     let mut open = Vec::with_capacity(streams);
     for number in 0..streams {
@@ -62,7 +62,7 @@ pub fn read(
     let end = memmem::Finder::new(b"\n\n");
     let mut events = Events::with_capacity(1024);
     let mut buffer = vec![0; 64 << 10];
-    let mut seen = Seen::default();
+    let mut seen = Timing::default();
     let mut left = streams;
     while left > 0 {
         poll.poll(&mut events, None)?;

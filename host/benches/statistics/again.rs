@@ -15,7 +15,7 @@ use simulator::{Case, Load};
 const REPEATS: u64 = 10;
 
 /// A figure of a run, and its interval if it has one.
-type Seen = (f64, Option<Bounds>);
+type Interval = (f64, Option<Bounds>);
 
 /// A figure: its name, and itself in a summary, with its interval over other requests and over
 /// these again.
@@ -128,13 +128,13 @@ pub fn sections(runs: u64) -> Vec<Section> {
             ))
         });
         for (place, (figure, _)) in FIGURES.into_iter().enumerate() {
-            let all: Vec<Seen> = other.iter().filter_map(|own| Some(own[place]?.0)).collect();
-            let same: Vec<Seen> = again.iter().filter_map(|own| Some(own[place]?.1)).collect();
+            let all: Vec<Interval> = other.iter().filter_map(|own| Some(own[place]?.0)).collect();
+            let same: Vec<Interval> = again.iter().filter_map(|own| Some(own[place]?.1)).collect();
             // Whole replies have no first token.
             if all.is_empty() {
                 continue;
             }
-            let groups: Vec<&[Seen]> = same.chunks(REPEATS as usize).collect();
+            let groups: Vec<&[Interval]> = same.chunks(REPEATS as usize).collect();
             // One run of the same requests shows nothing of whole replies.
             let target = match replies {
                 Replies::Streamed => Target::All,
@@ -172,7 +172,7 @@ const WHY: &str = "Where requests wait for a slot now and then, mean TTFT is the
     Replies that come whole show no steps: where lengths are fixed, the noise of those in flight together is taken to be all \
     shared, and in a burst it is not known when requests were let in.";
 
-fn seen(summary: &Summary) -> [Option<(Seen, Seen)>; FIGURES.len()] {
+fn seen(summary: &Summary) -> [Option<(Interval, Interval)>; FIGURES.len()] {
     FIGURES.map(|(_, figure)| {
         let (figure, other, same) = figure(summary)?;
         Some(((figure, other), (figure, same)))
@@ -180,7 +180,7 @@ fn seen(summary: &Summary) -> [Option<(Seen, Seen)>; FIGURES.len()] {
 }
 
 /// Tallies the intervals in groups of runs, each with an average of its own.
-fn tally(groups: &[&[Seen]]) -> Tally {
+fn tally(groups: &[&[Interval]]) -> Tally {
     let mut tally = Tally::default();
     for group in groups.iter().filter(|group| group.len() > 1) {
         let count = group.len() as f64;

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use crate::load::{each, facts, summary};
 use crate::measured::{Section, cell, exceeds, falls_short, percent};
-use compare::{Asked, Choice, Compared, Judgement, Measured, Side, blocks, compare, figures};
+use compare::{Choice, Compared, Judgement, Measured, Options, Side, blocks, compare, figures};
 use result::figure::Figure;
 use runs::Reported;
 use scenario::plan::Plan;
@@ -97,7 +97,7 @@ fn sides(cases: [&Case; 2], repeats: u64, trial: u64) -> [Side; 2] {
 /// A comparison of such runs.
 fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
     let sides = sides(cases, repeats, trial);
-    let asked = Asked::of(wanted(), blocks(REQUESTS as u64));
+    let asked = Options::of(wanted(), blocks(REQUESTS as u64));
     compare(&sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }
 
@@ -213,9 +213,9 @@ fn same(runs: u64) -> Section {
                 };
                 let found = each(trials, |trial| {
                     let sides = sides([&case, &other], repeats, trial);
-                    let asked = Asked {
+                    let asked = Options {
                         same_within: Some(SAME_WITHIN),
-                        ..Asked::of(wanted(), blocks(REQUESTS as u64))
+                        ..Options::of(wanted(), blocks(REQUESTS as u64))
                     };
                     let found = compare(&sides, &asked);
                     found.unwrap_or_else(|obstacles| panic!("{obstacles:?}"))

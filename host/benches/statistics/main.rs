@@ -26,7 +26,7 @@ mod tally;
 
 use std::process::ExitCode;
 
-use measured::{Bench, RULE, run};
+use measured::{Benchmark, RULE, run};
 
 /// The guide's page.
 const PAGE: &str = concat!(
@@ -35,7 +35,7 @@ const PAGE: &str = concat!(
 );
 
 /// The bench. A comparison takes several runs, and much longer than their summaries.
-const BENCH: Bench = Bench {
+const BENCH: Benchmark = Benchmark {
     page: PAGE,
     head,
     parts: &[

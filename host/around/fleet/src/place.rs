@@ -96,7 +96,7 @@ pub struct Place {
 pub struct NoPlace(pub Vec<String>);
 
 /// The variables of one starter.
-struct Told {
+struct Variables {
     starter: Starter,
     rank: Option<u32>,
     rank_variable: &'static str,
@@ -167,7 +167,7 @@ impl Reading<'_> {
             (None, _) if size == 1 => ("127.0.0.1".to_owned(), PORT),
             (
                 None,
-                Some(Told {
+                Some(Variables {
                     host: Host::Known(host),
                     ..
                 }),
@@ -202,7 +202,7 @@ impl Reading<'_> {
         &mut self,
         rank: Option<u32>,
         size: Option<u32>,
-        starter: Option<&Told>,
+        starter: Option<&Variables>,
     ) -> Option<(u32, u32, Starter)> {
         match (rank, size, starter) {
             (Some(rank), Some(size), _) => Some((rank, size, Starter::Explicit)),
@@ -292,7 +292,7 @@ impl Reading<'_> {
     }
 
     /// Reads the variables of the nearest starter.
-    fn starter(&mut self) -> Option<Told> {
+    fn starter(&mut self) -> Option<Variables> {
         let slurm = self.slurm();
         let nearer = [
             (
@@ -316,7 +316,7 @@ impl Reading<'_> {
             });
             let host = match (of_slurm, local) {
                 (
-                    Some(Told {
+                    Some(Variables {
                         host: Host::Known(host),
                         ..
                     }),
@@ -329,7 +329,7 @@ impl Reading<'_> {
                     starter.name()
                 )),
             };
-            return Some(Told {
+            return Some(Variables {
                 starter,
                 rank,
                 rank_variable,
@@ -347,7 +347,7 @@ impl Reading<'_> {
         ];
         for (starter, rank_variable) in alone {
             if let Some(rank) = self.number(rank_variable) {
-                return Some(Told {
+                return Some(Variables {
                     starter,
                     rank: Some(rank),
                     rank_variable,
@@ -364,7 +364,7 @@ impl Reading<'_> {
     }
 
     /// Reads Slurm's variables of this process, if `srun` started it.
-    fn slurm(&mut self) -> Option<Told> {
+    fn slurm(&mut self) -> Option<Variables> {
         let rank = self.number("SLURM_PROCID");
         let of_step = self.number("SLURM_STEP_NUM_TASKS");
         let of_tasks = self.number("SLURM_NTASKS");
@@ -383,7 +383,7 @@ impl Reading<'_> {
                     .to_owned(),
             );
         }
-        Some(Told {
+        Some(Variables {
             starter: Starter::Slurm,
             rank,
             rank_variable: "SLURM_PROCID",

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::end::Prey;
 use crate::marker::Marker;
 use crate::process::Table;
-use crate::stop::{Needed, Seen};
+use crate::stop::{EngineProcess, Needed};
 
 /// No engine of a marker is waited for longer than this to end by itself: nobody needs it any more.
 const LONGEST_PATIENCE_S: f64 = 60.0;
@@ -53,12 +53,12 @@ pub enum State {
         needed: Needed,
         /// Processes of it that had left its group.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        outside: Vec<Seen>,
+        outside: Vec<EngineProcess>,
     },
     /// It was killed, and some of it is still there. So is its marker.
     Remains {
         /// Processes that are still there.
-        survivors: Vec<Seen>,
+        survivors: Vec<EngineProcess>,
     },
     /// Its processes cannot be seen from here, so nothing was done.
     Unknown {
@@ -85,7 +85,7 @@ impl std::fmt::Display for Leftover {
                 )
             }
             State::Remains { survivors } => {
-                let pids: Vec<String> = survivors.iter().map(Seen::to_string).collect();
+                let pids: Vec<String> = survivors.iter().map(EngineProcess::to_string).collect();
                 write!(
                     f,
                     "engine `{name}` of an earlier run was killed, and is still there: {}",

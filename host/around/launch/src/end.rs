@@ -9,7 +9,7 @@ use rustix::process::{Signal, test_kill_process_group};
 use crate::family::Family;
 use crate::leader::Leader;
 use crate::process::{Id, Process, Table, raw};
-use crate::stop::{Needed, Seen};
+use crate::stop::{EngineProcess, Needed};
 
 /// The time that processes may take to vanish that were killed: longer takes what waits for a
 /// device or a disk.
@@ -32,9 +32,9 @@ pub(crate) struct Prey<'e> {
 pub(crate) struct Ended {
     pub needed: Needed,
     /// Those that had left the group.
-    pub outside: Vec<Seen>,
+    pub outside: Vec<EngineProcess>,
     /// Those that are still there.
-    pub survivors: Vec<Seen>,
+    pub survivors: Vec<EngineProcess>,
 }
 
 impl Prey<'_> {
@@ -138,7 +138,7 @@ impl Prey<'_> {
         }
     }
 
-    fn remember_outside(&self, processes: &[Process], outside: &mut Vec<Seen>) {
+    fn remember_outside(&self, processes: &[Process], outside: &mut Vec<EngineProcess>) {
         let group = self.family.leader.map(|leader| leader.pid);
         for process in processes {
             let known = outside.iter().any(|seen| seen.pid == process.id.pid);
@@ -148,8 +148,8 @@ impl Prey<'_> {
         }
     }
 
-    fn seen(&self, process: &Process) -> Seen {
-        Seen {
+    fn seen(&self, process: &Process) -> EngineProcess {
+        EngineProcess {
             pid: process.id.pid,
             command: self.table.command(process.id.pid),
         }

@@ -23,7 +23,7 @@ use crate::port::{Occupied, check, check_once, holders};
 use crate::process::{Id, Table};
 use crate::record::{Listener, Record};
 use crate::spec::{Spec, Value};
-use crate::stop::{Memory, Needed, Seen, Stopped};
+use crate::stop::{EngineProcess, Memory, Needed, Stopped};
 
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -435,7 +435,11 @@ impl Killer {
             leader: None,
         };
         let killed = prey.kill(AT_ONCE);
-        let left: Vec<String> = killed.survivors.iter().map(Seen::to_string).collect();
+        let left: Vec<String> = killed
+            .survivors
+            .iter()
+            .map(EngineProcess::to_string)
+            .collect();
         let name = &self.name;
         if !left.is_empty() {
             return format!(

@@ -63,7 +63,7 @@ pub use log::Kept;
 pub use port::{Holder, Occupied, check as check_port};
 pub use record::{Listener, Record};
 pub use spec::{Spec, Value};
-pub use stop::{Memory, Needed, Seen, Stopped};
+pub use stop::{EngineProcess, Memory, Needed, Stopped};
 pub use version::{NoVersion, version};
 
 /// The variable in which every process of an engine has the identifier of its launch.

@@ -32,7 +32,7 @@ impl std::fmt::Display for Needed {
 /// A process of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Seen {
+pub struct EngineProcess {
     /// Its identifier.
     pub pid: u32,
     /// Its command line, without what looks like a secret; absent if that could not be seen.
@@ -40,7 +40,7 @@ pub struct Seen {
     pub command: Option<String>,
 }
 
-impl std::fmt::Display for Seen {
+impl std::fmt::Display for EngineProcess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.command {
             Some(command) => write!(f, "process {} (`{command}`)", self.pid),
@@ -72,10 +72,10 @@ pub struct Stopped {
     pub needed: Needed,
     /// Processes that had left the engine's group, and were ended too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outside: Vec<Seen>,
+    pub outside: Vec<EngineProcess>,
     /// Processes that were killed and are still there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub survivors: Vec<Seen>,
+    pub survivors: Vec<EngineProcess>,
     /// The port, if it did not become free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occupied: Option<Occupied>,
@@ -98,7 +98,11 @@ impl Stopped {
 
     /// Describes the remains of the engine, in words. Nothing if it is clean.
     pub fn left(&self) -> Option<String> {
-        let mut left: Vec<String> = self.survivors.iter().map(Seen::to_string).collect();
+        let mut left: Vec<String> = self
+            .survivors
+            .iter()
+            .map(EngineProcess::to_string)
+            .collect();
         left.extend(self.occupied.as_ref().map(Occupied::to_string));
         if let Memory::Held(what) = &self.memory {
             left.push(what.clone());

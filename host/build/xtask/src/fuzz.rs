@@ -47,7 +47,7 @@ const INPUT_BYTES: i64 = 4096;
 
 /// The arguments of the command line.
 #[derive(Debug, PartialEq)]
-struct Asked {
+struct Arguments {
     minutes: Option<f64>,
     address: bool,
     targets: Vec<String>,
@@ -103,8 +103,8 @@ pub fn fuzz(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(found)))
 }
 
-fn read_arguments(arguments: &[OsString]) -> Result<Option<Asked>> {
-    let mut asked = Asked {
+fn read_arguments(arguments: &[OsString]) -> Result<Option<Arguments>> {
+    let mut asked = Arguments {
         minutes: None,
         address: false,
         targets: Vec::new(),
@@ -364,7 +364,7 @@ mod tests {
         let asked = read(&["--minutes", "0.5", "framer", "--address"])
             .unwrap()
             .unwrap();
-        let expected = Asked {
+        let expected = Arguments {
             minutes: Some(0.5),
             address: true,
             targets: vec!["framer".to_owned()],

@@ -53,7 +53,7 @@ pub struct Claim {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// The settings of the tool.
-    pub asked: Asked,
+    pub asked: Settings,
     /// The stated figures, under our names and in our units. `ttft`, `tpot`, `itl` and `e2e` are
     /// the tool's own; `definitions` has their meaning.
     pub figures: BTreeMap<String, Stated>,
@@ -142,7 +142,7 @@ impl Tool {
 /// The settings of a tool. What the source does not state is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Asked {
+pub struct Settings {
     /// The number of requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
@@ -238,7 +238,7 @@ impl Claim {
             about: About::default(),
             model: None,
             scenario: None,
-            asked: Asked::default(),
+            asked: Settings::default(),
             figures: BTreeMap::new(),
             output_lengths: None,
             definitions: definitions(tool),

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::claim::{Asked, Claim, Source, Tool, stated};
+use crate::claim::{Claim, Settings, Source, Tool, stated};
 use model::about::About;
 use model::nearest;
 
@@ -160,7 +160,7 @@ fn claims(page: Page) -> Vec<Claim> {
         };
         claim.model = Some(result.model);
         claim.scenario = Some(result.scenario);
-        claim.asked = Asked {
+        claim.asked = Settings {
             requests: result.requests,
             request_rate: result.request_rate.and_then(|rate| rate.parse().ok()),
             max_concurrency: result.max_concurrency,
@@ -168,7 +168,7 @@ fn claims(page: Page) -> Vec<Claim> {
             output_tokens: result.output_tokens,
             dataset: result.dataset,
             seed: result.seed,
-            ..Asked::default()
+            ..Settings::default()
         };
         for (name, digits) in result.figures {
             let Some(mut figure) = stated(&digits) else {

@@ -14,14 +14,14 @@ mod told;
 
 /// One request as a tool would have seen it, in milliseconds.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct Timing {
     start: f64,
     ttft: f64,
     tpot: f64,
     tokens: u32,
 }
 
-impl Seen {
+impl Timing {
     fn e2e(self) -> f64 {
         self.ttft + self.tpot * f64::from(self.tokens - 1)
     }
@@ -39,13 +39,13 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Requests as they come off a cap, one slot after the other.
-fn played(requests: &[(f64, f64, u32)], cap: usize) -> Vec<Seen> {
+fn played(requests: &[(f64, f64, u32)], cap: usize) -> Vec<Timing> {
     let mut free = vec![0.0; cap];
     let play = |&(ttft, tpot, tokens): &(f64, f64, u32)| {
         let slot = (0..cap)
             .min_by(|one, other| f64::total_cmp(&free[*one], &free[*other]))
             .unwrap();
-        let seen = Seen {
+        let seen = Timing {
             start: free[slot],
             ttft,
             tpot,
@@ -58,7 +58,7 @@ fn played(requests: &[(f64, f64, u32)], cap: usize) -> Vec<Seen> {
 }
 
 /// The block of LMDeploy, or that of vLLM, of what was seen.
-fn block(seen: &[Seen], cap: usize, vllm: bool, asked: Option<u32>) -> String {
+fn block(seen: &[Timing], cap: usize, vllm: bool, asked: Option<u32>) -> String {
     let duration = seen
         .iter()
         .map(|seen| seen.start + seen.e2e())
@@ -154,7 +154,7 @@ fn block(seen: &[Seen], cap: usize, vllm: bool, asked: Option<u32>) -> String {
 }
 
 /// Most tokens in a second counted from the start.
-fn peak(seen: &[Seen]) -> f64 {
+fn peak(seen: &[Timing]) -> f64 {
     let mut seconds = std::collections::BTreeMap::<u64, u64>::new();
     for seen in seen {
         for token in 0..seen.tokens {
@@ -279,7 +279,7 @@ proptest! {
 }
 
 /// Makes the claim of guidellm about these requests.
-fn guidellm(seen: &[Seen], cap: usize) -> Claim {
+fn guidellm(seen: &[Timing], cap: usize) -> Claim {
     let mut claim = Claim::of(Tool::Guidellm, Source::default());
     let count = seen.len() as f64;
     let tokens: f64 = seen.iter().map(|seen| f64::from(seen.tokens)).sum();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::exchanges::{output_usage, reply};
 use audit::claim::{Claim, Source, Tool};
-use compare::{Asked, Choice, Measured, Side, blocks, figures, percentiles};
+use compare::{Choice, Measured, Options, Side, blocks, figures, percentiles};
 use model::exchange::{Exchange, Kind};
 use model::units::Nanos;
 use result::figure::Figure;
@@ -176,8 +176,8 @@ pub(crate) fn normal(random: &mut Mt64) -> f64 {
 }
 
 /// Figures of runs with so many requests.
-pub(crate) fn asked(figures: Vec<Figure>, requests: u64) -> Asked {
-    Asked::of(figures, blocks(requests))
+pub(crate) fn asked(figures: Vec<Figure>, requests: u64) -> Options {
+    Options::of(figures, blocks(requests))
 }
 
 pub(crate) const FIGURES: [&str; 6] = [

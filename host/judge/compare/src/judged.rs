@@ -61,7 +61,7 @@ fn requests_without_a_partner_keep_their_own_places() {
     assert_eq!(each(&run[..100], &places(&run)), [5.0; 20]);
 }
 
-fn judged(sides: &[Side], asked: &Asked, figure: &str) -> Judgement {
+fn judged(sides: &[Side], asked: &Options, figure: &str) -> Judgement {
     let found = compare(sides, asked).unwrap();
     found.row("B", figure).unwrap().judgement.unwrap()
 }
@@ -75,10 +75,10 @@ fn what_is_surely_close_is_the_same_and_what_is_not_known_is_not() {
     };
     let other = super::fixture::Engine { seed: 2, ..steady };
     let sides = [steady, other].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));
-    let asked = |share, within| Asked {
+    let asked = |share, within| Options {
         variation: Variation::Assumed { share },
         same_within: Some(within),
-        ..Asked::of(
+        ..Options::of(
             named(&["itl.mean", "requests.success-share"]),
             blocks(REQUESTS),
         )
@@ -116,10 +116,10 @@ fn failing(percent: u64) -> Side {
 
 #[test]
 fn failures_that_hide_a_percentile_make_a_condition_hold() {
-    let asked = Asked {
+    let asked = Options {
         conditions: vec!["ttft.p99 +50%".parse().unwrap()],
         allowed: Kind::ALL.to_vec(),
-        ..Asked::of(named(&["ttft.p99"]), blocks(REQUESTS))
+        ..Options::of(named(&["ttft.p99"]), blocks(REQUESTS))
     };
     let outcome = |baseline, percent| {
         let found = compare(&[failing(baseline), failing(percent)], &asked).unwrap();
@@ -135,7 +135,7 @@ fn failures_that_hide_a_percentile_make_a_condition_hold() {
         "{seen}"
     );
     // Of nothing, any share for the worse is too much.
-    let asked = Asked {
+    let asked = Options {
         conditions: vec!["requests.failed +5%".parse().unwrap()],
         ..asked
     };
@@ -149,9 +149,9 @@ fn failures_that_hide_a_percentile_make_a_condition_hold() {
 
 #[test]
 fn conditions_are_of_every_further_side() {
-    let asked = Asked {
+    let asked = Options {
         conditions: vec!["ttft.mean +5%".parse().unwrap()],
-        ..Asked::of(named(&["ttft.mean"]), blocks(REQUESTS))
+        ..Options::of(named(&["ttft.mean"]), blocks(REQUESTS))
     };
     let slower = super::fixture::Engine { ttft: 1.5, ..USUAL };
     let sides = [USUAL, USUAL, slower].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));

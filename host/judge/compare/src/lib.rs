@@ -161,7 +161,7 @@ pub enum Method {
 
 /// The settings of a comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct Options {
     /// The figures to compare.
     pub figures: Vec<Figure>,
     /// The conditions that make it fail.
@@ -176,10 +176,10 @@ pub struct Asked {
     pub same_within: Option<f64>,
 }
 
-impl Asked {
+impl Options {
     /// These figures, without conditions, for sides whose settings agree.
     pub fn of(figures: Vec<Figure>, blocks: Option<usize>) -> Self {
-        Asked {
+        Options {
             figures,
             conditions: Vec::new(),
             allowed: Vec::new(),
@@ -194,7 +194,7 @@ impl Asked {
 ///
 /// # Errors
 /// Everything that must agree but does not, except what is allowed.
-pub fn compare(sides: &[Side], asked: &Asked) -> Result<Compared, Vec<Obstacle>> {
+pub fn compare(sides: &[Side], asked: &Options) -> Result<Compared, Vec<Obstacle>> {
     let names: Vec<String> = (0..sides.len()).map(letter).collect();
     let mut all = Compatibility::default();
     for (side, name) in sides.iter().zip(&names).skip(1) {
@@ -287,7 +287,7 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
     }
 }
 
-fn method([a, b]: [&Side; 2], asked: &Asked) -> Method {
+fn method([a, b]: [&Side; 2], asked: &Options) -> Method {
     let count = |side: &Side| match side {
         Side::Runs(runs) => runs.first().map(|run| run.reported.summary.requests.total),
         Side::Claim(stated) => Stated::requests(&stated.claim),

@@ -323,7 +323,7 @@ impl Paired {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{USUAL, exchanges, named, plan, scored};
-    use super::super::{Asked, Judgement, Row, blocks, compare};
+    use super::super::{Judgement, Options, Row, blocks, compare};
     use super::*;
     use model::exchange::Turn;
 
@@ -339,13 +339,13 @@ mod tests {
         Side::Runs(vec![scored("run", plan(&[]), run, scores)])
     }
 
-    fn asked(conditions: &[&str]) -> Asked {
-        Asked {
+    fn asked(conditions: &[&str]) -> Options {
+        Options {
             conditions: conditions
                 .iter()
                 .map(|text| text.parse().unwrap())
                 .collect(),
-            ..Asked::of(named(&["score.exact-match"]), blocks(REQUESTS))
+            ..Options::of(named(&["score.exact-match"]), blocks(REQUESTS))
         }
     }
 

@@ -24,9 +24,9 @@ fn steady() -> Variation {
 /// Runs with this many requests each, compared with each other.
 fn held(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
-    let asked = Asked {
+    let asked = Options {
         variation: steady(),
-        ..Asked::of(
+        ..Options::of(
             figures(&Choice::Headline, &[summary], &[]),
             blocks(requests),
         )

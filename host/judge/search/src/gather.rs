@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use statistics::batches::{FEWEST, design_effect};
 use statistics::blocks::design_effect_of;
 
-use crate::slo::{Limit, Reader, Seen, Tier};
+use crate::slo::{Limit, Observation, Reader, Tier};
 
 /// The counts of a run for one objective.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -149,10 +149,10 @@ impl Gather {
 
     /// Adds a request by what was seen of each metric that the tiers name, in the order in which
     /// they name them first. `None` if it was not answered.
-    pub fn add_seen(&mut self, due: Nanos, ended: Option<Nanos>, seen: Option<&[Seen]>) {
+    pub fn add_seen(&mut self, due: Nanos, ended: Option<Nanos>, seen: Option<&[Observation]>) {
         self.requests.push(Request { due, ended });
         for place in 0..self.readers.len() {
-            let own = seen.map(|seen| seen.get(place).copied().unwrap_or(Seen::Unknown));
+            let own = seen.map(|seen| seen.get(place).copied().unwrap_or(Observation::Unknown));
             self.values.push(coded(own));
         }
     }
@@ -207,11 +207,11 @@ impl Gather {
     }
 }
 
-fn coded(seen: Option<Seen>) -> f64 {
+fn coded(seen: Option<Observation>) -> f64 {
     match seen {
         None => f64::INFINITY,
-        Some(Seen::Unknown) => -1.0,
-        Some(Seen::Took(milliseconds)) => milliseconds.max(0.0),
+        Some(Observation::Unknown) => -1.0,
+        Some(Observation::Took(milliseconds)) => milliseconds.max(0.0),
     }
 }
 

@@ -15,7 +15,7 @@ use simulator::{Case, Engine, Lengths, Parameters, Random, open, poisson};
 
 use search::answer::Ended;
 use search::gather::{Gather, Measured};
-use search::slo::{Seen, Tier, tiers};
+use search::slo::{Observation, Tier, tiers};
 use search::watch::{Alarm, Progress, Watch};
 use search::{Answer, Config, Load, Outcome, Probe, Purpose, Report, Search, Step};
 
@@ -93,7 +93,7 @@ pub fn engine_capacity() -> f64 {
 pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
     let mut gather = Gather::new(tiers);
     for (due, end) in run {
-        let took = Seen::Took((end - due) * 1000.0);
+        let took = Observation::Took((end - due) * 1000.0);
         let [due, end] = [due, end].map(|instant| Nanos::from_secs_f64(*instant));
         gather.add_seen(due, Some(end), Some(&[took]));
     }

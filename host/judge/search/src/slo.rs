@@ -258,7 +258,7 @@ pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, 
 
 /// The value of a metric of an answered request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Seen {
+pub enum Observation {
     /// So many milliseconds, from when it was due.
     Took(f64),
     /// It was answered, and the metric is not known of it.
@@ -289,16 +289,16 @@ impl Reader {
 
     /// Reads the metric of an answered request. One that has a single token keeps every limit on
     /// its further tokens.
-    pub fn read(&self, reading: &Reading<'_>) -> Seen {
+    pub fn read(&self, reading: &Reading<'_>) -> Observation {
         let exchange = reading.exchange;
         let waited = match (self.from_sent, exchange.sent) {
             (true, Some(sent)) => sent.since(exchange.due).as_millis_f64(),
             _ => 0.0,
         };
         match (self.take)(reading) {
-            Some(value) => Seen::Took(value + waited),
-            None if reading.is_one_token() => Seen::Took(0.0),
-            None => Seen::Unknown,
+            Some(value) => Observation::Took(value + waited),
+            None if reading.is_one_token() => Observation::Took(0.0),
+            None => Observation::Unknown,
         }
     }
 }

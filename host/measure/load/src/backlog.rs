@@ -69,12 +69,12 @@ struct Waiting {
     /// The instant since which at least one stream has waited.
     since: Option<Nanos>,
     /// Facts about the waits.
-    seen: Seen,
+    seen: Waits,
 }
 
 /// Facts about the backlog since its figures were last taken.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct Waits {
     periods: Vec<(Nanos, Nanos)>,
     more_periods: u64,
     waited: Nanos,
@@ -220,7 +220,7 @@ impl Backlog {
     /// Forgets what was seen so far: the measurement begins.
     pub fn restart(&self) {
         let mut waiting = self.lock();
-        waiting.seen = Seen::default();
+        waiting.seen = Waits::default();
         if let Some(since) = &mut waiting.since {
             *since = self.clock.now();
         }
@@ -252,7 +252,7 @@ impl Backlog {
     }
 }
 
-impl Seen {
+impl Waits {
     fn end_of_period(&mut self, from: Nanos, to: Nanos) {
         self.waited = self.waited + to.since(from);
         // A reader that comes to wait again at once never stopped waiting.

@@ -1,15 +1,15 @@
 //! Compiled plugins between processes: compiling takes a tenth of a second or more, reading a
 //! compiled plugin a few milliseconds.
 //!
-//! This module owns what a compiled plugin is on the [`shelf`], and when it fits the engine. The
+//! This module owns what a compiled plugin is in the [`cache`], and when it fits the engine. The
 //! folder, and that nothing in it was changed, is the business of that crate.
 
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::sync::OnceLock;
 
+use cache::{Cache, Found, Kind};
 use sha2::{Digest, Sha256};
-use shelf::{Found, Kind, Shelf};
 use wasmtime::component::Component;
 
 use super::sandbox;
@@ -22,7 +22,7 @@ const COMPILED: Kind = Kind {
 };
 
 /// The compiled plugins of earlier processes.
-pub(super) struct Artifacts(Shelf);
+pub(super) struct Artifacts(Cache);
 
 impl Artifacts {
     /// Those in the folder that was set, if any and if it can be created.
@@ -30,7 +30,7 @@ impl Artifacts {
     /// # Errors
     /// A message, if other users may write to it.
     pub fn opened() -> Result<Option<Self>, String> {
-        Ok(Shelf::opened(&COMPILED, engine())?.map(Artifacts))
+        Ok(Cache::opened(&COMPILED, engine())?.map(Artifacts))
     }
 
     /// Looks for a component by the SHA-256 of its file; absent if it is not there.
@@ -59,7 +59,7 @@ fn deserialize(payload: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes must be what `Component::serialize` gave. They are those that this program
     // wrote, for this component and an engine of this configuration, unchanged: the header names
     // both, and the digest of the bytes. A header can be forged, but only by someone who may write
-    // to the file, and that is only this user (`shelf` checks it), who can run any machine code
+    // to the file, and that is only this user (`cache` checks it), who can run any machine code
     // anyway.
     unsafe { Component::deserialize(sandbox::engine(), payload) }
 }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn a_compiled_plugin_is_found_and_what_is_none_is_not_loaded() {
         let home = tempfile::tempdir().unwrap();
-        let shelf = Shelf::at(home.path(), &COMPILED, engine());
-        let artifacts = Artifacts(shelf.unwrap().unwrap());
+        let cache = Cache::at(home.path(), &COMPILED, engine());
+        let artifacts = Artifacts(cache.unwrap().unwrap());
         let ((digest, component), (other, _)) = (made(1), made(2));
         assert!(artifacts.find(&digest).unwrap().is_none());
         artifacts.put(&digest, &component).unwrap();

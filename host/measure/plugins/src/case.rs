@@ -41,11 +41,11 @@ use super::instance::{Configured, World};
 use super::sandbox::{Grants, LogBook};
 use super::scorer::Scorer;
 use super::{Info, Plugin, PluginError};
-use given::Given;
+use given::Input;
 use model::frame::Framing;
 use model::plugin::Kind;
 use model::plugin::Limits;
-use seen::Seen;
+use seen::Observations;
 use tokenizer::Tokenizer;
 
 /// A plugin and its cases.
@@ -107,11 +107,11 @@ impl Suite {
     /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin did
     /// something wrong: what it gives then must not become what is expected.
     pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
-        let mut seen = Seen::new();
+        let mut seen = Observations::new();
         if let Err(error) = self.run(case, &mut seen) {
             seen.misbehaved("opening it", &error);
         }
-        let is_damaged = matches!(case.given, Given::Ask(_) | Given::Control(..));
+        let is_damaged = matches!(case.given, Input::Ask(_) | Input::Control(..));
         if !is_damaged || !seen.failures.is_empty() {
             seen.keep_log();
         }
@@ -158,7 +158,7 @@ impl Suite {
     /// True if the backend finds the end of the reply of some case, of this suite or beside it.
     fn finds_an_end(&self, case: &Case) -> bool {
         let mut asks = (self.cases.iter()).filter_map(|case| match &case.given {
-            Given::Ask(ask) => Some((case, ask)),
+            Input::Ask(ask) => Some((case, ask)),
             _ => None,
         });
         let found = asks.any(|(case, ask)| {
@@ -169,21 +169,21 @@ impl Suite {
         found || beside(&case.folder).any(|events| events.contains(r#""kind":"end""#))
     }
 
-    fn run(&self, case: &Case, seen: &mut Seen) -> Result<(), PluginError> {
+    fn run(&self, case: &Case, seen: &mut Observations) -> Result<(), PluginError> {
         match &case.given {
-            Given::Ask(ask) => {
+            Input::Ask(ask) => {
                 let plugin = self.configured(case, None, &seen.log)?;
                 backend::ask(&plugin, ask, seen);
             }
-            Given::Control(what, body) => {
+            Input::Control(what, body) => {
                 let plugin = self.configured(case, None, &seen.log)?;
                 backend::control(&plugin, *what, body.as_deref(), seen);
             }
-            Given::Draw(draw) => {
+            Input::Draw(draw) => {
                 let plugin = self.configured(case, Some(draw), &seen.log)?;
                 dataset::draw(&plugin, draw, seen);
             }
-            Given::Judge(exchanges) => {
+            Input::Judge(exchanges) => {
                 let plugin = self.configured(case, None, &seen.log)?;
                 scorer::judge(&plugin, exchanges, seen);
             }

@@ -17,7 +17,7 @@ use scenario::plan::Plan;
 use tokenizer::Tokenizer;
 
 use crate::parts::Parts;
-use crate::preflight::{Asked, PreflightError, probe, wait_ready};
+use crate::preflight::{PreflightError, TargetAccess, probe, wait_ready};
 use crate::resolve::{Resolved, Source};
 
 /// A run whose plan is complete, and whose targets have answered.
@@ -109,7 +109,7 @@ impl Resolved {
         let mut model = draft.target.model.clone();
         let mut root = None;
         for (number, target) in (0..).zip(&self.parts.targets) {
-            let asked = Asked {
+            let asked = TargetAccess {
                 connect,
                 clock: Clock::start(),
                 timeouts: &draft.timeouts,

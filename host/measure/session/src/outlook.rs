@@ -31,7 +31,7 @@ use crate::prepare::{Item, Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::Resolved;
 use crate::sessions::graph::{Graph, Policy};
-use crate::sessions::history::Given;
+use crate::sessions::history::ReplyContent;
 use made_up::MadeUp;
 use tally::Tally;
 
@@ -293,13 +293,13 @@ impl<'r> Looking<'r> {
     }
 
     /// Returns the substitute for the answer to a sample.
-    fn answer(&mut self, sample: &Sample) -> Given {
+    fn answer(&mut self, sample: &Sample) -> ReplyContent {
         let tokens = self.plan.request.output_tokens.or(sample.output_tokens);
         let answer = match &sample.recorded_answer {
             Some(recorded) => recorded.clone(),
             None => self.made_up.answer(self.tokenizer, tokens),
         };
-        Given {
+        ReplyContent {
             answer,
             carry: None,
         }

@@ -112,7 +112,7 @@ impl From<Faults> for PreflightError {
 }
 
 /// The target to ask, and how.
-pub struct Asked<'a, C> {
+pub struct TargetAccess<'a, C> {
     /// Opens connections.
     pub connect: &'a C,
     /// Reads the time.
@@ -127,7 +127,7 @@ pub struct Asked<'a, C> {
     pub secrets: &'a Secrets,
 }
 
-impl<C: Connect> Asked<'_, C> {
+impl<C: Connect> TargetAccess<'_, C> {
     async fn open(&self) -> Result<Connection<C::Io>, String> {
         let limit = self.timeouts.connect;
         question::open(self.connect, self.number, self.clock, limit).await
@@ -152,11 +152,11 @@ pub struct Found {
 /// # Errors
 /// If the run is certain to fail.
 pub async fn probe<C: Connect>(
-    asked: &Asked<'_, C>,
+    asked: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
     (model, adapters): (Option<&str>, &[String]),
 ) -> Result<Found, PreflightError> {
-    let Asked {
+    let TargetAccess {
         connect,
         target,
         secrets,

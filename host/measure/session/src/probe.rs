@@ -27,7 +27,7 @@ use crate::Faults;
 use crate::decode::failures::fit;
 use crate::preflight::PreflightError;
 use crate::resolve::{Alone, Source};
-use ask::{Asker, Seen, Silence};
+use ask::{Asker, ProbeReply, Silence};
 use engines::{CLUES, Engine, MOST_TRIES, TRIES, Try};
 use load::transport::dial::DialError;
 use load::transport::{Connect, Dial};
@@ -218,7 +218,7 @@ impl Prober {
             let mut dialect = one.backend.open()?;
             let request = dialect.encode(&sample(), &settings(&model), None)?;
             let (method, path) = (request.method.clone(), request.path.clone());
-            let Seen {
+            let ProbeReply {
                 outcome,
                 status,
                 said,
@@ -423,7 +423,7 @@ struct Tried {
     route: Option<String>,
 }
 
-fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Probe) -> Seen {
+fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Probe) -> ProbeReply {
     match dialect.read_models(body) {
         Ok(models) => {
             let models = models.into_iter().map(|model| Model {
@@ -434,7 +434,7 @@ fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Prob
             probe.models = models.collect();
             success(status)
         }
-        Err(error) => Seen {
+        Err(error) => ProbeReply {
             outcome: Outcome::Broken,
             said: Some(fit(&error.to_string())),
             ..success(status)
@@ -442,8 +442,8 @@ fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Prob
     }
 }
 
-fn success(status: u16) -> Seen {
-    Seen {
+fn success(status: u16) -> ProbeReply {
+    ProbeReply {
         outcome: Outcome::Answers,
         status: Some(status),
         said: None,

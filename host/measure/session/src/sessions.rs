@@ -21,7 +21,7 @@ use crate::pending::PendingRequest;
 use crate::prepare::item::Item;
 use crate::prepare::writer::Writer;
 use graph::Steps;
-use history::Given;
+use history::ReplyContent;
 use load::pace::{Announcer, Follower, News};
 use load::thread_group::trip;
 use memory::Memory;
@@ -59,7 +59,7 @@ enum Event {
 /// The end of a session's request.
 enum Ended {
     /// With an answer.
-    Answered(Given),
+    Answered(ReplyContent),
     /// Without one.
     Failed,
     /// Its user left on purpose.
@@ -183,7 +183,7 @@ impl Sessions {
             Some(place) => {
                 let ended = match exchange.outcome.class() {
                     Class::Cancelled => Ended::Left,
-                    _ => Given::of(exchange, carry).map_or(Ended::Failed, Ended::Answered),
+                    _ => ReplyContent::of(exchange, carry).map_or(Ended::Failed, Ended::Answered),
                 };
                 self.send(place.queue, Event::Over(place, at, ended));
             }
@@ -260,7 +260,7 @@ impl Continuer {
             let steps = {
                 let mut session = place.lock();
                 session.last = session.last.max(at);
-                let more = given.as_ref().map_or(0, Given::bytes);
+                let more = given.as_ref().map_or(0, ReplyContent::bytes);
                 session.bytes += more;
                 self.sessions.memory.hold(more);
                 session.graph.over(place.node, at, given)

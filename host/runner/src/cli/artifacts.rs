@@ -28,7 +28,7 @@ impl Artifacts {
             return;
         }
         if let Some(folder) = self.folder() {
-            shelf::keep_in(folder);
+            cache::keep_in(folder);
         }
     }
 

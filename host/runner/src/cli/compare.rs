@@ -10,7 +10,7 @@ use super::failure::{Exit, Failure};
 use super::limits::limits;
 use super::print::{json, tell, write_stdout};
 use super::words::one_of;
-use compare::{Asked, Choice, Compared, Condition, Kind, Method, Variation, compare};
+use compare::{Choice, Compared, Condition, Kind, Method, Options, Variation, compare};
 use report::compared;
 use result::figure::Figure;
 
@@ -127,7 +127,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let read = sides::read(&args.sides, &choice, &conditions, args.each)?;
     let conditioned = conditions.iter().map(|condition| condition.figure.clone());
     let judged: Vec<Figure> = read.figures.iter().cloned().chain(conditioned).collect();
-    let asked = Asked {
+    let asked = Options {
         variation: sides::variation(args.run_variation.as_deref(), &judged)?,
         same_within: args.same_within,
         figures: read.figures,

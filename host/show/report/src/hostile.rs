@@ -13,7 +13,7 @@ use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
 use crate::markdown;
 use crate::{csv, html, json, text};
-use compare::{self, Asked, Choice, Measured, Side};
+use compare::{self, Choice, Measured, Options, Side};
 use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Turn, Usage};
 use model::units::Nanos;
 use runs::folder;
@@ -154,7 +154,7 @@ fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
         Side::Runs(vec![measured])
     });
     let sides: Vec<Side> = sides.collect();
-    let mut asked = Asked::of(figures, blocks);
+    let mut asked = Options::of(figures, blocks);
     asked.allowed = compare::Kind::ALL.to_vec();
     let compared = compare::compare(&sides, &asked);
     if let Ok(compared) = &compared {

@@ -241,11 +241,11 @@ impl Counts {
 
 #[derive(Deserialize)]
 struct Failed {
-    error: Told,
+    error: ErrorBody,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ErrorBody {
     #[serde(rename = "type")]
     kind: String,
     message: Option<String>,

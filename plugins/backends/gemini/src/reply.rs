@@ -360,11 +360,11 @@ pub fn decode(
 
 #[derive(Deserialize)]
 struct Failed {
-    error: Told,
+    error: ErrorBody,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ErrorBody {
     status: Option<String>,
     message: Option<String>,
 }

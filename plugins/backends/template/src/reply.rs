@@ -14,8 +14,8 @@ pub struct State {
     whole: bool,
     begun: bool,
     ended: bool,
-    text: Seen,
-    reasoning: Seen,
+    text: SentLength,
+    reasoning: SentLength,
     /// Tokens so far, where events state that.
     produced: u32,
     /// The last counts, in the order of the contract's record; and whether they are yet to be
@@ -31,9 +31,9 @@ pub struct State {
 /// changes other text, only the part beyond the longest text so far is new: nothing is sent twice,
 /// and a text that became shorter adds nothing until it is longer than before.
 #[derive(Default, Serialize, Deserialize)]
-struct Seen(u32);
+struct SentLength(u32);
 
-impl Seen {
+impl SentLength {
     fn added<'t>(&mut self, text: &'t str, is_final: bool) -> &'t str {
         let text = match is_final {
             true => text,

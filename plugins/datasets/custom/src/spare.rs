@@ -37,7 +37,7 @@ struct Candidates {
 }
 
 /// The place where a prompt was seen.
-struct Seen {
+struct Occurrence {
     count: u32,
     session: Option<u64>,
     /// Also in a row of no session, or of another one.
@@ -55,9 +55,9 @@ impl Custom {
             more,
             first_spare,
         } = self.candidates(limit)?;
-        let mut seen = HashMap::<u64, Seen>::new();
+        let mut seen = HashMap::<u64, Occurrence>::new();
         for candidate in &candidates {
-            let at = seen.entry(candidate.prompt).or_insert(Seen {
+            let at = seen.entry(candidate.prompt).or_insert(Occurrence {
                 count: 0,
                 session: candidate.session,
                 elsewhere: candidate.session.is_none(),

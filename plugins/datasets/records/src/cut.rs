@@ -69,7 +69,7 @@ enum Stage {
 
 /// The state of a search for the end of a record.
 #[derive(Default)]
-struct Seen {
+struct Scan {
     cell: Cell,
     quoted: bool,
     escaped: bool,
@@ -216,9 +216,9 @@ impl Records {
     /// The place where the next record ends, and how many bytes separate it from the one after it;
     /// `None` if there is none.
     fn end(&mut self) -> Result<Option<(usize, usize)>, String> {
-        let mut seen = Seen {
+        let mut seen = Scan {
             blank: true,
-            ..Seen::default()
+            ..Scan::default()
         };
         let mut searched = 0;
         loop {
@@ -289,7 +289,7 @@ impl Records {
     }
 }
 
-impl Seen {
+impl Scan {
     /// The place where a record ends in the bytes that follow those seen before.
     fn end(&mut self, cut: Cut, bytes: &[u8]) -> Option<usize> {
         match cut {

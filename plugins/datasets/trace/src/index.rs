@@ -132,7 +132,7 @@ pub(crate) struct Pass<'a> {
 
 /// Facts about the rows so far.
 #[derive(Default)]
-struct Seen {
+struct Scan {
     index: Index,
     groups: u32,
     /// Requests, or sessions of one line, in the file.
@@ -154,7 +154,7 @@ impl Pass<'_> {
     /// # Errors
     /// [`Error::InvalidInput`] with the first mistakes and their lines.
     pub(crate) fn index(&self, source: &mut Source, notes: &mut Remarks) -> Result<Index, Error> {
-        let mut seen = Seen::default();
+        let mut seen = Scan::default();
         let mut place = source.beginning()?;
         let mut header = self.format.has_header();
         while let Some((line, next)) = source.line(place)? {
@@ -189,7 +189,7 @@ impl Pass<'_> {
         &self,
         line: &[u8],
         place: Place,
-        seen: &mut Seen,
+        seen: &mut Scan,
         notes: &mut Remarks,
     ) -> Result<(), String> {
         let row = self.format.row(line, place.line)?;
@@ -280,7 +280,7 @@ impl Pass<'_> {
         &self,
         line: &[u8],
         place: Place,
-        seen: &mut Seen,
+        seen: &mut Scan,
         notes: &mut Remarks,
     ) -> Result<(), String> {
         let lenient = self.config.on_wrong_blocks == crate::config::WrongBlocks::Repair;
@@ -360,7 +360,7 @@ impl Pass<'_> {
     }
 
     /// Puts the rows in order, and leaves out those that are too long or outside the window.
-    fn arranged(&self, seen: Seen, notes: &mut Remarks) -> Result<Index, Error> {
+    fn arranged(&self, seen: Scan, notes: &mut Remarks) -> Result<Index, Error> {
         if !seen.mistakes.is_empty() {
             return Err(Error::InvalidInput(seen.mistakes.join("\n")));
         }
@@ -467,7 +467,7 @@ impl Pass<'_> {
     }
 }
 
-impl Seen {
+impl Scan {
     fn group(&mut self) -> u32 {
         self.groups += 1;
         self.groups - 1

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::dialect::explain;
 use crate::dialect::openai::{failure, not_a_chunk, parse};
 use crate::{Error, Frame, Meaning, Output, Refusal, Usage};
-use skip::Seen;
+use skip::Pattern;
 
 /// The meaning of a chunk's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ struct Choice {
     seen: u32,
     digest: u64,
     /// The place where the new text begins in a chunk that repeats the answer so far.
-    skip: Option<Seen>,
+    skip: Option<Pattern>,
 }
 
 #[derive(Deserialize)]
@@ -200,7 +200,7 @@ impl Reply {
                 choice.read(chunk, &mut self.usage, events);
                 // Where the server took text back, what comes next is not new.
                 if single && choice.text == Text::SoFar && choice.seen as usize == length {
-                    choice.skip = Seen::of(data);
+                    choice.skip = Pattern::of(data);
                 }
             }
         }

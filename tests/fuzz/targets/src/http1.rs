@@ -34,7 +34,7 @@ pub fn http1(data: &[u8]) {
 
 /// The parts of a reply that a client sees.
 #[derive(Debug)]
-struct Seen {
+struct Reply {
     head: Option<(u16, HeaderMap)>,
     body: Vec<u8>,
     end: Result<(), String>,
@@ -42,7 +42,7 @@ struct Seen {
     again: bool,
 }
 
-fn read(pieces: Vec<&[u8]>) -> Seen {
+fn read(pieces: Vec<&[u8]>) -> Reply {
     let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     let polls = 8 * pieces.len() + 8;
     // The stream outlives the borrow of the input only in its type.
@@ -54,13 +54,13 @@ fn read(pieces: Vec<&[u8]>) -> Seen {
     seen
 }
 
-async fn exchange(connect: &Pieces) -> Seen {
+async fn exchange(connect: &Pieces) -> Reply {
     let clock = Clock::start();
     let mut connection = Connection::open(connect, 0, clock, None)
         .await
         .expect("it can be opened");
     let marks = Rc::default();
-    let mut seen = Seen {
+    let mut seen = Reply {
         head: None,
         body: Vec::new(),
         end: Ok(()),

@@ -15,7 +15,7 @@ pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// A request, as one of the servers saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Request {
     /// True if it came to the server for contents.
     pub is_of_contents: bool,
     /// `GET` or `HEAD`.
@@ -56,7 +56,7 @@ pub struct State {
     /// The number of requests of each that are answered with HTTP 503 first.
     pub busy: usize,
     /// The requests that came.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<Request>,
 }
 
 /// The two servers, until the test ends.
@@ -118,7 +118,7 @@ impl Hub {
         files.insert(path.to_owned(), contents);
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<Request> {
         self.state.lock().unwrap().seen.clone()
     }
 }
@@ -157,7 +157,7 @@ impl Reply {
 /// Answers on a port of its own, on threads that end with the process. Returns its address.
 fn serve(
     state: &Arc<Mutex<State>>,
-    answer: impl Fn(Seen, &mut State) -> Reply + Clone + Send + 'static,
+    answer: impl Fn(Request, &mut State) -> Reply + Clone + Send + 'static,
 ) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -175,13 +175,13 @@ fn serve(
 fn converse(
     stream: TcpStream,
     state: &Mutex<State>,
-    answer: &impl Fn(Seen, &mut State) -> Reply,
+    answer: &impl Fn(Request, &mut State) -> Reply,
 ) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let mut words = line.split_whitespace();
-    let mut seen = Seen {
+    let mut seen = Request {
         is_of_contents: false,
         method: words.next()?.to_owned(),
         path: words.next()?.to_owned(),
@@ -236,7 +236,7 @@ fn converse(
 }
 
 /// The hub: its API, and where files are.
-fn of_hub(request: Seen, state: &mut State, contents: &str) -> Reply {
+fn of_hub(request: Request, state: &mut State, contents: &str) -> Reply {
     state.seen.push(request.clone());
     if state.busy > 0 {
         state.busy -= 1;
@@ -298,7 +298,7 @@ fn of_hub(request: Seen, state: &mut State, contents: &str) -> Reply {
 }
 
 /// The server for contents.
-fn of_contents(mut request: Seen, state: &mut State) -> Reply {
+fn of_contents(mut request: Request, state: &mut State) -> Reply {
     request.is_of_contents = true;
     state.seen.push(request.clone());
     let path = request.path.split('?').next().unwrap_or_default();

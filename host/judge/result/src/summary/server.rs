@@ -47,13 +47,13 @@ impl Figure {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Server {
     /// Each target, in the order of the plan.
-    pub targets: Vec<Told>,
+    pub targets: Vec<TargetMetrics>,
 }
 
 /// The metrics of one target. A figure that it does not report is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Told {
+pub struct TargetMetrics {
     /// Its base URL.
     pub url: String,
     /// Its values before the first measured request was sent, after the warm-up.
@@ -70,13 +70,13 @@ pub struct Told {
     pub lost: Option<String>,
 }
 
-impl Told {
+impl TargetMetrics {
     /// At the beginning.
     pub fn since(url: String, before: BTreeMap<Figure, f64>) -> Self {
-        Told {
+        TargetMetrics {
             url,
             before,
-            ..Told::default()
+            ..TargetMetrics::default()
         }
     }
 
@@ -123,8 +123,9 @@ impl Server {
 mod tests {
     use super::*;
 
-    fn counted(before: &[(Figure, f64)], after: &[(Figure, f64)]) -> Told {
-        let mut told = Told::since("http://a".to_owned(), before.iter().copied().collect());
+    fn counted(before: &[(Figure, f64)], after: &[(Figure, f64)]) -> TargetMetrics {
+        let mut told =
+            TargetMetrics::since("http://a".to_owned(), before.iter().copied().collect());
         told.until(after.iter().copied().collect());
         told
     }
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(server.largest(KvCacheUsage), [Some(0.1), Some(0.5)]);
         server
             .targets
-            .push(Told::since("http://c".to_owned(), BTreeMap::new()));
+            .push(TargetMetrics::since("http://c".to_owned(), BTreeMap::new()));
         assert_eq!(server.counted(InputTokens), None, "one does not say");
         assert_eq!(Server::default().counted(InputTokens), None);
     }

@@ -18,7 +18,11 @@ fn clusters_far_from_the_limit_do_not_count() {
             waits = if random.uniform() < 0.08 { 100.0 } else { 10.0 };
         }
         let due = Nanos(place * 1_000_000);
-        gather.add_seen(due, Some(Nanos(due.0 + 1)), Some(&[Seen::Took(waits)]));
+        gather.add_seen(
+            due,
+            Some(Nanos(due.0 + 1)),
+            Some(&[Observation::Took(waits)]),
+        );
     }
     let shown = gather.finish(None);
     let [far, near] = [shown.tiers[0][0], shown.tiers[1][0]];
@@ -44,11 +48,11 @@ fn requests_are_counted_for_each_objective_in_any_order() {
         for place in places {
             let due = Nanos(place * 1_000_000);
             let seen = [
-                Seen::Took(if place % 10 == 0 { 15.0 } else { 5.0 }),
+                Observation::Took(if place % 10 == 0 { 15.0 } else { 5.0 }),
                 if place < 3 {
-                    Seen::Unknown
+                    Observation::Unknown
                 } else {
-                    Seen::Took(5.0)
+                    Observation::Took(5.0)
                 },
             ];
             let answered = place % 25 != 24;
@@ -79,7 +83,7 @@ fn littles_law_is_broken_where_the_backlog_grows() {
     for place in 0..100_u64 {
         let due = Nanos(place * 1_000_000);
         let ended = Some(Nanos(due.0 * 3 + 1));
-        gather.add_seen(due, ended, Some(&[Seen::Took(1.0)]));
+        gather.add_seen(due, ended, Some(&[Observation::Took(1.0)]));
     }
     let little = gather.finish(None).little.unwrap();
     assert!(

@@ -187,7 +187,7 @@ fn a_new_measurement_begins_with_nothing_seen() {
 
 #[test]
 fn periods_that_are_hardly_apart_are_one_and_their_list_is_bounded() {
-    let mut seen = Seen::default();
+    let mut seen = Waits::default();
     let second = 1_000_000_000;
     seen.end_of_period(Nanos(0), Nanos(second));
     seen.end_of_period(Nanos(second + 1), Nanos(2 * second));

@@ -6,7 +6,7 @@ use super::dice::Dice;
 use super::format;
 use super::given::{Ask, Reply};
 use super::reply::{self, Misdeed, Reading};
-use super::seen::{Seen, TOLERATED};
+use super::seen::{Observations, TOLERATED};
 use crate::PluginError;
 use crate::backend::{Backend, Control, Dialect, Head, Meaning};
 use model::frame::{Frames, Framing};
@@ -27,12 +27,12 @@ const DAMAGED_BYTES: usize = 16 << 20;
 const INSTANCES: usize = 3;
 
 /// Writes a request and reads its reply.
-pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Seen) {
+pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     let Some(mut dialect) = open(plugin, seen) else {
         return;
     };
     let doing = "writing the request";
-    let request = |dialect: &mut Dialect, seen: &mut Seen| {
+    let request = |dialect: &mut Dialect, seen: &mut Observations| {
         seen.checks.requests += 1;
         let written = dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref());
         written.map(|request| format::request(&request))
@@ -79,12 +79,12 @@ pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static s
 }
 
 /// Makes a control request and reads the reply.
-pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut Seen) {
+pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut Observations) {
     let Some(mut dialect) = open(plugin, seen) else {
         return;
     };
     let doing = "writing the request";
-    let request = |dialect: &mut Dialect, seen: &mut Seen| {
+    let request = |dialect: &mut Dialect, seen: &mut Observations| {
         seen.checks.requests += 1;
         let request = dialect.control(what)?;
         Ok(request.as_ref().map(format::request).unwrap_or_default())
@@ -107,7 +107,7 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
         Control::Metrics => ("metrics.json", "reading the metrics"),
         _ => ("models.json", "reading the models"),
     };
-    let read = |dialect: &mut Dialect, seen: &mut Seen, body: &[u8]| {
+    let read = |dialect: &mut Dialect, seen: &mut Observations, body: &[u8]| {
         seen.checks.decodings += 1;
         match what {
             Control::Metrics => dialect
@@ -125,14 +125,14 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
             return damaged_bodies(&mut dialect, seen, doing, body, read);
         }
     };
-    let mut whole = |dialect: &mut Dialect, seen: &mut Seen| read(dialect, seen, body);
+    let mut whole = |dialect: &mut Dialect, seen: &mut Observations| read(dialect, seen, body);
     if again(plugin, &mut dialect, seen, doing, &first, &mut whole) {
         seen.found(file, first);
     }
     damaged_bodies(&mut dialect, seen, doing, body, read);
 }
 
-fn open(plugin: &Backend, seen: &mut Seen) -> Option<Dialect> {
+fn open(plugin: &Backend, seen: &mut Observations) -> Option<Dialect> {
     let mut dialect = match plugin.open() {
         Ok(dialect) => dialect,
         Err(error) => {
@@ -152,10 +152,10 @@ fn open(plugin: &Backend, seen: &mut Seen) -> Option<Dialect> {
 fn again(
     plugin: &Backend,
     dialect: &mut Dialect,
-    seen: &mut Seen,
+    seen: &mut Observations,
     doing: &str,
     first: &str,
-    mut call: impl FnMut(&mut Dialect, &mut Seen) -> Result<String, PluginError>,
+    mut call: impl FnMut(&mut Dialect, &mut Observations) -> Result<String, PluginError>,
 ) -> bool {
     let second = call(dialect, seen);
     let fresh = plugin.open().and_then(|mut fresh| call(&mut fresh, seen));
@@ -177,9 +177,15 @@ fn again(
     true
 }
 
-fn explain(plugin: &Backend, mut dialect: Dialect, status: u16, body: &[u8], seen: &mut Seen) {
+fn explain(
+    plugin: &Backend,
+    mut dialect: Dialect,
+    status: u16,
+    body: &[u8],
+    seen: &mut Observations,
+) {
     let doing = "explaining the error reply";
-    let explain = |dialect: &mut Dialect, seen: &mut Seen, body: &[u8]| {
+    let explain = |dialect: &mut Dialect, seen: &mut Observations, body: &[u8]| {
         seen.checks.decodings += 1;
         dialect
             .explain(status, body)
@@ -189,7 +195,7 @@ fn explain(plugin: &Backend, mut dialect: Dialect, status: u16, body: &[u8], see
         Ok(said) => said,
         Err(error) => return seen.ended(doing, &error),
     };
-    let mut whole = |dialect: &mut Dialect, seen: &mut Seen| explain(dialect, seen, body);
+    let mut whole = |dialect: &mut Dialect, seen: &mut Observations| explain(dialect, seen, body);
     if again(plugin, &mut dialect, seen, doing, &first, &mut whole) {
         seen.found("explained.json", first);
     }
@@ -199,10 +205,10 @@ fn explain(plugin: &Backend, mut dialect: Dialect, status: u16, body: &[u8], see
 /// Passes damaged bodies; an error is acceptable, a trap is not.
 fn damaged_bodies(
     dialect: &mut Dialect,
-    seen: &mut Seen,
+    seen: &mut Observations,
     doing: &str,
     body: &[u8],
-    mut call: impl FnMut(&mut Dialect, &mut Seen, &[u8]) -> Result<String, PluginError>,
+    mut call: impl FnMut(&mut Dialect, &mut Observations, &[u8]) -> Result<String, PluginError>,
 ) {
     seen.keep_log();
     let mut spoilt = 0;
@@ -250,7 +256,7 @@ struct Trial<'a> {
     frames: Frames,
     /// True if the server defines the frames, so that events can be assigned to them.
     by_frame: bool,
-    seen: &'a mut Seen,
+    seen: &'a mut Observations,
 }
 
 fn read(
@@ -258,7 +264,7 @@ fn read(
     dialect: Dialect,
     (framing, head): (Framing, &Head),
     body: &[u8],
-    seen: &mut Seen,
+    seen: &mut Observations,
 ) {
     let frames = match reply::batches(framing, &[body]) {
         Ok(batches) => reply::together(&batches),

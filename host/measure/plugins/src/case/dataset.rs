@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::dice::Dice;
 use super::format;
 use super::given::Draw;
-use super::seen::Seen;
+use super::seen::Observations;
 use super::sessions;
 use crate::PluginError;
 use crate::backend::Sample;
@@ -57,7 +57,7 @@ impl Drawn {
 }
 
 /// Draws samples.
-pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Seen) {
+pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Observations) {
     let most = match draw.amount {
         Amount::Samples(count) => DIGESTED.min(usize::try_from(count).unwrap_or(DIGESTED)),
         Amount::Sessions(_) | Amount::Unknown => DIGESTED,
@@ -117,7 +117,7 @@ fn drawn(
     plugin: &Dataset,
     draw: &Draw,
     most: usize,
-    seen: &mut Seen,
+    seen: &mut Observations,
     step: &mut dyn FnMut() -> usize,
 ) -> Result<Drawn, PluginError> {
     seen.checks.draws += 1;
@@ -149,7 +149,7 @@ fn drawn(
 }
 
 /// Draws with a spare sample too, where a case asks for none: most runs do.
-fn spared(plugin: &Dataset, draw: &Draw, most: usize, seen: &mut Seen) {
+fn spared(plugin: &Dataset, draw: &Draw, most: usize, seen: &mut Observations) {
     let spare = &Draw {
         spare: 1,
         files: draw.files.clone(),
@@ -174,7 +174,7 @@ fn beyond(samples: &[Sample], amount: Amount) -> Option<usize> {
 }
 
 /// Checks the rules for every dataset.
-fn check(drawn: &Drawn, seen: &mut Seen) {
+fn check(drawn: &Drawn, seen: &mut Observations) {
     let mut ids = BTreeSet::new();
     for sample in drawn.spare.iter().chain(&drawn.samples) {
         if !ids.insert(&sample.id) {

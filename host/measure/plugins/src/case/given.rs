@@ -43,21 +43,21 @@ pub struct Case {
     /// The plugin's configuration.
     pub config: Value,
     /// The rest.
-    pub given: Given,
+    pub given: Input,
 }
 
 impl Case {
     /// The request that a backend is to write, if this is such a case.
     pub fn asked(&self) -> Option<&Ask> {
         match &self.given {
-            Given::Ask(ask) => Some(ask),
+            Input::Ask(ask) => Some(ask),
             _ => None,
         }
     }
 }
 
 /// A plugin's input, in addition to its configuration.
-pub enum Given {
+pub enum Input {
     /// A backend: a sample to send, and optionally a reply.
     Ask(Box<Ask>),
     /// A backend: a control request, and optionally the reply.
@@ -174,8 +174,8 @@ pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Ca
     let config = reading.config();
     let given = match kind {
         Kind::Backend => reading.backend(),
-        Kind::Dataset => reading.draw().map(Given::Draw),
-        Kind::Scorer => reading.exchanges().map(Given::Judge),
+        Kind::Dataset => reading.draw().map(Input::Draw),
+        Kind::Scorer => reading.exchanges().map(Input::Judge),
     };
     reading.others(kind);
     let name = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -190,7 +190,7 @@ pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Ca
 }
 
 impl Files<'_> {
-    fn backend(&mut self) -> Option<Given> {
+    fn backend(&mut self) -> Option<Input> {
         let sample: Option<SampleFile> = self.json("sample.json");
         let control = self.text("control.txt");
         let settings: SettingsFile = self.json("settings.json").unwrap_or_default();
@@ -209,7 +209,7 @@ impl Files<'_> {
                 self.mistake("control.txt", what);
                 None
             }
-            (Some(sample), None) => Some(Given::Ask(Box::new(Ask {
+            (Some(sample), None) => Some(Input::Ask(Box::new(Ask {
                 sample,
                 settings: settings.settings(),
                 earlier,
@@ -228,9 +228,9 @@ impl Files<'_> {
                 };
                 let is_read = matches!(control, Control::ListModels | Control::Metrics);
                 match reply {
-                    None => Some(Given::Control(*control, None)),
+                    None => Some(Input::Control(*control, None)),
                     Some(Reply::Body(_, body)) if is_read => {
-                        Some(Given::Control(*control, Some(body)))
+                        Some(Input::Control(*control, Some(body)))
                     }
                     Some(Reply::Body(..)) => {
                         let what = format!(

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::format;
-use super::seen::{Seen, TOLERATED};
+use super::seen::{Observations, TOLERATED};
 use crate::PluginError;
 use crate::scorer::{Exchange, Judge, Scorer};
 
@@ -22,7 +22,7 @@ const REFERENCES: [&str; 7] = [
 const OUTPUTS: [&str; 4] = ["", "\u{0}", "\u{1f1e9}\u{301}\u{202e} \u{2028}", "NaN"];
 
 /// Scores exchanges.
-pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
+pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Observations) {
     let doing = "judging the exchanges";
     let first = match judged(plugin, exchanges, seen) {
         Ok(scores) => scores,
@@ -41,7 +41,11 @@ pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
 }
 
 /// `scores.json`.
-fn judged(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) -> Result<String, PluginError> {
+fn judged(
+    plugin: &Scorer,
+    exchanges: &[Exchange],
+    seen: &mut Observations,
+) -> Result<String, PluginError> {
     let mut judge = plugin.open()?;
     let mut lines = Vec::new();
     for exchange in exchanges {
@@ -68,7 +72,7 @@ fn judged(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) -> Result<St
 }
 
 /// Passes exchanges that the plugin might not expect: the result must be an error or finite scores.
-fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
+fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Observations) {
     let Some(example) = exchanges.first() else {
         return;
     };
@@ -112,7 +116,7 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Seen) {
         Err(error) => return seen.misbehaved("opening it once more", &error),
     };
     let mut spoilt = 0;
-    let mut tried = |what: String, result: Result<(), PluginError>, seen: &mut Seen| {
+    let mut tried = |what: String, result: Result<(), PluginError>, seen: &mut Observations| {
         if let Err(error) = result
             && error.is_misbehaviour()
         {

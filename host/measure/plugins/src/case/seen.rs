@@ -13,7 +13,7 @@ pub const TOLERATED: usize = 3;
 const LINES: usize = 40;
 
 /// Collects the observations of a case.
-pub struct Seen {
+pub struct Observations {
     /// The output, by the expectation's file.
     pub found: Vec<(&'static str, String)>,
     /// The failures so far.
@@ -31,10 +31,10 @@ pub struct Seen {
     pub endless: bool,
 }
 
-impl Seen {
+impl Observations {
     /// Nothing yet.
     pub fn new() -> Self {
-        Seen {
+        Observations {
             found: Vec::new(),
             failures: Vec::new(),
             checks: Checks::default(),

@@ -15,7 +15,7 @@ use crate::prepare::gather::{Gathering, Whole};
 use crate::prepare::{amount, plan_broken, put_in_front};
 use crate::resolve::{Faults, Source, again};
 use crate::sessions::graph::{Graph, Policy};
-use crate::sessions::history::Given;
+use crate::sessions::history::ReplyContent;
 
 /// The question of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Questions {
             if wanted.contains(&index) {
                 found.insert(index, self.question(composed.sample));
             }
-            let given = answer(index).map(|(output, calls)| Given::saying(&output, &calls));
+            let given = answer(index).map(|(output, calls)| ReplyContent::saying(&output, &calls));
             // When it ended makes no difference to what was asked next.
             ready.extend(graph.over(node, Nanos::ZERO, given).ready);
         }

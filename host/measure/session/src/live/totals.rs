@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::cells::{Buckets, Seconds};
-use super::figures::Track as Seen;
+use super::figures::Track as TrackFigures;
 use super::snapshot::Failures;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
@@ -157,8 +157,8 @@ impl Totals {
     }
 
     /// Each metric's distributions, the recent past being that before `now`.
-    pub fn seen(&self, now: Nanos) -> [Seen; METRICS.len()] {
-        self.tracks.each_ref().map(|track| Seen {
+    pub fn seen(&self, now: Nanos) -> [TrackFigures; METRICS.len()] {
+        self.tracks.each_ref().map(|track| TrackFigures {
             spans: track.seconds.at(now),
             buckets: track.buckets.clone(),
         })

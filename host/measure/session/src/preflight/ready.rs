@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Asked, PreflightError, explained};
+use super::{PreflightError, TargetAccess, explained};
 use crate::authenticate::http_request;
 use load::question;
 use load::transport::Connect;
@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// If it is not ready in time, or the backend fails.
 pub async fn wait_ready<C: Connect>(
-    asked: &Asked<'_, C>,
+    asked: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
     limit: Nanos,
     mut waits: impl FnMut(Duration, &str),
@@ -47,10 +47,10 @@ pub async fn wait_ready<C: Connect>(
 
 /// Asks once; the inner error is what came instead of a ready server.
 async fn ask<C: Connect>(
-    asked: &Asked<'_, C>,
+    asked: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
 ) -> Result<Result<(), String>, PluginError> {
-    let Asked {
+    let TargetAccess {
         connect,
         target,
         secrets,

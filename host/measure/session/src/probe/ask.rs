@@ -60,16 +60,16 @@ impl Silence {
 }
 
 /// A reply, or what was seen in place of one that can be read.
-pub(super) struct Seen {
+pub(super) struct ProbeReply {
     pub(super) outcome: Outcome,
     pub(super) status: Option<u16>,
     pub(super) said: Option<String>,
     pub(super) shape: Option<Shape>,
 }
 
-impl Seen {
+impl ProbeReply {
     fn plain(outcome: Outcome, status: Option<u16>, said: Option<String>) -> Self {
-        Seen {
+        ProbeReply {
             outcome,
             status,
             said,
@@ -125,11 +125,15 @@ impl<C: Connect> Asker<'_, C> {
         alone: &Alone,
         dialect: &mut Dialect,
         request: Request,
-    ) -> Result<Seen, PluginError> {
+    ) -> Result<ProbeReply, PluginError> {
         let (head, body) = match self.ask(alone, request).await {
             Ok(reply) => reply,
             Err(silence) => {
-                return Ok(Seen::plain(Outcome::Broken, None, Some(silence.words())));
+                return Ok(ProbeReply::plain(
+                    Outcome::Broken,
+                    None,
+                    Some(silence.words()),
+                ));
             }
         };
         let body = alone.secrets.redact_bytes(&body);
@@ -137,7 +141,8 @@ impl<C: Connect> Asker<'_, C> {
         if !(200..300).contains(&head.status) {
             return refused(dialect, head.status, &body);
         }
-        let broken = |said: String| Ok(Seen::plain(Outcome::Broken, status, Some(fit(&said))));
+        let broken =
+            |said: String| Ok(ProbeReply::plain(Outcome::Broken, status, Some(fit(&said))));
         if is_page(&head.headers) {
             return broken("a web page, not an engine's API".to_owned());
         }
@@ -167,7 +172,11 @@ impl<C: Connect> Asker<'_, C> {
                 Reason::Unauthorised => Outcome::NeedsKey,
                 _ => Outcome::Fails,
             };
-            return Ok(Seen::plain(outcome, status, Some(fit(&refusal.message))));
+            return Ok(ProbeReply::plain(
+                outcome,
+                status,
+                Some(fit(&refusal.message)),
+            ));
         }
         let is_answer = |(_, meaning): &(usize, Meaning)| {
             matches!(
@@ -179,9 +188,9 @@ impl<C: Connect> Asker<'_, C> {
             return broken("the reply holds no answer that the backend can read".to_owned());
         }
         let shape = shape(!is_document, &frames, &meanings);
-        Ok(Seen {
+        Ok(ProbeReply {
             shape: Some(shape),
-            ..Seen::plain(Outcome::Answers, status, None)
+            ..ProbeReply::plain(Outcome::Answers, status, None)
         })
     }
 }
@@ -194,10 +203,10 @@ pub(super) fn refused(
     dialect: &mut Dialect,
     status: u16,
     body: &[u8],
-) -> Result<Seen, PluginError> {
+) -> Result<ProbeReply, PluginError> {
     let Refusal { reason, message } = dialect.explain(status, body)?;
     let said = fit(&format!("HTTP {status}: {message}"));
-    Ok(Seen::plain(
+    Ok(ProbeReply::plain(
         outcome(status, reason),
         Some(status),
         Some(said),

@@ -3,12 +3,12 @@
 //! first request.
 //!
 //! What is kept goes by the digest of the file and by the build of the program. The tokenizer's
-//! crate owns its form, and [`shelf`] the folder.
+//! crate owns its form, and [`cache`] the folder.
 
 use std::path::Path;
 
+use cache::{Cache, Found, Kind};
 use sha2::{Digest, Sha256};
-use shelf::{Found, Kind, Shelf};
 
 use super::measured::measure;
 use tokenizer::Tokenizer;
@@ -33,22 +33,22 @@ pub(super) fn open(
 ) -> Result<Tokenizer, String> {
     let maker = Sha256::digest(tokenizer::BUILD.to_le_bytes()).into();
     // That a folder is not used is said where plugins are loaded from it.
-    let shelf = Shelf::opened(&TABLES, maker).ok().flatten();
-    open_with(path, file, shelf.as_ref().zip(digest), remarks)
+    let cache = Cache::opened(&TABLES, maker).ok().flatten();
+    open_with(path, file, cache.as_ref().zip(digest), remarks)
 }
 
 fn open_with(
     path: &Path,
     file: &Path,
-    shelf: Option<(&Shelf, &str)>,
+    cache: Option<(&Cache, &str)>,
     remarks: &mut Vec<String>,
 ) -> Result<Tokenizer, String> {
     let said = |cause: tokenizer::TokenizerError| cause.to_string();
-    if let Some((shelf, digest)) = shelf {
-        let wrong = match shelf.find(digest) {
+    if let Some((cache, digest)) = cache {
+        let wrong = match cache.find(digest) {
             Found::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(said)? {
                 Some(tokenizer) => return Ok(tokenizer),
-                None => Some(shelf.wrong(digest, "is not a tokenizer")),
+                None => Some(cache.wrong(digest, "is not a tokenizer")),
             },
             Found::Nothing => None,
             Found::Wrong(what) => Some(what),
@@ -61,13 +61,13 @@ fn open_with(
         }));
     }
     let tokenizer = Tokenizer::open(path).map_err(said)?;
-    if let Some((shelf, digest)) = shelf
+    if let Some((cache, digest)) = cache
         && let Some(form) = tokenizer.kept()
         // The file may have been replaced since its digest was taken.
         && measure(file).is_ok_and(|(_, now)| now == digest)
     {
         // Where it cannot be written, the next process reads the file too.
-        let _ = shelf.put(digest, &form);
+        let _ = cache.put(digest, &form);
     }
     Ok(tokenizer)
 }
@@ -106,17 +106,17 @@ mod tests {
         let path = home.path().join("tokenizer.json");
         std::fs::write(&path, file()).unwrap();
         let digest = hex(&Sha256::digest(file()));
-        let shelf = Shelf::at(&home.path().join("kept"), &TABLES, [1; 32]);
-        let shelf = shelf.unwrap().unwrap();
+        let cache = Cache::at(&home.path().join("kept"), &TABLES, [1; 32]);
+        let cache = cache.unwrap().unwrap();
         let opened = || {
             let mut remarks = Vec::new();
-            let opened = open_with(&path, &path, Some((&shelf, &digest)), &mut remarks).unwrap();
+            let opened = open_with(&path, &path, Some((&cache, &digest)), &mut remarks).unwrap();
             let ids = opened.encode(&["abc".to_owned()], false).unwrap();
             assert_eq!(ids, [[256, 99]]);
             remarks
         };
         assert_eq!(opened(), [""; 0]);
-        let kept = match shelf.find(&digest) {
+        let kept = match cache.find(&digest) {
             Found::Whole(kept) => kept,
             other => panic!("{other:?}"),
         };
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(opened(), [""; 0]);
         std::fs::write(&path, file()).unwrap();
 
-        let place = shelf.path(&digest);
+        let place = cache.path(&digest);
         let mut bytes = std::fs::read(&place).unwrap();
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
@@ -142,10 +142,10 @@ mod tests {
         );
         assert_eq!(opened(), [""; 0], "it was replaced");
 
-        shelf.put(&digest, b"something else").unwrap();
+        cache.put(&digest, b"something else").unwrap();
         let said = opened();
         assert!(said[0].ends_with("is not a tokenizer"), "{}", said[0]);
-        match shelf.find(&digest) {
+        match cache.find(&digest) {
             Found::Whole(again) => assert_eq!(again, kept),
             other => panic!("{other:?}"),
         }
@@ -156,10 +156,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokenizer.json");
         std::fs::write(&path, file()).unwrap();
-        let shelf = Shelf::at(&home.path().join("kept"), &TABLES, [1; 32]);
-        let shelf = shelf.unwrap().unwrap();
+        let cache = Cache::at(&home.path().join("kept"), &TABLES, [1; 32]);
+        let cache = cache.unwrap().unwrap();
         let digest = hex(&Sha256::digest("what it was"));
-        open_with(&path, &path, Some((&shelf, &digest)), &mut Vec::new()).unwrap();
-        assert_eq!(shelf.find(&digest), Found::Nothing);
+        open_with(&path, &path, Some((&cache, &digest)), &mut Vec::new()).unwrap();
+        assert_eq!(cache.find(&digest), Found::Nothing);
     }
 }

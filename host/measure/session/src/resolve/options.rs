@@ -17,7 +17,7 @@ use scenario::plan::RequestOptions;
 
 /// The input from which a request is written.
 #[derive(Clone)]
-struct Asked {
+struct Inputs {
     sample: Sample,
     settings: Settings,
 }
@@ -30,22 +30,22 @@ struct Stated<'s> {
 }
 
 /// Gives the first the second's value of an option.
-type Take = fn(&mut Asked, &Asked);
+type Take = fn(&mut Inputs, &Inputs);
 
-impl Asked {
+impl Inputs {
     fn written(&self, dialect: &mut Dialect) -> Result<Request, PluginError> {
         dialect.encode(&self.sample, &self.settings, None)
     }
 
     /// The same with another's value of one option.
-    fn with(&self, option: Take, of: &Asked) -> Asked {
+    fn with(&self, option: Take, of: &Inputs) -> Inputs {
         let mut changed = self.clone();
         option(&mut changed, of);
         changed
     }
 
     /// None of the options that a scenario may state.
-    fn bare(&self) -> Asked {
+    fn bare(&self) -> Inputs {
         let mut bare = self.clone();
         bare.sample.output_tokens = None;
         bare.sample.adapter = None;
@@ -63,7 +63,7 @@ impl Asked {
 
     /// Another value of each option that is set. A backend may write of its own accord what the
     /// scenario states, but not every other value.
-    fn otherwise(&self) -> Asked {
+    fn otherwise(&self) -> Inputs {
         // In the range of every option: half of a large value, more than a small one.
         let number = |value: Option<f64>| {
             value.map(|value| match value > 0.5 {
@@ -147,7 +147,7 @@ impl Resolution<'_> {
                     let what = format!("the backend cannot express `request.ignore-eos`: {error}");
                     self.problem(&what, &said.place);
                 }
-            } else if asked.as_ref().is_some_and(Asked::generates) {
+            } else if asked.as_ref().is_some_and(Inputs::generates) {
                 self.remarks.push(
                     "note: this engine cannot be made to ignore the end-of-sequence token, so answers end where the model ends them and may be shorter than asked for".to_owned(),
                 );
@@ -210,7 +210,7 @@ impl Resolution<'_> {
 /// options do too.
 fn stated<'s>(
     said: &'s scenario::RequestOptions,
-    plain: &Asked,
+    plain: &Inputs,
     plan: &RequestOptions,
 ) -> Vec<Stated<'s>> {
     let mut stated = Vec::new();
@@ -281,7 +281,7 @@ fn stated<'s>(
 }
 
 /// A request with all options of the plan, but for the secret values in its body.
-fn all_of(plain: &Asked, plan: &RequestOptions, temperature: Option<f64>) -> Asked {
+fn all_of(plain: &Inputs, plan: &RequestOptions, temperature: Option<f64>) -> Inputs {
     let mut full = plain.clone();
     full.sample.adapter = plan.adapters.first().cloned();
     let settings = &mut full.settings;
@@ -305,7 +305,7 @@ fn all_of(plain: &Asked, plan: &RequestOptions, temperature: Option<f64>) -> Ask
 
 /// True if the backend writes the same request with an option, without it, and with another value
 /// of it. A backend that refuses one of them has read it.
-fn ignores(dialect: &mut Dialect, full: &Asked, option: Take) -> bool {
+fn ignores(dialect: &mut Dialect, full: &Inputs, option: Take) -> bool {
     let Ok(with) = full.written(dialect) else {
         return false;
     };
@@ -322,7 +322,7 @@ fn ignores(dialect: &mut Dialect, full: &Asked, option: Take) -> bool {
 }
 
 /// Returns the input of a request, for a prompt that the backend writes a request for.
-fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Asked> {
+fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
     let message = Message {
         role: Role::User,
         parts: vec![Part::Text("Hello".to_owned())],
@@ -338,7 +338,7 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Asked> {
             documents: vec!["Hello".to_owned()],
         }),
     ];
-    let asked = |prompt| Asked {
+    let asked = |prompt| Inputs {
         sample: Sample {
             id: "options".to_owned(),
             prompt,

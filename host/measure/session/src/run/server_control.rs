@@ -17,7 +17,7 @@ use model::clock::date;
 use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Control, Dialect};
-use result::summary::server::{Figure, Server, Told};
+use result::summary::server::{Figure, Server, TargetMetrics};
 use scenario::plan::Plan;
 
 /// Number of times that a server is asked to clear its cache: it may still be finishing the
@@ -88,7 +88,7 @@ impl<'r> ServerControl<'r> {
         for (number, target) in (0..).zip(&self.parts.targets) {
             let url = target.to_string();
             match self.readings(phases, number).await? {
-                Ok(before) => targets.push(Told::since(url, before)),
+                Ok(before) => targets.push(TargetMetrics::since(url, before)),
                 Err(cause) => return Err(RunError::Metrics { target: url, cause }),
             }
         }

@@ -6,7 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::sizes::prompt_bytes;
 
-use super::history::{Conversation, Given, call_ids, first_messages, keep_calls, result_count};
+use super::history::{
+    Conversation, ReplyContent, call_ids, first_messages, keep_calls, result_count,
+};
 use crate::pending::ComposedSample;
 use model::session::{AfterFailure, History};
 use model::units::Nanos;
@@ -218,7 +220,7 @@ impl Graph {
     }
 
     /// A request is over: with an answer, or without one.
-    pub fn over(&mut self, node: usize, at: Nanos, given: Option<Given>) -> Steps {
+    pub fn over(&mut self, node: usize, at: Nanos, given: Option<ReplyContent>) -> Steps {
         if self.nodes[node].state != State::Sent {
             return Steps::default();
         }
@@ -286,7 +288,7 @@ impl Graph {
     }
 
     /// Keeps the answer to a request for those that need it.
-    fn answer(&mut self, node: usize, given: Option<Given>) {
+    fn answer(&mut self, node: usize, given: Option<ReplyContent>) {
         // What continues it depends on its end, so it is among its followers.
         let followers = self.nodes[node].followers.iter();
         let results = followers

@@ -32,17 +32,17 @@ pub struct Conversation {
 }
 
 /// The content of a reply.
-pub struct Given {
+pub struct ReplyContent {
     /// The answer, as a message of a conversation.
     pub answer: Message,
     /// The state that the backend carries to the next request.
     pub carry: Option<Vec<u8>>,
 }
 
-impl Given {
+impl ReplyContent {
     /// An answer on record: its text, and its tool calls as pieces one after the other.
     pub(crate) fn saying(output: &str, tool_calls: &str) -> Self {
-        Given {
+        ReplyContent {
             answer: answer(output, tool_calls),
             carry: None,
         }
@@ -50,7 +50,7 @@ impl Given {
 
     /// The answer of an exchange, if it has one.
     pub fn of(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
-        exchange.has_answer().then(|| Given {
+        exchange.has_answer().then(|| ReplyContent {
             answer: answer(&exchange.output, &exchange.tool_calls),
             carry,
         })

@@ -62,7 +62,7 @@ pub(super) struct Sources {
 
 /// A conversation to be rendered.
 #[derive(Serialize, Deserialize)]
-struct Asked<'a> {
+struct Conversation<'a> {
     messages: Cow<'a, [Value]>,
     tools: Option<Cow<'a, Value>>,
     extra: Cow<'a, Map<String, Value>>,
@@ -137,7 +137,7 @@ impl Chat {
     ) -> Result<String, ChatError> {
         match self.place()? {
             Place::Here(template) => template.render(messages, tools, extra),
-            Place::Apart(process) => locked(process).render(&Asked {
+            Place::Apart(process) => locked(process).render(&Conversation {
                 messages: messages.into(),
                 tools: tools.map(Cow::Borrowed),
                 extra: Cow::Borrowed(extra),
@@ -204,7 +204,7 @@ impl Apart {
         read.map(|()| apart)
     }
 
-    fn render(&mut self, asked: &Asked<'_>) -> Result<String, ChatError> {
+    fn render(&mut self, asked: &Conversation<'_>) -> Result<String, ChatError> {
         self.ask(asked)?
     }
 
@@ -293,7 +293,7 @@ pub fn serve(
     let Ok(template) = template else {
         return Ok(());
     };
-    while let Some(asked) = question::<Asked<'_>>(input)? {
+    while let Some(asked) = question::<Conversation<'_>>(input)? {
         busy(true);
         let tools = asked.tools.as_deref();
         let rendered = template.render(&asked.messages, tools, &asked.extra);

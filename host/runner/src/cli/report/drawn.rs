@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::destination::Destination;
 use crate::cli::error::CliError;
 use crate::cli::failure::Failure;
-use compare::{self, Asked, Choice, Measured, Side};
+use compare::{self, Choice, Measured, Options, Side};
 use report::chart::{Chart, Look, Theme, Width, png, svg};
 use report::charts::{Charts, Shown, labels};
 use report::html;
@@ -137,7 +137,7 @@ fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<html::Comparison, Fai
         baseline.get_or_insert_with(|| measured.places());
         sides.push(Side::Runs(vec![measured]));
     }
-    let asked = Asked::of(figures, blocks);
+    let asked = Options::of(figures, blocks);
     Ok(compare::compare(&sides, &asked))
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::seen::Seen;
+use super::seen::ToolRequest;
 use super::{Detail, Keep, Request, Tool};
 use model::exchange::Outcome;
 use model::units::Nanos;
@@ -134,7 +134,7 @@ impl Gathering {
         }
     }
 
-    pub(super) fn add(&mut self, seen: &Seen<'_>) {
+    pub(super) fn add(&mut self, seen: &ToolRequest<'_>) {
         self.figures.total += 1;
         if !seen.answered {
             return;
@@ -180,7 +180,7 @@ impl Gathering {
         }
     }
 
-    fn add_to_seconds(&mut self, seen: &Seen<'_>) {
+    fn add_to_seconds(&mut self, seen: &ToolRequest<'_>) {
         let origin = self.origin;
         let second = |at: f64| (at - origin.0 as f64).max(0.0) as u64 / SECOND;
         if let Some(first) = seen.first {
@@ -228,7 +228,7 @@ fn add(sum: &mut Option<u64>, tokens: Option<u32>) {
 }
 
 impl Request {
-    pub(super) fn of(tool: Tool, seen: &Seen<'_>, keep: Keep) -> Self {
+    pub(super) fn of(tool: Tool, seen: &ToolRequest<'_>, keep: Keep) -> Self {
         let seconds = |span: Option<Nanos>| span.unwrap_or_default().as_secs_f64();
         let exchange = seen.exchange;
         let latency = seen.latency().filter(|_| seen.answered);

@@ -33,7 +33,7 @@ pub(super) struct Rules<'a> {
 }
 
 /// A request as a tool sees it.
-pub(super) struct Seen<'a> {
+pub(super) struct ToolRequest<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) answered: bool,
     pub(super) sent: Nanos,
@@ -73,7 +73,7 @@ impl<'a> Rules<'a> {
     }
 
     /// A request of the measurement, if it is one.
-    pub(super) fn see(&'a self, exchange: &'a Exchange) -> Option<Seen<'a>> {
+    pub(super) fn see(&'a self, exchange: &'a Exchange) -> Option<ToolRequest<'a>> {
         if exchange.phase == Phase::Warmup {
             return None;
         }
@@ -82,7 +82,7 @@ impl<'a> Rules<'a> {
         let usage = exchange.usage.and_then(|usage| usage.output_tokens);
         let dataset = exchange.sample.input_tokens;
         let told = count::input(exchange).map(|count| count.tokens);
-        let mut seen = Seen {
+        let mut seen = ToolRequest {
             exchange,
             answered: exchange.is_ok() && exchange.sent.is_some(),
             sent: exchange.sent.unwrap_or(exchange.due),
@@ -121,7 +121,7 @@ fn seen_first(kept: &mut Option<(Nanos, Nanos)>, at: Nanos) {
     *kept = Some((kept.map_or(at, |(first, _)| first), at));
 }
 
-impl Seen<'_> {
+impl ToolRequest<'_> {
     /// From sending to the end, if it ended.
     pub(super) fn latency(&self) -> Option<Nanos> {
         self.end.map(|end| end.since(self.sent))

@@ -4,7 +4,7 @@ use super::frame::source;
 use super::*;
 use crate::charts::fixture::{exchanges, run_of};
 use crate::exchanges::failed;
-use compare::{self, Asked, Choice, Measured, Side};
+use compare::{self, Choice, Measured, Options, Side};
 use model::exchange::{Class, Exchange};
 use runs::folder;
 
@@ -31,7 +31,7 @@ fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
         );
         Side::Runs(vec![measured])
     });
-    let asked = Asked::of(figures.clone(), blocks);
+    let asked = Options::of(figures.clone(), blocks);
     let several = runs.len() > 1;
     let compared = several.then(|| compare::compare(&sides.collect::<Vec<_>>(), &asked));
     page(runs, compared.as_ref()).unwrap_or_else(|error| panic!("{error:#}"))

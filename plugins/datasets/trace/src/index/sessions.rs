@@ -3,7 +3,7 @@
 
 use runner_plugin::report::Remarks;
 
-use super::{NEVER, Pass, Seen};
+use super::{NEVER, Pass, Scan};
 use crate::config::Replay;
 use crate::content::{hash, mixed};
 use crate::formats::{Link, Row};
@@ -44,7 +44,7 @@ impl Pass<'_> {
         link: Link,
         time: Option<i64>,
         line: u32,
-        seen: &mut Seen,
+        seen: &mut Scan,
         notes: &mut Remarks,
     ) -> Result<(Option<u32>, Option<i64>), String> {
         let name = link.name as u64;
@@ -90,7 +90,7 @@ impl Pass<'_> {
         &self,
         row: &Row,
         line: u32,
-        seen: &mut Seen,
+        seen: &mut Scan,
     ) -> Result<Option<u32>, String> {
         let Some(session) = &row.session else {
             return Ok(self.shared(mixed(line.into())).then(|| seen.group()));
@@ -119,7 +119,7 @@ impl Pass<'_> {
     }
 }
 
-impl Seen {
+impl Scan {
     /// Notes a session whose rows hold whole prompts: one of them has the blocks of the row before
     /// it, and maybe more.
     fn look_for_whole(&mut self, name: u64, row: &Row) {

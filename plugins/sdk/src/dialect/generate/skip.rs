@@ -16,7 +16,7 @@ const FIXED: usize = 64;
 
 /// The parts of a chunk that are kept for the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct Pattern {
     /// The bytes before the text: `{"text":"`.
     head: Vec<u8>,
     text: Grown,
@@ -40,13 +40,13 @@ pub struct New<'c> {
     pub rest: &'c [u8],
 }
 
-impl Seen {
+impl Pattern {
     /// Remembers a whole chunk, if it begins with its text.
-    pub fn of(chunk: &[u8]) -> Option<Seen> {
+    pub fn of(chunk: &[u8]) -> Option<Pattern> {
         let head = after(chunk, &[b"{", b"\"text\"", b":", b"\""])?;
         let text = &chunk[head..];
         let end = end_of_string(text)?;
-        let mut seen = Seen {
+        let mut seen = Pattern {
             head: chunk[..head].to_vec(),
             text: Grown::of(&text[..end])?,
             ids: None,
@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     fn step(first: &str, next: &str) -> Option<(String, String)> {
-        let mut seen = Seen::of(first.as_bytes())?;
+        let mut seen = Pattern::of(first.as_bytes())?;
         let new = seen.step(next.as_bytes())?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let found = (text(new.text), text(new.rest));
         assert_eq!(
             Some(seen),
-            Seen::of(next.as_bytes()),
+            Pattern::of(next.as_bytes()),
             "as if it were read in full"
         );
         Some(found)
@@ -196,7 +196,7 @@ mod tests {
             "",
             r#"{"text":"a"#,
         ] {
-            assert_eq!(Seen::of(chunk.as_bytes()), None, "{chunk}");
+            assert_eq!(Pattern::of(chunk.as_bytes()), None, "{chunk}");
         }
     }
 }

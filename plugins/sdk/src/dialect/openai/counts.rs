@@ -80,7 +80,7 @@ impl Counts {
 pub(super) struct Metrics<'a>(#[serde(borrow)] &'a RawValue);
 
 #[derive(Deserialize)]
-struct Told {
+struct Extensions {
     speculative_decoding: Speculative,
 }
 
@@ -93,7 +93,7 @@ struct Speculative {
 impl Metrics<'_> {
     /// Adds the counts of speculative decoding, if they are there.
     pub(super) fn add_to(self, usage: &mut Usage) {
-        if let Ok(told) = serde_json::from_str::<Told>(self.0.get()) {
+        if let Ok(told) = serde_json::from_str::<Extensions>(self.0.get()) {
             let Speculative {
                 num_draft_tokens,
                 num_accepted_draft_tokens,

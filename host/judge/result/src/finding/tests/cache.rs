@@ -1,6 +1,6 @@
 use super::*;
 use crate::summary::cache::Cache;
-use crate::summary::server::{Figure, Server, Told};
+use crate::summary::server::{Figure, Server, TargetMetrics};
 use model::session::Cache as Policy;
 
 /// The findings on the cache of a run of ten requests with 1,000 tokens each, of which so many are
@@ -79,13 +79,13 @@ fn what_a_run_repeats_is_no_warm_cache_whoever_counts_it() {
         let facts = RunFacts {
             cache: Some(cache),
             server: Some(Server {
-                targets: vec![Told {
+                targets: vec![TargetMetrics {
                     during: [
                         (Figure::PrefixCacheQueries, 10_000.0),
                         (Figure::PrefixCacheHits, 7360.0),
                     ]
                     .into(),
-                    ..Told::default()
+                    ..TargetMetrics::default()
                 }],
             }),
             ..facts()

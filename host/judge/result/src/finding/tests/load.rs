@@ -1,7 +1,7 @@
 //! Findings on the load that was offered, on what kept it from being offered, and on its course.
 
 use super::*;
-use crate::summary::server::{Figure, Told};
+use crate::summary::server::{Figure, TargetMetrics};
 use crate::summary::{Loop, Server, fixture};
 
 #[test]
@@ -230,7 +230,8 @@ fn a_run_that_drains_for_long() {
 fn a_server_that_preempts() {
     let counted = |times: f64| {
         after(move |facts, _| {
-            let mut told = Told::since("http://a".into(), [(Figure::Preemptions, 2.0)].into());
+            let mut told =
+                TargetMetrics::since("http://a".into(), [(Figure::Preemptions, 2.0)].into());
             told.until([(Figure::Preemptions, 2.0 + times)].into());
             facts.server = Some(Server {
                 targets: vec![told],

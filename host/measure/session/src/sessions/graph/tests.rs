@@ -59,8 +59,8 @@ fn graph(samples: Vec<Sample>, policy: Policy) -> Graph {
     Graph::new(numbered, policy).unwrap()
 }
 
-fn given(text: &str) -> Option<Given> {
-    Some(Given {
+fn given(text: &str) -> Option<ReplyContent> {
+    Some(ReplyContent {
         answer: said(Role::Assistant, text),
         carry: None,
     })
@@ -213,7 +213,7 @@ fn results_of_tools_answer_the_calls_that_were_made() {
     let sent = |answer: Message| {
         let mut graph = graph(samples(), LIVE);
         graph.compose(0).unwrap();
-        let given = Given {
+        let given = ReplyContent {
             answer,
             carry: None,
         };
@@ -301,7 +301,7 @@ fn a_history_holds_as_many_calls_as_there_are_results() {
         let second = sample("b", next("a", vec![result]), &[("a", Point::End, 0)]);
         let mut graph = graph(vec![first, second], LIVE);
         graph.compose(0).unwrap();
-        let answer = Given {
+        let answer = ReplyContent {
             answer: given,
             carry: None,
         };

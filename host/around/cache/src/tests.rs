@@ -19,15 +19,15 @@ fn made(number: u32) -> (String, Vec<u8>) {
     (hex(&Sha256::digest(number.to_le_bytes())), cake)
 }
 
-fn shelf(folder: &Path) -> Shelf {
-    Shelf::at(folder, &CAKES, [7; 32]).unwrap().unwrap()
+fn cache(folder: &Path) -> Cache {
+    Cache::at(folder, &CAKES, [7; 32]).unwrap().unwrap()
 }
 
 /// Returns the message about the file of that digest.
 #[track_caller]
-fn wrong(shelf: &Shelf, digest: &str) -> String {
-    match shelf.find(digest) {
-        Found::Wrong(what) => what.replace(&shelf.path(digest).display().to_string(), "FILE"),
+fn wrong(cache: &Cache, digest: &str) -> String {
+    match cache.find(digest) {
+        Found::Wrong(what) => what.replace(&cache.path(digest).display().to_string(), "FILE"),
         Found::Whole(_) => panic!("it was taken"),
         Found::Nothing => panic!("there is nothing"),
     }
@@ -38,27 +38,27 @@ fn what_was_kept_is_found_and_is_its_owners_alone() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("deep/below");
     let (digest, cake) = made(1);
-    let shelf = shelf(&folder);
-    assert!(matches!(shelf.find(&digest), Found::Nothing));
-    shelf.put(&digest, &cake).unwrap();
-    match shelf.find(&digest) {
+    let cache = cache(&folder);
+    assert!(matches!(cache.find(&digest), Found::Nothing));
+    cache.put(&digest, &cake).unwrap();
+    match cache.find(&digest) {
         Found::Whole(found) => assert_eq!(*found, cake),
         other => panic!("{other:?}"),
     }
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&folder), mode(&shelf.path(&digest))), (0o700, 0o600));
+    assert_eq!((mode(&folder), mode(&cache.path(&digest))), (0o700, 0o600));
     // And again over it, leaving nothing else behind.
-    shelf.put(&digest, &cake).unwrap();
+    cache.put(&digest, &cake).unwrap();
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
 #[test]
 fn one_changed_anywhere_is_not_taken_and_replaced() {
     let home = tempfile::tempdir().unwrap();
-    let shelf = shelf(home.path());
+    let cache = cache(home.path());
     let (digest, cake) = made(2);
-    shelf.put(&digest, &cake).unwrap();
-    let path = shelf.path(&digest);
+    cache.put(&digest, &cake).unwrap();
+    let path = cache.path(&digest);
     let whole = fs::read(&path).unwrap();
     let at = |at: usize| match at {
         0..16 => "FILE is not a cake",
@@ -83,40 +83,40 @@ fn one_changed_anywhere_is_not_taken_and_replaced() {
         bytes[place] ^= 1;
         fs::write(&path, &bytes).unwrap();
         assert_eq!(
-            wrong(&shelf, &digest),
+            wrong(&cache, &digest),
             format!("its cached form {}", at(place)),
             "{place}"
         );
     }
     for length in [0, 1, HEADER - 1] {
         fs::write(&path, &whole[..length]).unwrap();
-        assert_eq!(wrong(&shelf, &digest), "its cached form FILE is truncated");
+        assert_eq!(wrong(&cache, &digest), "its cached form FILE is truncated");
     }
     for length in [HEADER, HEADER + 1, whole.len() - 1] {
         fs::write(&path, &whole[..length]).unwrap();
         assert_eq!(
-            wrong(&shelf, &digest),
+            wrong(&cache, &digest),
             format!("its cached form {}", at(HEADER))
         );
     }
-    shelf.put(&digest, &cake).unwrap();
-    assert!(matches!(shelf.find(&digest), Found::Whole(_)));
+    cache.put(&digest, &cake).unwrap();
+    assert!(matches!(cache.find(&digest), Found::Whole(_)));
 }
 
 #[test]
 fn one_of_another_recipe_is_not_taken_for_this_one() {
     let home = tempfile::tempdir().unwrap();
-    let shelf = shelf(home.path());
+    let cache = cache(home.path());
     let ((first, one), (second, other)) = (made(3), made(4));
-    shelf.put(&first, &one).unwrap();
-    shelf.put(&second, &other).unwrap();
+    cache.put(&first, &one).unwrap();
+    cache.put(&second, &other).unwrap();
     let aside = home.path().join("aside");
-    fs::rename(shelf.path(&first), &aside).unwrap();
-    fs::rename(shelf.path(&second), shelf.path(&first)).unwrap();
-    fs::rename(&aside, shelf.path(&second)).unwrap();
+    fs::rename(cache.path(&first), &aside).unwrap();
+    fs::rename(cache.path(&second), cache.path(&first)).unwrap();
+    fs::rename(&aside, cache.path(&second)).unwrap();
     for digest in [first, second] {
         assert_eq!(
-            wrong(&shelf, &digest),
+            wrong(&cache, &digest),
             "its cached form FILE belongs to another recipe"
         );
     }
@@ -125,27 +125,27 @@ fn one_of_another_recipe_is_not_taken_for_this_one() {
 #[test]
 fn one_that_others_may_write_to_is_not_taken() {
     let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join("shelf");
+    let folder = home.path().join("cache");
     let (digest, cake) = made(5);
-    let shelf = shelf(&folder);
-    shelf.put(&digest, &cake).unwrap();
-    let path = shelf.path(&digest);
+    let cache = cache(&folder);
+    cache.put(&digest, &cake).unwrap();
+    let path = cache.path(&digest);
     for (mode, said) in [(0o620, "620"), (0o602, "602"), (0o666, "666")] {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         assert_eq!(
-            wrong(&shelf, &digest),
+            wrong(&cache, &digest),
             format!("its cached form FILE is not used: other users may write to it (mode {said})")
         );
     }
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-    assert!(matches!(shelf.find(&digest), Found::Whole(_)));
+    assert!(matches!(cache.find(&digest), Found::Whole(_)));
     // A file that is replaced is its owner's alone again.
     fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
-    shelf.put(&digest, &cake).unwrap();
-    assert!(matches!(shelf.find(&digest), Found::Whole(_)));
+    cache.put(&digest, &cake).unwrap();
+    assert!(matches!(cache.find(&digest), Found::Whole(_)));
 
     fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
-    let Err(said) = Shelf::at(&folder, &CAKES, [7; 32]) else {
+    let Err(said) = Cache::at(&folder, &CAKES, [7; 32]) else {
         panic!("a folder that anybody may write in was taken");
     };
     assert_eq!(
@@ -158,11 +158,11 @@ fn one_that_others_may_write_to_is_not_taken() {
 #[test]
 fn what_is_no_file_is_not_taken() {
     let home = tempfile::tempdir().unwrap();
-    let shelf = shelf(home.path());
+    let cache = cache(home.path());
     let (digest, _) = made(6);
-    fs::create_dir(shelf.path(&digest)).unwrap();
+    fs::create_dir(cache.path(&digest)).unwrap();
     assert_eq!(
-        wrong(&shelf, &digest),
+        wrong(&cache, &digest),
         "its cached form FILE is not used: it is not a regular file"
     );
 }
@@ -173,7 +173,7 @@ fn a_folder_that_cannot_be_made_is_no_folder() {
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
     assert!(matches!(
-        Shelf::at(&file.join("below"), &CAKES, [7; 32]),
+        Cache::at(&file.join("below"), &CAKES, [7; 32]),
         Ok(None)
     ));
 }
@@ -181,26 +181,26 @@ fn a_folder_that_cannot_be_made_is_no_folder() {
 #[test]
 fn what_was_long_unused_goes_and_what_is_used_stays() {
     let home = tempfile::tempdir().unwrap();
-    let shelf = shelf(home.path());
+    let cache = cache(home.path());
     let old = clock::date() - 2 * UNUSED;
     let date = |path: &Path| {
         let file = File::options().write(true).open(path).unwrap();
         file.set_times(FileTimes::new().set_modified(old)).unwrap();
     };
     let ((unused, one), (used, other), (new, third)) = (made(7), made(8), made(9));
-    shelf.put(&unused, &one).unwrap();
-    shelf.put(&used, &other).unwrap();
+    cache.put(&unused, &one).unwrap();
+    cache.put(&used, &other).unwrap();
     let others = home.path().join("notes.txt");
     let left = home.path().join(format!("1-1{UNFINISHED}"));
     fs::write(&others, "").unwrap();
     fs::write(&left, "").unwrap();
-    for path in [&shelf.path(&unused), &shelf.path(&used), &others, &left] {
+    for path in [&cache.path(&unused), &cache.path(&used), &others, &left] {
         date(path);
     }
-    assert!(matches!(shelf.find(&used), Found::Whole(_)));
-    shelf.put(&new, &third).unwrap();
-    assert!(matches!(shelf.find(&unused), Found::Nothing));
-    assert!(matches!(shelf.find(&used), Found::Whole(_)));
+    assert!(matches!(cache.find(&used), Found::Whole(_)));
+    cache.put(&new, &third).unwrap();
+    assert!(matches!(cache.find(&unused), Found::Nothing));
+    assert!(matches!(cache.find(&used), Found::Whole(_)));
     assert!(others.exists(), "what is not ours is left alone");
     assert!(!left.exists());
 }
@@ -208,7 +208,7 @@ fn what_was_long_unused_goes_and_what_is_used_stays() {
 #[test]
 fn there_is_no_more_than_there_is_room_for() {
     let home = tempfile::tempdir().unwrap();
-    let shelf = shelf(home.path());
+    let cache = cache(home.path());
     let (digest, cake) = made(10);
     let large = |name: &str| {
         let path = home.path().join(format!("{name}{ENDING}"));
@@ -223,17 +223,17 @@ fn there_is_no_more_than_there_is_room_for() {
     let file = File::options().write(true).open(&older).unwrap();
     file.set_times(FileTimes::new().set_modified(clock::date() - DAY))
         .unwrap();
-    shelf.put(&digest, &cake).unwrap();
+    cache.put(&digest, &cake).unwrap();
     assert!(!older.exists());
     assert!(newer.exists());
-    assert!(matches!(shelf.find(&digest), Found::Whole(_)));
+    assert!(matches!(cache.find(&digest), Found::Whole(_)));
 }
 
 #[test]
 fn each_maker_finds_its_own() {
     let home = tempfile::tempdir().unwrap();
-    let one = shelf(home.path());
-    let other = Shelf::at(home.path(), &CAKES, [8; 32]).unwrap().unwrap();
+    let one = cache(home.path());
+    let other = Cache::at(home.path(), &CAKES, [8; 32]).unwrap().unwrap();
     let (digest, cake) = made(11);
     one.put(&digest, &cake).unwrap();
     assert_eq!(other.find(&digest), Found::Nothing);

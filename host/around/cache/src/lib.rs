@@ -47,13 +47,13 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Caches what is put on shelves in a folder, and creates it if needed. Call this before the first
-/// shelf is opened; later calls have no effect.
+/// Keeps caches in a folder, and creates it if needed. Call this before the first cache is opened;
+/// later calls have no effect.
 pub fn keep_in(folder: PathBuf) {
     let _ = FOLDER.set(folder);
 }
 
-/// The kind of things that a shelf holds.
+/// The kind of things that a cache holds.
 #[derive(Debug)]
 pub struct Kind {
     /// The magic bytes of its files. Another layout has other magic bytes.
@@ -68,14 +68,14 @@ pub struct Kind {
 
 /// A folder, and what of one kind that one maker made lies in it.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct Cache {
     folder: PathBuf,
     kind: &'static Kind,
     /// Tells builds, versions and settings of the maker apart.
     maker: [u8; 32],
 }
 
-/// The result of a search for a digest on a shelf.
+/// The result of a search for a digest in a cache.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// The contents that were put there, unchanged.
@@ -98,23 +98,23 @@ impl std::ops::Deref for Contents {
     }
 }
 
-impl Shelf {
-    /// The shelf in the folder that was set, if any and if it can be created.
+impl Cache {
+    /// The cache in the folder that was set, if any and if it can be created.
     ///
     /// # Errors
     /// A message, if other users may write to it.
     pub fn opened(kind: &'static Kind, maker: [u8; 32]) -> Result<Option<Self>, String> {
-        let shelf = |folder: &PathBuf| Shelf::at(folder, kind, maker);
-        FOLDER.get().map_or(Ok(None), shelf)
+        let cache = |folder: &PathBuf| Cache::at(folder, kind, maker);
+        FOLDER.get().map_or(Ok(None), cache)
     }
 
-    /// The shelf in a folder, if that can be created.
+    /// The cache in a folder, if that can be created.
     ///
     /// # Errors
     /// A message, if other users may write to it.
     pub fn at(folder: &Path, kind: &'static Kind, maker: [u8; 32]) -> Result<Option<Self>, String> {
         match private::own_folder(folder) {
-            Ok(()) => Ok(Some(Shelf {
+            Ok(()) => Ok(Some(Cache {
                 folder: folder.to_owned(),
                 kind,
                 maker,
