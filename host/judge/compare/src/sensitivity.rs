@@ -6,13 +6,13 @@
 //! as much again as it would with 1 % more load: a fuller batch, longer queues. Where the engine's
 //! answers decide when requests come (a closed loop, or all at once), only the clock changes.
 //!
-//! How a figure follows the load shows within a run. The load of a block of n requests that come by
-//! chance varies by 1/√n, and no figure follows it more than its own variation from block to block
-//! shows. All of that variation is taken for the load's doing, though some is not, such as the
-//! lengths of answers. A regression on the load would leave that out, and more: what makes a figure
-//! of a queue is a few bursts, whose after-effects reach across blocks, and in the laboratory it
-//! finds a third of the sensitivity of a P99 of the TTFT, and calls equal engines different in up
-//! to 12 of 100 comparisons instead of 2 (0.8 of capacity, pace varying by 2 %).
+//! The way in which a figure follows the load shows within a run. The load of a block of n requests
+//! that come by chance varies by 1/√n, and no figure follows it more than its own variation from
+//! block to block shows. All of that variation is taken for the load's doing, though some is not,
+//! such as the lengths of answers. A regression on the load would leave that out, and more: what
+//! makes a figure of a queue is a few bursts, whose after-effects reach across blocks, and in the
+//! laboratory it finds a third of the sensitivity of a P99 of the TTFT, and calls equal engines
+//! different in up to 12 of 100 comparisons instead of 2 (0.8 of capacity, pace varying by 2 %).
 
 use statistics::bootstrap::Draws;
 use statistics::decomposed::Decomposed;

@@ -58,7 +58,7 @@ pub const OPTION: [Key; 5] = [
         ["engines.options.NAME", "off"],
         "a string",
         "nothing is written",
-        "What is written for `false`, such as \"--no-enable-prefix-caching\". Options alone have it, variables do not.",
+        "The text that is written for `false`, such as \"--no-enable-prefix-caching\". Options alone have it, variables do not.",
     ),
     key(
         ["engines.options.NAME", "when"],
@@ -75,38 +75,38 @@ pub const KEYS: [Key; 51] = [
         ["", "about"],
         "a string",
         "nothing",
-        "What the lab is for, in a sentence or two for readers of its page.",
+        "Purpose of the lab, in a sentence or two for readers of its page.",
     ),
     key(
         ["", "strategy"],
         "`matrix`, `one-at-a-time`, `halving` or `descent`",
         "one-at-a-time",
-        "Which trials are run, and in which order.",
+        "The trials that are run, and their order.",
     ),
     key(
         ["", "repeats"],
         "a whole number from 1 to 100",
         "3",
-        "How many times each trial is run on each scenario. Of one repeat, no difference can be shown.",
+        "Number of runs of each trial on each scenario. Of one repeat, no difference can be shown.",
     ),
     key(
         ["", "confirm"],
         "a whole number from 0 to 100",
         "as `repeats`",
-        "How many fresh repeats of the best trial and of the baseline confirm the gain at the end. What was chosen because it \
+        "Number of fresh repeats of the best trial and of the baseline that confirm the gain at the end. What was chosen because it \
          was the fastest is mostly somewhat less fast the next time. Without them a gain is not confirmed.",
     ),
     key(
         ["", "retries"],
         "a whole number from 0 to 10",
         "1",
-        "How many times a run that is invalid or failed, or an engine that did not start, is tried again.",
+        "Number of times that a run that is invalid or failed, or an engine that did not start, is tried again.",
     ),
     key(
         ["", "passes"],
         "a whole number from 1 to 20",
         "2",
-        "How many times coordinate descent goes over the options, at most.",
+        "Maximum number of times that coordinate descent goes over the options.",
     ),
     key(
         ["", "scenarios"],
@@ -132,7 +132,7 @@ pub const KEYS: [Key; 51] = [
         ["", "objective"],
         "a table",
         "nothing is chosen",
-        "What the best trial is the best in.",
+        "The criterion of the best trial.",
     ),
     key(
         ["objective", "maximize"],
@@ -164,7 +164,7 @@ pub const KEYS: [Key; 51] = [
         ["", "page"],
         "a table",
         "nothing",
-        "What the page has beside what was measured.",
+        "Contents of the page beside what was measured.",
     ),
     key(
         ["page", "previous"],
@@ -184,7 +184,7 @@ pub const KEYS: [Key; 51] = [
         ["", "budget"],
         "a table",
         "no limit",
-        "When the lab ends, done or not.",
+        "Limits at which the lab ends, done or not.",
     ),
     key(
         ["budget", "time"],
@@ -196,14 +196,14 @@ pub const KEYS: [Key; 51] = [
         ["budget", "cost"],
         "a number above 0",
         "no limit",
-        "What they may cost together, by `cost.per-hour`.",
+        "The most that they may cost together, by `cost.per-hour`.",
     ),
-    key(["", "cost"], "a table", "nothing", "What machines cost."),
+    key(["", "cost"], "a table", "nothing", "The cost of machines."),
     key(
         ["cost", "per-hour"],
         "a number above 0",
         "costs are not reported",
-        "What an hour of the machine costs, in any currency.",
+        "Cost of an hour of the machine, in any currency.",
     ),
     key(
         ["", "halving"],
@@ -240,7 +240,7 @@ pub const KEYS: [Key; 51] = [
         ["models", "path"],
         "a string",
         "as `name`",
-        "What the engine loads: {model.path}.",
+        "The model that the engine loads: {model.path}.",
     ),
     key(
         ["models", "served-name"],
@@ -315,19 +315,19 @@ pub const KEYS: [Key; 51] = [
         ["engines", "base-url"],
         "an http or https URL",
         "http://HOST:PORT",
-        "Where the engine is reached.",
+        "The engine's address.",
     ),
     key(
         ["engines", "ready-timeout"],
         "a time such as \"15m\"",
         "15m",
-        "How long the engine may take until it answers a request.",
+        "Time that the engine may take until it answers a request.",
     ),
     key(
         ["engines", "stop-timeout"],
         "a time such as \"30s\"",
         "30s",
-        "How long the engine may take to end before it is killed.",
+        "Time that the engine may take to end before it is killed.",
     ),
     key(
         ["engines", "version-command"],
@@ -339,7 +339,7 @@ pub const KEYS: [Key; 51] = [
         ["engines", "flags"],
         "`space` or `equals`",
         "space",
-        "Whether an option is written as `--name value` or as `--name=value`.",
+        "Form of an option: `--name value` or `--name=value`.",
     ),
     key(
         ["engines", "options"],

@@ -17,7 +17,7 @@
 //! waits as long as the longest seen, and no shorter than the time between two answers' ends: where
 //! the batch is full, a request waits at least for the next one.
 //!
-//! How often these intervals hold the truth is measured: `host/benches/statistics`.
+//! The share of runs whose intervals hold the truth is measured: `host/benches/statistics`.
 
 use super::beta::binomial;
 use super::blocks::{Blocks, effect_at};

@@ -22,7 +22,7 @@
 //! taken over the sorted samples or in integers, so the same records give the same results however
 //! they were merged. Functions of a slice sum in its order.
 //!
-//! How often the intervals hold the truth, and the tests err, is measured:
+//! The shares of cases in which intervals hold the truth, and tests err, are measured:
 //! `host/benches/statistics`, `host/benches/search` and `host/benches/labs`.
 #![forbid(unsafe_code)]
 

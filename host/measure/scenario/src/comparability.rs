@@ -9,7 +9,7 @@ model::words! {
         Lengths = "lengths",
         /// The number of requests, or the duration.
         Count = "count",
-        /// When requests were sent: arrival, rate, cap, warm-up, cache.
+        /// The load: arrival, rate, cap, warm-up, cache.
         Load = "load",
         /// Options of every request: streaming, ignore-eos, sampling.
         Request = "request",
@@ -19,7 +19,7 @@ model::words! {
         Tokenizer = "tokenizer",
         /// The definition of a figure.
         Definition = "definition",
-        /// How this client measured: connections, time stamps, timeouts.
+        /// The client: connections, time stamps, timeouts.
         Client = "client",
         /// An invalid run.
         Verdict = "verdict",

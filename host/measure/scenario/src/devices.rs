@@ -44,7 +44,7 @@ table! {
 table! {
     /// `[cost]`: what a million tokens cost.
     pub struct Cost {
-        /// What the devices, or the machine that they are in, cost per hour; the result then has
+        /// Cost per hour of the devices, or of the machine that they are in; the result then has
         /// the cost of a million tokens.
         per_hour: Maybe<f64>
             => plan("cost.per-hour", May).flag("cost-per-hour", "NUMBER", RESULT);

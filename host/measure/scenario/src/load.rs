@@ -29,10 +29,10 @@ table! {
             .flag("sessions", "N", LOAD)
             .conflicts("num-prompts")
             .conflicts("duration");
-        /// How long to measure, such as 60s, instead of how many requests.
+        /// Time to measure, such as 60s, instead of a number of requests.
         duration: Maybe<Span> => plan("load.amount", Must(Kind::Count))
             .flag("duration", "TIME", LOAD);
-        /// How requests arrive.
+        /// Arrival of requests.
         ///
         /// It can be left out where another key says it: `concurrency` and `think-time` mean
         /// closed, `burstiness` means gamma, `trace` means trace, and an infinite rate means inf.
@@ -63,7 +63,7 @@ table! {
         /// Users in a closed loop; each sends its next request when the last one is answered.
         concurrency: Maybe<u64> => plan("load.arrival", Must(Kind::Load))
             .flag("concurrency", "USERS", LOAD);
-        /// What each user of a closed loop works on: one session at a time, or one request at a
+        /// Work of each user of a closed loop: one session at a time, or one request at a
         /// time.
         ///
         /// With sessions, a user waits for whatever follows in its session, think times included,
@@ -71,11 +71,11 @@ table! {
         /// of requests in flight is the number of users.
         users: Maybe<Users> = Users::default() => plan("load.users", Must(Kind::Load))
             .flag("users", "WHAT", LOAD);
-        /// How long a user in a closed loop waits after each answer, such as 2s.
+        /// Time that a user of a closed loop waits after an answer, such as 2s.
         think_time: Maybe<Span> => plan("load.arrival", Must(Kind::Load))
             .flag("think-time", "TIME", LOAD)
             .otherwise("not at all");
-        /// How the think time varies.
+        /// Distribution of the think time.
         think_spread: Maybe<ThinkSpread> = ThinkSpread::Constant => plan("load.arrival", Must(Kind::Load))
             .flag("think-spread", "SPREAD", LOAD)
             .theirs(&["think-time-spread"]);
@@ -88,7 +88,7 @@ table! {
             .flag("warmup-requests", "N", LOAD)
             .alias("num-warmups")
             .theirs(&["num-warmups", "warmup-requests"]);
-        /// How to keep prompts of earlier runs in the server's prefix cache from helping this one.
+        /// Way to keep prompts of earlier runs in the server's prefix cache from helping this one.
         ///
         /// An earlier run with the same prompts, or one that was stopped, leaves them in the cache.
         /// The server then skips work, so the figures are too good. Prompts that are embedded or
@@ -119,7 +119,7 @@ const RATE: &str = "a number of requests per second";
 table! {
     /// `[load.ramp]`: a rate that goes from one value to another and stays there.
     pub struct Ramp {
-        /// How the rate changes over time.
+        /// Course of the rate over time.
         ///
         /// The rate is a function of time, and the area under it determines when requests are due.
         /// In vLLM's client, the rate is a function of the request's number.
@@ -133,7 +133,7 @@ table! {
         to: Maybe<f64> => plan("load.arrival", Must(Kind::Load))
             .flag("ramp-up-end-rps", "RATE", LOAD)
             .expects(RATE);
-        /// How long the ramp takes.
+        /// Length of the ramp.
         over: Maybe<Span> => plan("load.arrival", Must(Kind::Load))
             .flag("ramp-up-over", "TIME", LOAD)
             .otherwise("the whole run");
@@ -153,7 +153,7 @@ table! {
         to: Maybe<f64> => plan("load.arrival", Must(Kind::Load)).expects(RATE);
         /// The shape of the change between them.
         shape: Maybe<Shape> = Shape::Linear => plan("load.arrival", Must(Kind::Load));
-        /// How long the stage takes.
+        /// Length of the stage.
         length as "for": Maybe<Span> => plan("load.arrival", Must(Kind::Load));
     }
 }

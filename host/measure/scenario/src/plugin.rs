@@ -19,7 +19,7 @@ use reader::{ConfigTable, Located, Size};
 table! {
     /// `[backend]`: a plugin and its configuration.
     pub struct Backend {
-        /// Which component, such as backends/openai.wasm.
+        /// The component, such as backends/openai.wasm.
         plugin: Maybe<String> => plan("backend", May).otherwise("the flags name one");
         /// Its configuration, in its own terms; `runner plugin info` prints what it can be.
         config: ConfigTable => plan("backend.config", May);
@@ -29,7 +29,7 @@ table! {
 table! {
     /// `[dataset]`: a plugin, its configuration and the files it may read.
     pub struct Dataset {
-        /// Which component, such as datasets/random.wasm.
+        /// The component, such as datasets/random.wasm.
         plugin: Maybe<String> => plan("dataset", Must(Kind::Prompts)).otherwise("the flags name one");
         /// Its configuration, in its own terms; `runner plugin info` prints what it can be.
         config: ConfigTable => plan("dataset.config", Must(Kind::Prompts));
@@ -41,7 +41,7 @@ table! {
 table! {
     /// One of `[[scorers]]`: a plugin and its configuration.
     pub struct Scorer {
-        /// Which component, such as scorers/exact-match.wasm.
+        /// The component, such as scorers/exact-match.wasm.
         plugin: Maybe<String> => plan("scorers", Silent);
         /// Its configuration, in its own terms; `runner plugin info` prints what it can be.
         config: ConfigTable => plan("scorers", Silent);
@@ -66,7 +66,7 @@ table! {
         functions: Maybe<u64> = usual().functions => plan("sandbox.functions", Silent);
         /// Number of elements of all tables of one instance.
         table: Maybe<u64> = usual().table_elements => plan("sandbox.table-elements", Silent);
-        /// How deeply modules and components may be nested.
+        /// Depth to which modules and components may be nested.
         nesting: Maybe<u64> = usual().nesting => plan("sandbox.nesting", Silent);
         /// Time to compile a component.
         compile: Maybe<Span> = milliseconds(usual().compile_ms) => plan("sandbox.compile-ms", Silent);

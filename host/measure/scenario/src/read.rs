@@ -1,7 +1,7 @@
 //! Reading a scenario: TOML in, [`Scenario`] and problems out. Which keys there are, the tables
 //! declare.
 //!
-//! Which values make sense is up to [`check`](super::check).
+//! The values that make sense are up to [`check`](super::check).
 
 use reader::{Place, Problem, parse_assignment, parse_table};
 

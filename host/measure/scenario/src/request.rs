@@ -13,7 +13,7 @@ use reader::{ConfigTable, Located};
 table! {
     /// `[request]`: options for every request.
     pub struct RequestOptions {
-        /// Whether replies are streamed.
+        /// True if replies are streamed.
         stream: Maybe<bool> = true => plan("request.stream", Must(Kind::Request))
             .switch("disable-stream", REQUESTS)
             .inverted("Ask for whole replies instead of streams");
@@ -23,7 +23,7 @@ table! {
         /// Minimum number of output tokens, if the engine supports it.
         min_output_tokens: Maybe<u64> => plan("request.min-output-tokens", Must(Kind::Lengths))
             .flag("min-output-tokens", "TOKENS", REQUESTS);
-        /// Whether answers reach the requested length by ignoring the end-of-sequence token.
+        /// True if answers reach the requested length by ignoring the end-of-sequence token.
         ignore_eos: Maybe<bool> = true => plan("request.ignore-eos", Must(Kind::Request))
             .switch("disable-ignore-eos", REQUESTS)
             .inverted("Let the model end its answers by itself");
@@ -65,7 +65,7 @@ table! {
             .delimiter(',')
             .words()
             .theirs(&["lora-modules"]);
-        /// How to assign adapters to requests.
+        /// Assignment of adapters to requests.
         adapter_assignment: Maybe<Assignment> = Assignment::default()
             => plan("request.adapter-assignment", Must(Kind::Request))
             .flag("lora-assignment", "WHICH", REQUESTS)
@@ -73,10 +73,10 @@ table! {
         /// Instructions that every conversation begins with; they stand before the dataset's own.
         system_prompt: Maybe<String> => plan("request.system-prompt", Must(Kind::Prompts))
             .flag("system-prompt", "TEXT", REQUESTS);
-        /// Which answers stand in the history of a conversation.
+        /// Answers that stand in the history of a conversation.
         history: Maybe<History> = History::default() => plan("request.history", Must(Kind::Prompts))
             .flag("history", "WHICH", REQUESTS);
-        /// Whether requests that depend on a failed one are dropped or go on.
+        /// Treatment of requests that depend on a failed one: drop them, or go on.
         after_failure: Maybe<AfterFailure> = AfterFailure::default()
             => plan("request.after-failure", Must(Kind::Request))
             .flag("after-failure", "WHAT", REQUESTS);
@@ -85,8 +85,7 @@ table! {
         /// The seed decides which. They are of the class `cancelled`, which is no failure.
         cancel_share: Maybe<f64> => plan("request.cancel.share", Must(Kind::Load))
             .flag("cancel-share", "SHARE", REQUESTS);
-        /// How long after it was sent such a request is cancelled, if its answer has not ended by
-        /// then.
+        /// Time after sending at which such a request is cancelled, unless its answer has ended.
         cancel_after: Maybe<Span> => plan("request.cancel.after", Must(Kind::Load))
             .flag("cancel-after", "TIME", REQUESTS);
         /// Fields that are added to the body of every request; the flag takes a JSON object.

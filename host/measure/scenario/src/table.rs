@@ -43,7 +43,7 @@ macro_rules! table {
         #[allow(clippy::missing_const_for_fn, reason = "tables without defaults have no functions")]
         impl $Table {
             $($(
-                #[doc = concat!("What is said as `", stringify!($field), "`, or its default.")]
+                #[doc = concat!("The value of `", stringify!($field), "`, or its default.")]
                 pub fn $field(&self) -> <$Type as $crate::field::Field>::Value {
                     let said = self.$field.as_ref();
                     said.map_or_else(|| $default, |said| said.value.clone())

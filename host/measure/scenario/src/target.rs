@@ -47,7 +47,7 @@ table! {
             .flag("api-key-env", "VARIABLE", TARGET)
             .otherwise("the backend's, else OPENAI_API_KEY")
             .theirs(&["api-key"]);
-        /// How long to wait for a server that is not ready yet; the flag takes a number of seconds
+        /// Time to wait for a server that is not ready yet; the flag takes a number of seconds
         /// too.
         wait_ready: Maybe<Span> => plan("control.wait-ready", Silent)
             .flag("ready-check-timeout-sec", "SECONDS", TARGET)
@@ -82,7 +82,7 @@ table! {
         /// HTTP version.
         http: Maybe<Version> = Version::default()
             => plan("connection.http", Must(Kind::Client)).flag("http", "VERSION", CONNECTIONS);
-        /// Which connection a request uses.
+        /// Connection that a request uses.
         reuse: Maybe<Reuse> = Reuse::default()
             => plan("connection.reuse", Must(Kind::Client)).flag("connections", "WHICH", CONNECTIONS);
         /// Certificates to trust in addition to the system's (PEM).
@@ -91,7 +91,7 @@ table! {
         /// Accept any certificate; every result will say so.
         insecure: Maybe<bool> = false
             => plan("connection.trust.insecure", Must(Kind::Client)).switch("insecure", CONNECTIONS);
-        /// Which receive timestamps to use.
+        /// Receive timestamps to use.
         timestamps: Maybe<Timestamps> = Timestamps::default()
             => plan("connection.timestamps", Must(Kind::Client)).flag("timestamps", "WHOSE", CONNECTIONS);
         /// Threads that send requests and read replies, from 1 to 64.

@@ -38,7 +38,7 @@ pub struct Args {
     format: Format,
 }
 
-/// What answers are compared with.
+/// The baseline that answers are compared with.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Against {
     /// The folder of the run whose answers are the baseline

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 
-/// Where compiled plugins and tokenizers are kept.
+/// The folder in which compiled plugins and tokenizers are kept.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Artifacts {
     /// Folder for compiled plugins and tokenizers [default: runner in $XDG_CACHE_HOME, or in

@@ -63,7 +63,7 @@ pub struct Args {
         help_heading = "Figures"
     )]
     fail_if: Vec<String>,
-    /// How much runs of one scenario vary: a standard deviation such as 2% (the default), or a
+    /// Variation of runs of one scenario: a standard deviation such as 2% (the default), or a
     /// folder with repeats
     ///
     /// It enters the error where both sides are one run, which does not show it. Several runs show

@@ -154,7 +154,7 @@ pub struct Flags {
         help_heading = "Requests"
     )]
     random_output_len: Option<u64>,
-    /// How far the random dataset's lengths may vary; 1.0 means not at all, as in SGLang's client
+    /// Range of the random dataset's lengths; 1.0 means not at all, as in SGLang's client
     #[arg(
         long,
         value_name = "RATIO",

@@ -115,7 +115,7 @@ struct Run {
         help_heading = "Fleet"
     )]
     remote_runner: String,
-    /// How long rank 0 waits for the other processes
+    /// Time that rank 0 waits for the other processes
     #[arg(
         long,
         value_name = "TIME",
@@ -133,7 +133,7 @@ struct Run {
         help_heading = "Fleet"
     )]
     clock_error: Span,
-    /// How long a machine may be out of reach before it counts as lost
+    /// Time that a machine may be out of reach before it counts as lost
     #[arg(
         long,
         value_name = "TIME",

@@ -71,7 +71,7 @@ pub struct Args {
         help_heading = "Speed"
     )]
     itl: Option<Span>,
-    /// How much ttft and itl vary from request to request, as a share, such as 0.1 or 10% [default:
+    /// Variation of ttft and itl from request to request, as a share, such as 0.1 or 10% [default:
     /// not at all]
     #[arg(
         long,
@@ -118,7 +118,7 @@ pub struct Args {
     /// Cache prompt prefixes, and report how many tokens were found in the cache
     #[arg(long, env = "RUNNER_MOCK_PREFIX_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
     prefix_cache: bool,
-    /// When a stream's HTTP headers are sent [default: at-once]
+    /// Time at which a stream's HTTP headers are sent [default: at-once]
     #[arg(
         long,
         value_name = "WHEN",
@@ -174,7 +174,7 @@ pub struct Args {
         help_heading = "Dialect"
     )]
     reasoning_field: Option<ReasoningField>,
-    /// When a chat stream sends the chunk that has a role but no text [default: first-token]
+    /// Place of the chunk that has a role but no text in a chat stream [default: first-token]
     #[arg(
         long,
         value_name = "WHEN",
@@ -183,7 +183,7 @@ pub struct Args {
         help_heading = "Dialect"
     )]
     role_chunk: Option<RoleChunk>,
-    /// Where the OpenAI routes report token counts [default: final]
+    /// Place where the OpenAI routes report token counts [default: final]
     #[arg(
         long,
         value_name = "WHERE",
@@ -192,7 +192,7 @@ pub struct Args {
         help_heading = "Dialect"
     )]
     usage: Option<UsageIn>,
-    /// Which engine's /generate to serve [default: sglang]
+    /// Engine whose /generate to serve [default: sglang]
     #[arg(
         long,
         value_name = "ENGINE",

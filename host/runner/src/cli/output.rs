@@ -17,7 +17,7 @@ use report::{json, text};
 use result::summary::Summary;
 use runs::folder::RunFolder;
 
-/// Where results go, by the same name in every command.
+/// The folder for results, by the same name in every command.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Within {
     /// Folder in which each result gets a folder of its own

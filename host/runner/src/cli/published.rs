@@ -23,7 +23,7 @@ use audit::text::verdict;
         runner published '*/h800/*/sharegpt'               with * for any text\n  \
         runner compare runs/latest published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt")]
 pub struct Args {
-    /// Which results to list: a name, a part of one, or one with * for any text
+    /// Results to list: a name, a part of one, or one with * for any text
     #[arg(value_name = "PATTERN")]
     pattern: Option<String>,
     /// Output format

@@ -33,7 +33,7 @@ pub struct Args {
     /// Output format
     #[arg(long, env = "RUNNER_REPORT_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Which tool's layout, names and definitions to use: another tool's block has only that tool's
+    /// Tool whose layout, names and definitions to use: another tool's block has only that tool's
     /// lines, with the figures that it would have reported for the same replies
     #[arg(long, env = "RUNNER_STYLE", value_enum, default_value_t = Style::Runner)]
     style: Style,
@@ -82,7 +82,7 @@ enum Format {
     Png,
 }
 
-/// Which tool's layout, names and definitions a result uses.
+/// The tool whose layout, names and definitions a result uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Style {
     /// This program's own

@@ -9,7 +9,7 @@ use super::print::write_stdout;
 /// Print the JSON Schema of a result file
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Which file or output: summary is summary.json, exchange a line of records.jsonl.zst,
+    /// File or output: summary is summary.json, exchange a line of records.jsonl.zst,
     /// lab-event a line of a lab's journal.jsonl
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(names()))]
     name: String,

@@ -79,7 +79,7 @@ pub struct Args {
         help_heading = "Search"
     )]
     preset: Option<String>,
-    /// What to vary: requests per second, requests in flight, or sessions under way
+    /// Load to vary: requests per second, requests in flight, or sessions under way
     #[arg(long = "load", value_name = "WHAT", env = "RUNNER_LOAD", default_value = "rate", value_parser = ["rate", "concurrency", "sessions"], help_heading = "Search")]
     load: String,
     /// The first load to try
@@ -107,7 +107,7 @@ pub struct Args {
         help_heading = "Search"
     )]
     most: Option<f64>,
-    /// How narrow the interval is to be, as a share of its lower end
+    /// Width of the interval to reach, as a share of its lower end
     #[arg(
         long,
         value_name = "SHARE",

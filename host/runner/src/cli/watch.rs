@@ -38,7 +38,7 @@ pub struct Watch {
         help_heading = "Progress"
     )]
     metrics_listen: Option<Address>,
-    /// How often to print a progress line if stderr is not a terminal
+    /// Time between progress lines if stderr is not a terminal
     #[arg(
         long,
         value_name = "TIME",

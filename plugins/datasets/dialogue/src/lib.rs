@@ -10,7 +10,7 @@
 //! | [`draw`] | independent generators for the parts of a session |
 //! | [`setting`] | keys that take a word or a distribution |
 //!
-//! Which conversations there are, and how their requests depend on each other, is the plugin's to
+//! The conversations, and the way in which their requests depend on each other, are the plugin's to
 //! decide.
 #![forbid(unsafe_code)]
 

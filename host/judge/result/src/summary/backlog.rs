@@ -1,7 +1,7 @@
 //! The backlog: how many requests were due and waited for their answer to begin, early and late in
 //! the time in which requests came.
 //!
-//! Where an engine keeps up, the backlog of a run at one rate wanders about a level. Where it does
+//! The backlog of a run at one rate wanders about a level where an engine keeps up. Where it does
 //! not, the backlog grows for as long as requests come. Latencies cannot tell the two apart,
 //! because they contain the queue.
 //!

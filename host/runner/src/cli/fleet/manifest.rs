@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// The system that starts the fleet
     #[arg(long = "for", env = "RUNNER_MANIFEST_FOR", value_name = "WHAT", value_parser = ["kubernetes", "slurm"])]
     what: String,
-    /// How many processes, each on a node of its own
+    /// Number of processes, each on a node of its own
     #[arg(long, env = "RUNNER_MANIFEST_SIZE", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     size: u32,
     /// Name of the objects that the manifest defines
@@ -73,7 +73,7 @@ pub(super) struct Args {
         help_heading = "Kubernetes"
     )]
     cpu: String,
-    /// Where the fleet's token is
+    /// Place of the fleet's token
     #[arg(long, env = "RUNNER_MANIFEST_TOKEN_SECRET", value_name = "NAME/KEY", default_value = "runner-fleet/token", value_parser = named, help_heading = "Kubernetes")]
     token_secret: (String, String),
     /// A variable from a Secret, such as OPENAI_API_KEY=engine/key; repeatable
@@ -85,7 +85,7 @@ pub(super) struct Args {
     /// Memory of each pod or node, such as 16Gi (Kubernetes) or 16G (Slurm)
     #[arg(long, env = "RUNNER_MANIFEST_MEMORY", value_name = "SIZE")]
     memory: Option<String>,
-    /// Where results go: a volume claim that many pods can mount (Kubernetes), or a folder (Slurm)
+    /// Place for results: a volume claim that many pods can mount (Kubernetes), or a folder (Slurm)
     #[arg(long, env = "RUNNER_MANIFEST_RESULTS", value_name = "CLAIM|FOLDER")]
     results: Option<String>,
     /// Cores of each process

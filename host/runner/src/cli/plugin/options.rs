@@ -1,5 +1,5 @@
-//! What the subcommands take in common: the form of a result, where plugins are searched, and which
-//! one a name means.
+//! The arguments that the subcommands have in common: the form of a result, the folders in which
+//! plugins are searched, and which one a name means.
 
 use std::ffi::OsString;
 
