@@ -7,23 +7,22 @@
 //! raises an alarm where the growth is beyond chance at two such instants in a row, so that one
 //! long burst is no reason to stop.
 //!
-//! **An engine that fills is not overloaded.** Until the first answers have ended, the backlog
-//! grows at the rate at which requests come. So nothing is compared before the run has lasted eight
-//! times as long as the first answers took, which are the shortest where answers differ. While
-//! longer ones are still to end, answers end ever faster; where an engine is overloaded, they end
-//! as fast as it can. So a growth counts only where no more answers end in the fourth quarter than
-//! in the second, but for chance. Where times to first token are known ([`Watch::waits`]), there
-//! must be a queue as well: by Little's law, the rate times the usual wait for a first token are
-//! the requests that wait, and these must be more than chance explains. An engine that never queues
-//! raises no alarm.
+//! Growth alone is no overload. Two rules hold an alarm back: [`filling`], while answers end ever
+//! faster, and [`queue`], where no requests wait for their first token.
 //!
 //! **False alarms** are measured on healthy queues of several kinds (`host/benches/search`): a
 //! detector that fires on them would fail loads that hold. In exchange it is slow close to
 //! capacity; what it does not stop, the test at the end of the run judges.
 
+mod filling;
+mod queue;
+
 use model::units::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use filling::{First, end_ever_faster};
+use queue::Queue;
 
 /// So many standard deviations of the number of arrivals are chance. More than for a whole run,
 /// because there are many looks.
@@ -32,13 +31,6 @@ const CHANCE: f64 = 4.0;
 const SMALL: f64 = 0.05;
 /// Requests due before the first look.
 const FIRST: u64 = 200;
-/// Requests whose end says how long the first answers took.
-const EARLY: u64 = 20;
-/// The number of times as long as these answers that the run must have lasted.
-const FILLED: f64 = 8.0;
-/// So many standard deviations of the difference between two numbers of answers show that they end
-/// ever faster.
-const RISING: f64 = 2.0;
 /// The factor by which each look is later than the one before.
 const LATER: f64 = 1.25;
 /// Looks in a row that must show growth.
@@ -111,13 +103,10 @@ pub struct Watch {
     /// The sum until then, and how many had ended.
     area: f64,
     ended: f64,
-    /// The times at which the first requests were due, and at which as many had ended.
-    early_due: Option<f64>,
-    early_ended: Option<f64>,
+    first: First,
     next: f64,
     row: u32,
-    /// Seconds that requests lately waited for their first token, as far as known.
-    wait: Option<f64>,
+    queue: Queue,
 }
 
 impl Watch {
@@ -135,11 +124,10 @@ impl Watch {
             latest: (0.0, 0.0),
             area: 0.0,
             ended: 0.0,
-            early_due: None,
-            early_ended: None,
+            first: First::default(),
             next: 0.0,
             row: 0,
-            wait: None,
+            queue: Queue::default(),
         }
     }
 
@@ -147,7 +135,7 @@ impl Watch {
     /// holds until it is given anew; where it never is, nothing tells waiting requests from those
     /// under way.
     pub fn waits(&mut self, usual: Nanos) {
-        self.wait = Some(usual.as_secs_f64());
+        self.queue.waits(usual);
     }
 
     /// Takes what the run has done so far, several times a second or at least a few hundred times
@@ -165,12 +153,7 @@ impl Watch {
         if at - self.kept.last().map_or(0.0, |kept| kept.at) >= self.apart {
             self.keep(at);
         }
-        if progress.due >= EARLY {
-            self.early_due.get_or_insert(before);
-        }
-        if progress.ended >= EARLY {
-            self.early_ended.get_or_insert(at);
-        }
+        self.first.sample(progress, before, at);
         self.look(progress, at)
     }
 
@@ -191,8 +174,7 @@ impl Watch {
     }
 
     fn look(&mut self, progress: Progress, at: f64) -> Option<Alarm> {
-        let first = self.early_ended? - self.early_due?;
-        if progress.due < FIRST || at < self.next || at < FILLED * first {
+        if progress.due < FIRST || at < self.next || !self.first.is_past(at) {
             return None;
         }
         self.next = at * LATER;
@@ -202,15 +184,11 @@ impl Watch {
             ((area - area_before) / (at / 4.0), ended - ended_before)
         });
         let (second_quarter, fourth_quarter) = (second.0, fourth.0);
-        let is_filling = fourth.1 - second.1 > RISING * (fourth.1 + second.1).sqrt();
+        let is_filling = end_ever_faster(second.1, fourth.1);
         let half = progress.due as f64 / 2.0;
         let chance = (CHANCE * self.burstiness * half.sqrt()).max(SMALL * half);
-        let unsent = progress.due.saturating_sub(progress.sent) as f64;
-        let queue = self
-            .wait
-            .map(|wait| unsent + progress.due as f64 / at * wait);
         let grew = fourth_quarter - second_quarter > chance;
-        if is_filling || !grew || queue.is_some_and(|queue| queue <= chance) {
+        if is_filling || !grew || self.queue.is_short(progress, at, chance) {
             self.row = 0;
             return None;
         }
