@@ -174,17 +174,14 @@ fn machines(report: &LabReport) -> Table {
     for trial in report.studies.iter().flat_map(|study| &study.trials) {
         let Some(facts) = &trial.facts else { continue };
         let text = |text: &Option<String>| Cell::from(text.clone().unwrap_or_default());
-        let row = vec![
+        table.row_once([
             trial.engine.as_str().into(),
             text(&facts.version),
             text(&facts.model),
             facts.devices.join(", ").into(),
             text(&facts.driver),
             text(&facts.host),
-        ];
-        if !table.rows.contains(&row) {
-            table.rows.push(row);
-        }
+        ]);
     }
     table.without_empty_columns()
 }

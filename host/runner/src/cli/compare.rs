@@ -142,8 +142,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let found = compare(&read.sides, &asked)
         .map_err(|obstacles| Failure::several(Exit::Input, compared::refusal(&obstacles)))?;
     write_stdout(&match args.format {
-        Format::Text => compared::text(&found),
-        Format::Markdown => compared::markdown(&found),
+        Format::Text => compared::page(&found).text(),
+        Format::Markdown => compared::page(&found).markdown_section(2),
         Format::Json => json(&found)?,
     })?;
     if args.run_variation.is_none() {

@@ -23,7 +23,7 @@ use super::interrupt::Interrupt;
 use super::output::Within;
 use super::print::{json, tell, write_stdout};
 use super::resume;
-use super::saved::{html, workload};
+use super::saved::workload;
 use super::watch::Watch;
 use lab::estimate::in_words;
 use lab::findings::{LabReport, RunReport};
@@ -328,5 +328,5 @@ fn write_page(folder: &Path, lab: &Lab, kept: &Kept, results: &Results) -> Resul
     let page = lab::page::page(&report);
     replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
     replace(&folder.join(MARKDOWN), page.markdown().as_bytes())?;
-    replace(&folder.join(PAGE), html(&page)?.as_bytes())
+    replace(&folder.join(PAGE), page.html().as_bytes())
 }

@@ -200,7 +200,7 @@ fn print(
     let shown = if as_json {
         json(&repeats)?
     } else {
-        format!("\n{}", report::repeats::text(&repeats))
+        format!("\n{}", report::repeats::page(&repeats).text())
     };
     write_stdout(&shown)
 }

@@ -19,7 +19,7 @@ use super::saved;
 use model::clean;
 use report::compatible::{self, Compatible, Keep, Tool};
 use report::document::Document;
-use report::{csv, json, markdown, text};
+use report::{csv, json, published, text};
 use runs::folder::{self, FolderError, RunFolder, Status};
 use scenario::plan::Slice;
 
@@ -129,7 +129,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
                 return Ok(ExitCode::SUCCESS);
             }
             (Format::Markdown, _) => page.markdown(),
-            _ => saved::html(&page)?,
+            _ => page.html(),
         };
         let mut out = Destination::open(&args.output)?;
         out.text(&text)?;
@@ -252,14 +252,13 @@ fn block(run: &RunFolder, style: Style, details: bool) -> Result<String, Failure
 /// Writes the page of all runs.
 fn page(runs: &[RunFolder], out: &mut Destination, style: Style) -> Result<(), Failure> {
     let shown = runs.iter().map(|run| {
-        Ok(markdown::Shown {
+        Ok(published::Shown {
             reported: run.reported()?,
             block: block(run, style, true)?,
         })
     });
     let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
-    let page = markdown::page(&shown).map_err(CliError::cannot("write the report"))?;
-    out.text(&page).map(drop)
+    out.text(&published::page(&shown).markdown()).map(drop)
 }
 
 /// The name of a form or a style on the command line.

@@ -184,7 +184,7 @@ impl Saved {
         page: impl Fn(&str, Option<&Workload>) -> Document,
     ) -> Result<(), Failure> {
         let workload = titled(&self.folder, runs, &self.title);
-        let text = html(&page(&self.title, workload.as_ref()))?;
+        let text = page(&self.title, workload.as_ref()).html();
         replace(
             &self.folder.join(format!("{}.html", self.what)),
             text.as_bytes(),
@@ -216,11 +216,6 @@ pub(super) fn workload<'r>(
         let run = RunFolder::at(&folder.join(run)).reported().ok()?;
         Some(Workload::of(&run))
     })
-}
-
-/// A page as HTML.
-pub(super) fn html(page: &Document) -> Result<String, Failure> {
-    Ok(page.html().map_err(CliError::cannot("write the page"))?)
 }
 
 /// The page of the sweep or the search that is saved in a folder; nothing if none is.

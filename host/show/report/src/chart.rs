@@ -17,7 +17,7 @@ mod shape;
 mod tests;
 
 pub use draw::{Look, Width, svg};
-pub(crate) use draw::{swatch, thickness as phase_height};
+pub(crate) use draw::{escape, swatch, thickness as phase_height};
 pub use palette::Theme;
 
 /// A chart.

@@ -19,6 +19,7 @@ mod tests;
 pub use shown::Shown;
 
 use super::chart::Chart;
+use super::label;
 use runs::Reported;
 
 /// The charts of runs, in the order of a page. Figures that were not measured have no chart.
@@ -62,9 +63,8 @@ impl Charts {
 pub fn labels(runs: &[Reported]) -> Vec<String> {
     let engine = |run: &Reported| {
         let about = &run.plan.about;
-        let engine = about.engine.as_deref()?;
         let version = about.engine_version.as_deref();
-        Some(version.map_or(engine.to_owned(), |version| format!("{engine} {version}")))
+        Some(label::engine(about.engine.as_deref()?, version))
     };
     let engines: Option<Vec<String>> = runs.iter().map(engine).collect();
     let names = runs.iter().map(|run| run.plan.name.clone()).collect();

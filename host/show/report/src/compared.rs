@@ -1,69 +1,44 @@
-//! A comparison as text and as Markdown, for people; its JSON is the comparison itself
-//! (`runner schema comparison`). A verdict has a sign and words, and no colour.
-
-use std::fmt::Write;
-
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
+//! A comparison as a page, for people; its JSON is the comparison itself (`runner schema
+//! comparison`). A verdict has a sign and words, and no colour.
 
 use super::plain;
+use crate::document::{Document, Table, Text};
 use compare::{Compared, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts, Variation};
 use model::number;
 
-/// The output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Text,
-    Markdown,
-}
-
-/// The comparison as text.
-pub fn text(compared: &Compared) -> String {
-    page(compared, Form::Text)
-}
-
-/// The comparison as a section of a Markdown page.
-pub fn markdown(compared: &Compared) -> String {
-    page(compared, Form::Markdown)
-}
-
-fn page(compared: &Compared, form: Form) -> String {
-    let mut page = Page {
-        form,
-        text: String::new(),
-    };
-    page.heading("Comparison");
-    page.table(
-        &["Side", "What", "Model", "Scenario", "Verdict"],
-        compared.sides.iter().map(side).collect(),
-        1,
-    );
+/// The page.
+pub fn page(compared: &Compared) -> Document {
+    let mut page = Document::new("Comparison", "Comparison");
+    let mut sides = Table::new(["Side", "What", "Model", "Scenario", "Verdict"]);
+    for of in &compared.sides {
+        sides.row(side(of));
+    }
+    page.table(sides);
     for side in compared.sides.iter().filter(|side| !side.doubts.is_empty()) {
-        page.list(
+        let doubts = side.doubts.iter().cloned();
+        list(
+            &mut page,
             &format!("Reasons to doubt {}", side.name),
-            side.doubts.clone(),
+            doubts,
         );
     }
     let allowed = compared.allowed.iter();
-    let allowed: Vec<String> = allowed
-        .map(|obstacle| obstacle_words(obstacle, "A"))
-        .collect();
-    page.list(
+    list(
+        &mut page,
         "COMPARED ALTHOUGH THESE DIFFER, which alone may explain the differences below",
-        allowed,
+        allowed.map(|obstacle| obstacle_words(obstacle, "A")),
     );
     let differences = compared.differences.iter();
-    page.list(
-        "What differs",
-        differences
-            .map(|difference| format!("{}: {}", difference.what, plain(&difference.values("A"))))
-            .collect(),
-    );
-    page.list("What cannot be checked", compared.unknown.clone());
+    let differences =
+        differences.map(|difference| format!("{}: {}", difference.what, difference.values("A")));
+    list(&mut page, "What differs", differences);
+    let unknown = compared.unknown.iter().cloned();
+    list(&mut page, "What cannot be checked", unknown);
     let judged = compared.pairs.iter().flat_map(|pair| &pair.figures);
     let family = judged.filter(|row| row.is_judged()).count();
     for pair in &compared.pairs {
-        page.heading(&format!("{} against A", pair.side));
-        let columns = [
+        page.heading(2, format!("{} against A", pair.side));
+        let mut table = Table::new([
             "Figure",
             "A",
             &pair.side,
@@ -71,9 +46,14 @@ fn page(compared: &Compared, form: Form) -> String {
             "95 % interval",
             "Detectable",
             "Verdict",
-        ];
-        page.table(&columns, pair.figures.iter().map(cells).collect(), 6);
-        page.list("", notes(pair, family, compared.same_within));
+        ]);
+        table.numeric = Some(1..6);
+        for row in &pair.figures {
+            table.row(cells(row));
+        }
+        page.table(table);
+        let notes = notes(pair, family, compared.same_within);
+        page.list(notes.iter().map(|note| Text::marked(note)).collect());
     }
     let conditions = compared.conditions.iter().map(|outcome| {
         let held = match (outcome.fails, outcome.is_absent) {
@@ -86,8 +66,17 @@ fn page(compared: &Compared, form: Form) -> String {
             outcome.condition, outcome.side, outcome.seen
         )
     });
-    page.list("Conditions", conditions.collect());
-    page.text
+    list(&mut page, "Conditions", conditions);
+    page
+}
+
+/// Adds a list with words that introduce it, if it has items.
+fn list(page: &mut Document, words: &str, items: impl Iterator<Item = String>) {
+    let items: Vec<Text> = items.map(Text::plain).collect();
+    if !items.is_empty() {
+        page.paragraph(Text::plain(format!("{words}:")));
+        page.list(items);
+    }
 }
 
 /// Something that must agree but does not, in one line.
@@ -130,7 +119,7 @@ fn side(side: &SideFacts) -> Vec<String> {
         true => sources,
         false => format!("{what}: {sources}"),
     };
-    let said = |text: &Option<String>| plain(text.as_deref().unwrap_or_default());
+    let said = |text: &Option<String>| text.clone().unwrap_or_default();
     let verdict = match (&side.tool, side.verdict) {
         (Some(tool), _) => format!("stated by {tool}"),
         (None, Some(verdict)) => verdict.name().to_owned(),
@@ -138,7 +127,7 @@ fn side(side: &SideFacts) -> Vec<String> {
     };
     vec![
         side.name.clone(),
-        plain(&what),
+        what,
         said(&side.model),
         said(&side.scenario),
         verdict,
@@ -306,71 +295,6 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
         notes.push("~ This metric grew or wandered during the runs, as in a queue that never empties, so each run counts as a single sample: the interval is wide, and repeats make it narrower.".to_owned());
     }
     notes
-}
-
-struct Page {
-    form: Form,
-    text: String,
-}
-
-impl Page {
-    fn heading(&mut self, heading: &str) {
-        let before = if self.text.is_empty() { "" } else { "\n" };
-        let _ = match self.form {
-            Form::Text => writeln!(self.text, "{before}== {heading} ==\n"),
-            Form::Markdown => writeln!(self.text, "{before}### {heading}\n"),
-        };
-    }
-
-    /// A list; nothing if it is empty.
-    fn list(&mut self, heading: &str, items: Vec<String>) {
-        if items.is_empty() {
-            return;
-        }
-        self.text.push('\n');
-        let (indent, end) = match self.form {
-            Form::Text => ("  ", ":\n"),
-            Form::Markdown => ("- ", ":\n\n"),
-        };
-        if !heading.is_empty() {
-            let _ = write!(self.text, "{heading}{end}");
-        }
-        for item in items {
-            let item = match self.form {
-                Form::Text => item,
-                Form::Markdown => escaped(&item),
-            };
-            let _ = writeln!(self.text, "{indent}{item}");
-        }
-    }
-
-    /// A table whose columns are text, except those between the first and `words`.
-    fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>, words: usize) {
-        let rule = TableStyle::new().header_separator(LineStyle::none().fill('-'));
-        let mut table = Table::new();
-        table.load_style(match self.form {
-            Form::Text => rule,
-            Form::Markdown => presets::ASCII_MARKDOWN,
-        });
-        table.set_header(header.iter().copied());
-        for row in rows {
-            table.add_row(row.into_iter().map(|cell| match self.form {
-                Form::Text => cell,
-                Form::Markdown => escaped(&cell),
-            }));
-        }
-        for (place, column) in table.column_iter_mut().enumerate() {
-            if place > 0 && place < words {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        let _ = writeln!(self.text, "{}", table.trim_fmt());
-    }
-}
-
-/// Text in which Markdown sees no table's edge, and no tag.
-fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;")
 }
 
 #[cfg(test)]

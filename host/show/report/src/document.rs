@@ -1,34 +1,49 @@
-//! A page as data: headings, text, tables, code and charts, which become Markdown and one HTML
-//! file. Both have the same content, because both are drawn from the same blocks.
+//! A page as data: headings, text, tables, figures, findings and charts, which become Markdown, one
+//! HTML file, or text for a terminal. All have the same content, because all are drawn from the same
+//! blocks.
 //!
-//! This module owns the blocks and their two forms. What a page says is left to its makers: `lab`,
-//! [`crate::sweep`] and [`crate::search`]. All text is escaped here, so makers give it as it is.
-//! Markdown has no charts: a maker puts a table of the same figures beside each.
+//! This module owns the blocks and their forms, and all escaping: makers give foreign text as it is.
+//! What a page says is left to its makers: `lab`, [`crate::page`], [`crate::published`],
+//! [`crate::compared`], [`crate::sweep`] and [`crate::search`]. Text has no charts: a maker puts a
+//! table of the same figures beside each.
 
 mod html;
 mod markdown;
+mod slug;
+mod terminal;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use slug::Slugs;
+
+use std::ops::Range;
+
 use crate::chart::Chart;
+use result::finding::{Finding, Verdict};
+use result::metric::Metric;
 
 /// A page.
-#[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     /// The kind of page, in a word or two above its title: `Lab`.
     pub kind: &'static str,
     /// Its title.
     pub title: String,
     pub blocks: Vec<Block>,
+    /// The folders of the runs whose records it shows, for its last line.
+    pub folders: Vec<String>,
 }
 
 /// A part of a page.
-#[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// A heading of level 2 to 4; level 2 begins a section.
-    Heading(u8, String),
+    /// A heading; one of level 2 begins a section, but within a card.
+    Heading(Heading),
+    /// The headings of levels 2 and 3, with links to them. In HTML the bar has them.
+    Contents,
     /// A paragraph.
     Paragraph(Text),
+    /// A paragraph on how to read what is beside it.
+    Remark(Text),
     /// A list.
     List(Vec<Text>),
     /// Lines to be copied or read as they are.
@@ -40,8 +55,44 @@ pub enum Block {
     },
     /// A table.
     Table(Table),
-    /// A chart.
+    /// A chart. Those that follow each other share the width.
     Chart(Box<Chart>),
+    /// Short facts, beside each other.
+    Facts(Vec<Pair>),
+    /// Facts below each other.
+    Pairs(Vec<Pair>),
+    /// The most important figures.
+    Figures(Vec<Figure>),
+    /// Blocks that belong together, several such beside each other.
+    Cards(Vec<Vec<Block>>),
+    /// Blocks that a reader opens.
+    Details {
+        /// Their subject.
+        summary: String,
+        /// True if they are open on paper.
+        is_printed: bool,
+        blocks: Vec<Block>,
+    },
+    /// A verdict, with its reasons in short.
+    Verdict(Verdict, Text, Vec<Text>),
+    /// Reasons to doubt a run, in full.
+    Findings(Vec<Finding>),
+    /// The metrics that the page speaks of, with its names for them.
+    Definitions(Vec<(&'static str, &'static Metric)>),
+    /// The names of runs whose charts are drawn over each other, to take each out of them.
+    Series(Vec<String>),
+}
+
+/// A heading.
+#[derive(Clone, Debug)]
+pub struct Heading {
+    /// From 2 to 4.
+    pub level: u8,
+    pub text: Text,
+    /// Its name for links, and for those who link to the page; made from the text if absent.
+    pub name: Option<String>,
+    /// Its text in the bar of sections, if other.
+    pub short: Option<&'static str>,
 }
 
 /// A table. A column whose cells are all numbers is aligned to the right, the first column never.
@@ -51,12 +102,27 @@ pub struct Table {
     pub head: Vec<String>,
     /// The rows, each with as many cells as there are headings.
     pub rows: Vec<Vec<Cell>>,
+    /// The columns that are aligned to the right instead.
+    pub numeric: Option<Range<usize>>,
+    pub fit: Fit,
+}
+
+/// The way in which a table fits a narrow screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fit {
+    /// The cells of a row stand below each other.
+    #[default]
+    Stacked,
+    /// Its cells become narrow.
+    Narrow,
+    /// It is moved sideways.
+    Scrolled,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    pub text: String,
+    pub text: Text,
     /// The tone for its colour: good or bad news. The text says it too.
     pub tone: Tone,
 }
@@ -73,6 +139,23 @@ pub enum Tone {
     Bad,
 }
 
+/// A name and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    pub name: String,
+    pub value: String,
+}
+
+/// A figure that stands out.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    pub name: Text,
+    pub value: String,
+    pub unit: &'static str,
+    /// Sentences on it.
+    pub lines: Vec<String>,
+}
+
 /// Text on one line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Text(pub Vec<Span>);
@@ -84,23 +167,87 @@ pub enum Span {
     Plain(String),
     /// Emphasized.
     Strong(String),
+    /// As a word that is explained.
+    Word(&'static str),
     /// As something to be typed.
     Code(String),
+    /// With a link to the heading of that name.
+    Link(String, String),
+    /// As the name of a metric, whose definition is shown to who asks for it.
+    Term(String, &'static str),
+    /// The unit of what is before it.
+    Unit(&'static str),
+    /// The difference of the value before it, as good or bad news.
+    Change(String, Tone),
+    /// A word of that worth.
+    Badge(String, Verdict),
+    /// The mark of the run of that place in charts.
+    Mark(usize),
+    /// The end of a line within a cell.
+    Break,
 }
 
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
+impl Span {
+    /// What it says.
+    fn words(&self) -> String {
+        match self {
+            Span::Plain(text)
+            | Span::Strong(text)
+            | Span::Code(text)
+            | Span::Link(text, _)
+            | Span::Term(text, _)
+            | Span::Badge(text, _) => text.clone(),
+            Span::Word(text) => (*text).to_owned(),
+            Span::Unit("") => String::new(),
+            Span::Unit(unit) => format!(" ({unit})"),
+            Span::Change(text, _) => format!(" {text}"),
+            Span::Break => " ".to_owned(),
+            Span::Mark(_) => String::new(),
+        }
+    }
+}
+
+impl<T: Into<Text>> From<T> for Cell {
+    fn from(text: T) -> Self {
         Cell {
-            text,
+            text: text.into(),
             tone: Tone::Plain,
         }
     }
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
+impl From<Span> for Text {
+    fn from(span: Span) -> Self {
+        Text(vec![span])
     }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Text::plain(text)
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Text::plain(text)
+    }
+}
+
+/// A name and its value.
+pub(crate) fn pair(name: impl Into<String>, value: impl Into<String>) -> Pair {
+    Pair {
+        name: name.into(),
+        value: value.into(),
+    }
+}
+
+/// Names with their values; leaves out those that are not known.
+pub(crate) fn pairs<const N: usize>(given: [(&str, Option<String>); N]) -> Vec<Pair> {
+    let known = given.into_iter();
+    known
+        .filter_map(|(name, value)| Some(pair(name, value?)))
+        .collect()
 }
 
 impl Text {
@@ -131,6 +278,11 @@ impl Text {
         self.0.push(Span::Plain(text.into()));
         self
     }
+
+    /// What it says.
+    fn words(&self) -> String {
+        self.0.iter().map(Span::words).collect()
+    }
 }
 
 impl Table {
@@ -139,6 +291,8 @@ impl Table {
         Table {
             head: head.into_iter().map(Into::into).collect(),
             rows: Vec::new(),
+            numeric: None,
+            fit: Fit::Stacked,
         }
     }
 
@@ -147,12 +301,20 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
+    /// Adds a row, unless the table has it.
+    pub fn row_once<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
+        let row = cells.into_iter().map(Into::into).collect();
+        if !self.rows.contains(&row) {
+            self.rows.push(row);
+        }
+    }
+
     /// The table without the columns that say nothing in any row. The first column stays.
     #[must_use]
     pub fn without_empty_columns(mut self) -> Self {
         let says = |at: usize| {
             let mut cells = self.rows.iter().filter_map(|row| row.get(at));
-            at == 0 || cells.any(|cell| !cell.text.is_empty())
+            at == 0 || cells.any(|cell| !cell.text.words().is_empty())
         };
         let kept: Vec<bool> = (0..self.head.len()).map(says).collect();
         let mut at = kept.iter();
@@ -166,22 +328,27 @@ impl Table {
 
     /// Says of each column if it holds numbers and nothing else.
     fn numbers(&self) -> Vec<bool> {
+        let is_absent = |text: &str| matches!(text, "" | "-" | "–");
         // What follows a number, such as its interval, does not count; a digest is none.
         let is_number = |text: &str| {
             let first = text.split(' ').next().unwrap_or_default();
             let digits = first.trim_end_matches('%').replace(',', "");
-            text.is_empty() || digits.parse::<f64>().is_ok()
+            is_absent(text) || digits.parse::<f64>().is_ok()
         };
-        let cell =
-            |row: &Vec<Cell>, at: usize| row.get(at).map_or("", |cell| &cell.text).to_owned();
         // The first column holds names. Some of them, such as ids of trials, only look like
         // numbers.
         let of = |at: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at));
+            let cells: Vec<String> = cells.map(|cell| cell.text.words()).collect();
             at > 0
-                && self.rows.iter().all(|row| is_number(&cell(row, at)))
-                && self.rows.iter().any(|row| !cell(row, at).is_empty())
+                && cells.iter().all(|cell| is_number(cell))
+                && cells.iter().any(|cell| !is_absent(cell))
         };
-        (0..self.head.len()).map(of).collect()
+        let columns = 0..self.head.len();
+        match &self.numeric {
+            Some(numeric) => columns.map(|at| numeric.contains(&at)).collect(),
+            None => columns.map(of).collect(),
+        }
     }
 }
 
@@ -192,12 +359,33 @@ impl Document {
             kind,
             title: title.into(),
             blocks: Vec::new(),
+            folders: Vec::new(),
         }
     }
 
     /// Adds a heading of that level.
-    pub fn heading(&mut self, level: u8, text: impl Into<String>) {
-        self.blocks.push(Block::Heading(level, text.into()));
+    pub fn heading(&mut self, level: u8, text: impl Into<Text>) {
+        self.push(Block::heading(level, text));
+    }
+
+    /// Begins a section that others link to by that name, with a short heading for the bar.
+    pub(crate) fn section(
+        &mut self,
+        name: &str,
+        short: impl Into<Option<&'static str>>,
+        text: impl Into<Text>,
+    ) {
+        self.push(Block::Heading(Heading {
+            level: 2,
+            text: text.into(),
+            name: Some(name.to_owned()),
+            short: short.into(),
+        }));
+    }
+
+    /// Adds a block.
+    pub fn push(&mut self, block: Block) {
+        self.blocks.push(block);
     }
 
     /// Adds a paragraph, in which parts between backticks are code.
@@ -215,6 +403,18 @@ impl Document {
         if !items.is_empty() {
             self.blocks.push(Block::List(items));
         }
+    }
+
+    /// Adds facts below each other, if there are any.
+    pub(crate) fn pairs(&mut self, pairs: Vec<Pair>) {
+        if !pairs.is_empty() {
+            self.push(Block::Pairs(pairs));
+        }
+    }
+
+    /// Adds a paragraph on how to read what is beside it.
+    pub(crate) fn remark(&mut self, text: impl Into<Text>) {
+        self.push(Block::Remark(text.into()));
     }
 
     /// Adds lines as they are.
@@ -247,14 +447,44 @@ impl Document {
 
     /// The page as Markdown.
     pub fn markdown(&self) -> String {
-        markdown::markdown(self)
+        markdown::markdown(self, 1)
+    }
+
+    /// The page as a section of another one in Markdown, whose heading has that level.
+    pub fn markdown_section(&self, level: u8) -> String {
+        markdown::markdown(self, level)
     }
 
     /// The page as one HTML file that needs no network.
-    ///
-    /// # Errors
-    /// Only if the template uses a value that it is not given, which is a bug.
-    pub fn html(&self) -> Result<String, minijinja::Error> {
+    pub fn html(&self) -> String {
         html::html(self)
     }
+
+    /// The page as text for a terminal.
+    pub fn text(&self) -> String {
+        terminal::text(self)
+    }
+}
+
+impl Block {
+    /// A heading of that level.
+    pub fn heading(level: u8, text: impl Into<Text>) -> Self {
+        Block::Heading(Heading {
+            level,
+            text: text.into(),
+            name: None,
+            short: None,
+        })
+    }
+}
+
+/// The headings of blocks, in order, also of blocks within others.
+fn headings(blocks: &[Block]) -> Vec<&Heading> {
+    let within = blocks.iter().map(|block| match block {
+        Block::Heading(heading) => vec![heading],
+        Block::Cards(cards) => cards.iter().flat_map(|card| headings(card)).collect(),
+        Block::Details { blocks, .. } => headings(blocks),
+        _ => Vec::new(),
+    });
+    within.flatten().collect()
 }

@@ -11,8 +11,7 @@ use crate::charts::fixture::run_of;
 use crate::charts::{Charts, Shown};
 use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
-use crate::markdown;
-use crate::{csv, html, json, text};
+use crate::{csv, json, page, published, text};
 use compare::{self, Choice, Measured, Options, Side};
 use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Turn, Usage};
 use model::units::Nanos;
@@ -158,10 +157,10 @@ fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
     asked.allowed = compare::Kind::ALL.to_vec();
     let compared = compare::compare(&sides, &asked);
     if let Ok(compared) = &compared {
-        assert!(!crate::compared::text(compared).is_empty());
+        assert!(!crate::compared::page(compared).text().is_empty());
         assert!(serde_json::to_string(compared).is_ok());
     }
-    assert!(!html::page(runs, Some(&compared)).unwrap().is_empty());
+    assert!(!page::page(runs, Some(&compared)).html().is_empty());
 }
 
 /// Shows one run by itself, in every form.
@@ -177,11 +176,11 @@ fn show(run: &Shown, exchanges: &[Exchange]) {
         let formula = cell.trim_matches('"').starts_with(['=', '@']);
         assert!(!formula, "{cell:?}");
     }
-    let shown = markdown::Shown {
+    let shown = published::Shown {
         reported: run.reported.clone(),
         block,
     };
-    assert!(!markdown::page(&[shown]).unwrap().is_empty());
+    assert!(!published::page(&[shown]).markdown().is_empty());
     for tool in [Tool::Vllm, Tool::Sglang, Tool::Lmdeploy] {
         let open = || Ok::<_, Infallible>(exchanges.iter().cloned().map(Ok));
         let Ok(seen) = Compatible::read(tool, &run.reported, &facts, Keep::All, open);

@@ -1,4 +1,4 @@
-//! The names of figures on pages, with units, for people.
+//! The names of figures and engines on pages, for people.
 
 use result::figure::{Figure, Statistic, WHOLE};
 
@@ -30,6 +30,11 @@ pub fn label(name: &str) -> String {
         "" => words,
         unit => format!("{words} ({unit})"),
     }
+}
+
+/// An engine with its version: `vllm 0.10.1`.
+pub(crate) fn engine(name: &str, version: Option<&str>) -> String {
+    version.map_or(name.to_owned(), |version| format!("{name} {version}"))
 }
 
 #[cfg(test)]

@@ -1,25 +1,19 @@
-//! The spread between repeats, as text.
-
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+//! The spread between repeats, as a page.
 
 use super::compared::Shown;
-use super::plain;
+use crate::document::{Document, Table, Text};
 use compare::repeats::{Repeated, Repeats};
 use compare::until::Stopped;
 
-/// The spread of a scenario's repeats as text.
-pub fn text(repeats: &Repeats) -> String {
-    let heading = format!(
-        "== {} runs of {} ==",
-        repeats.runs,
-        plain(&repeats.scenario)
-    );
+/// The spread of a scenario's repeats.
+pub fn page(repeats: &Repeats) -> Document {
+    let title = format!("{} runs of {}", repeats.runs, repeats.scenario);
+    let mut page = Document::new("Repeats", title);
     if repeats.runs == 0 {
-        return format!("{heading}\n\nNo run was measured.\n");
+        page.say("No run was measured.");
+        return page;
     }
-    let mut table = Table::new();
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-')));
-    table.set_header([
+    let mut table = Table::new([
         "Figure",
         "Mean",
         "Min",
@@ -27,15 +21,15 @@ pub fn text(repeats: &Repeats) -> String {
         "Variation",
         "95 % interval of the mean",
     ]);
+    table.numeric = Some(1..6);
     for figure in &repeats.figures {
-        table.add_row(cells(figure, repeats.runs));
+        table.row(cells(figure, repeats.runs));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+    page.table(table);
+    for line in repeats.stopped.iter().flat_map(Stopped::words) {
+        page.paragraph(Text::plain(line));
     }
-    let stopped = repeats.stopped.iter().flat_map(Stopped::words);
-    let stopped: String = stopped.map(|line| format!("\n{line}\n")).collect();
-    format!("{heading}\n\n{}\n{stopped}", table.trim_fmt())
+    page
 }
 
 fn cells(figure: &Repeated, runs: usize) -> Vec<String> {

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Document, Table};
-use crate::html::plan::load;
+use crate::label;
+use crate::page::plan::load;
 use model::duration;
 use model::number::{bytes, count, plural, short};
 use result::summary::{Distribution, Summary};
@@ -53,12 +54,8 @@ impl Workload {
     pub fn of(run: &Reported) -> Self {
         let (plan, summary) = (&run.plan, &run.summary);
         let about = &plan.about;
-        let engine = about.engine.as_ref().map(|engine| {
-            let version = about.engine_version.iter();
-            version.fold(engine.clone(), |engine, version| {
-                format!("{engine} {version}")
-            })
-        });
+        let engine = about.engine.as_deref();
+        let engine = engine.map(|name| label::engine(name, about.engine_version.as_deref()));
         let client = run.environment.as_ref().map(|environment| {
             let cores = environment.cores.map(|cores| plural(cores as u64, "core"));
             let memory = environment.memory_bytes.map(bytes);

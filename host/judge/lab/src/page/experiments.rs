@@ -207,7 +207,7 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
         let mut table = Table::new(head);
         for run in &trial.runs {
             let verdict = Cell {
-                text: run.verdict.map_or("failed", Verdict::name).to_owned(),
+                text: run.verdict.map_or("failed", Verdict::name).into(),
                 tone: match run.verdict {
                     Some(Verdict::Valid | Verdict::Suspect) => Tone::Plain,
                     Some(Verdict::Invalid) | None => Tone::Bad,

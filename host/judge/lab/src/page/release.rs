@@ -119,7 +119,7 @@ fn table(rows: &[&Difference], previous: &str) -> Table {
 
 fn verdict(of: Verdict) -> Cell {
     Cell {
-        text: of.words().to_owned(),
+        text: of.words().into(),
         tone: match of {
             Verdict::Better => Tone::Good,
             Verdict::Worse => Tone::Bad,

@@ -49,7 +49,7 @@ pub(super) fn figure_of(report: &LabReport) -> String {
 /// A gain, as good or bad news where its interval does not hold zero.
 pub(super) fn gain_cell(gain: &Gain) -> Cell {
     Cell {
-        text: gain_words(gain),
+        text: gain_words(gain).into(),
         tone: match gain.interval {
             Some([low, _]) if low > 0.0 => Tone::Good,
             Some([_, high]) if high < 0.0 => Tone::Bad,
@@ -61,7 +61,7 @@ pub(super) fn gain_cell(gain: &Gain) -> Cell {
 /// A judgement with its colour.
 pub(super) fn judgement(of: Judgement) -> Cell {
     Cell {
-        text: of.words().to_owned(),
+        text: of.words().into(),
         tone: match of {
             Judgement::Better => Tone::Good,
             Judgement::Worse | Judgement::RuledOut => Tone::Bad,

@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use compare::{self, Choice, Measured, Options, Side};
 use report::chart::{Chart, Look, Theme, Width, png, svg};
 use report::charts::{Charts, Shown, labels};
-use report::html;
+use report::page::{self, Comparison};
 use report::view::{View, grain};
 use runs::folder::RunFolder;
 
@@ -40,9 +40,8 @@ pub fn page(runs: &[RunFolder], out: &mut Destination) -> Result<(), Failure> {
         1 => None,
         _ => Some(compared(runs, &shown)?),
     };
-    let text =
-        html::page(&shown, compared.as_ref()).map_err(CliError::cannot("write the report"))?;
-    out.text(&text).map(drop)
+    let page = page::page(&shown, compared.as_ref());
+    out.text(&page.html()).map(drop)
 }
 
 /// Writes the named chart, or all charts into a folder if none is named.
@@ -124,7 +123,7 @@ fn drawn(chart: &Chart, form: Picture) -> Result<Vec<u8>, Failure> {
 }
 
 /// Compares each further run with the first, as `runner compare --each` does.
-fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<html::Comparison, Failure> {
+fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<Comparison, Failure> {
     let figures = compare::figures(&Choice::Headline, &[], &[]);
     let requests = shown.iter().map(|run| run.reported.summary.requests.total);
     let blocks = requests.min().and_then(compare::blocks);

@@ -23,7 +23,11 @@ fn a_refusal_says_how_to_compare_anyway() {
     );
     asked.allowed = vec![Kind::Prompts];
     let found = compare(&sides, &asked).unwrap();
-    assert!(text(&found).contains("COMPARED ALTHOUGH THESE DIFFER"));
+    assert!(
+        page(&found)
+            .text()
+            .contains("COMPARED ALTHOUGH THESE DIFFER")
+    );
 }
 
 #[test]
@@ -35,10 +39,10 @@ fn why_there_is_no_interval_is_told_in_words() {
         &[side(&a), stated],
         &asked(named(&["ttft.mean", "tpot.mean"]), 600),
     );
-    let page = text(&found.unwrap());
+    let shown = page(&found.unwrap()).text();
     assert!(
-        page.contains("Reasons to doubt B") && page.contains("published without samples"),
-        "{page}"
+        shown.contains("Reasons to doubt B") && shown.contains("published without samples"),
+        "{shown}"
     );
 
     let run = exchanges(USUAL, 200, 10.0);
@@ -52,8 +56,11 @@ fn why_there_is_no_interval_is_told_in_words() {
         Side::Runs(vec![scored("run", plan(&[]), run, scores)])
     };
     let asked = asked(named(&["score.exact-match"]), 200);
-    let page = text(&compare(&[side(&run), side(&other)], &asked).unwrap());
-    assert!(page.contains("no sample was judged in both runs"), "{page}");
+    let shown = page(&compare(&[side(&run), side(&other)], &asked).unwrap()).text();
+    assert!(
+        shown.contains("no sample was judged in both runs"),
+        "{shown}"
+    );
 }
 
 /// Texts as they are printed; `BLESS=1` writes them anew.
@@ -79,8 +86,8 @@ fn the_forms_are_as_they_are() {
     asked.allowed = vec![Kind::Load, Kind::Lengths];
     asked.conditions = vec!["ttft.mean +5%".parse().unwrap()];
     let found = compare(&sides, &asked).unwrap();
-    golden("compared.txt", &text(&found));
-    golden("compared.md", &markdown(&found));
+    golden("compared.txt", &page(&found).text());
+    golden("compared.md", &page(&found).markdown_section(2));
 }
 
 #[track_caller]

@@ -1,3 +1,4 @@
+use super::html::source;
 use super::*;
 use crate::chart::Chart;
 use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart};
@@ -52,7 +53,7 @@ fn page(words: &str) -> Document {
 
 #[test]
 fn foreign_text_has_no_effect() {
-    let html = page(HOSTILE).html().unwrap();
+    let html = page(HOSTILE).html();
     assert_eq!(html.matches("<script").count(), 1, "the page's own");
     assert!(!html.contains("</pre><b>") && !html.contains("alert(1)</script>"));
     assert!(!html.contains(['\u{1b}', '\u{202e}']));
@@ -79,7 +80,7 @@ fn foreign_text_has_no_effect() {
 
 #[test]
 fn names_of_elements_are_there_once() {
-    let html = page("main").html().unwrap();
+    let html = page("main").html();
     let mut ids: Vec<&str> = html
         .split(" id=\"")
         .skip(1)
@@ -92,6 +93,54 @@ fn names_of_elements_are_there_once() {
 }
 
 #[test]
+fn nothing_is_fetched_and_nothing_else_may_run() {
+    let text = page("main").html();
+    let policy = text
+        .split("Content-Security-Policy\" content=\"")
+        .nth(1)
+        .unwrap();
+    let policy = policy.split('"').next().unwrap();
+    assert!(
+        policy.starts_with("default-src &#39;none&#39;;"),
+        "{policy}"
+    );
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let within = |open: &str, close: &str| {
+        text.split(open)
+            .nth(1)
+            .unwrap()
+            .split(close)
+            .next()
+            .unwrap()
+    };
+    for inline in [
+        within("<style>", "</style>"),
+        within("<script>", "</script>"),
+    ] {
+        let digest = source(inline);
+        assert!(policy.contains(&digest), "{digest}: {policy}");
+    }
+    for part in [
+        " src=",
+        "url(",
+        "@import",
+        "style=\"",
+        " onclick",
+        "http-equiv=\"refresh",
+    ] {
+        assert!(!text.contains(part), "{part}");
+    }
+    let links = text.split(" href=\"").skip(1);
+    for link in links {
+        assert!(
+            link.starts_with('#') || link.starts_with("data:,"),
+            "{}",
+            &link[..40]
+        );
+    }
+}
+
+#[test]
 fn both_forms_say_the_same() {
     let mut page = Document::new("Lab", "Title");
     page.say("Use `--fast`.");
@@ -101,7 +150,7 @@ fn both_forms_say_the_same() {
         Cell::from("1e5"),
         "+1.2 %".into(),
         Cell {
-            text: "better".to_owned(),
+            text: "better".into(),
             tone: Tone::Good,
         },
     ]);
@@ -113,7 +162,7 @@ fn both_forms_say_the_same() {
         "# Title\n\nUse `--fast`.\n\n## Numbers\n\n| Name | Value | Note |\n| --- | ---: | --- |\n\
          | 1e5 | +1.2 % | better |\n\n```bash\nvllm serve `x`\n```\n\n- 1\\. one\n- **Two:** 2\n"
     );
-    let html = page.html().unwrap();
+    let html = page.html();
     for part in [
         "<p>Use <code>--fast</code>.</p>",
         "<h2 id=\"numbers\">Numbers</h2>",
@@ -122,7 +171,7 @@ fn both_forms_say_the_same() {
         "<pre tabindex=\"0\">vllm serve `x`",
         "<li><strong>Two: </strong>2</li>",
         "<a href=\"#numbers\">Numbers</a>",
-        "default-src &#x27;none&#x27;",
+        "default-src &#39;none&#39;",
     ] {
         assert!(html.contains(part), "{part}\n{html}");
     }

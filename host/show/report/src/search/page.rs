@@ -185,7 +185,10 @@ fn loads(config: &Config, tier: usize, levels: &[&Level]) -> Table {
             short(level.at).into(),
             level.requests.to_string().into(),
             level.looks.to_string().into(),
-            Cell { text, tone },
+            Cell {
+                text: text.into(),
+                tone,
+            },
             why.into(),
         ]);
     }

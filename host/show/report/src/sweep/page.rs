@@ -296,7 +296,7 @@ fn runs(sweep: &Sweep) -> Table {
             Cell::from(value.map(|value| shown(name, *value)).unwrap_or_default())
         });
         let verdict = Cell {
-            text: run.verdict_words(),
+            text: run.verdict_words().into(),
             tone: match run.verdict {
                 Verdict::Invalid => Tone::Bad,
                 _ => Tone::Plain,

@@ -1,13 +1,12 @@
 //! The conditions of runs: plan, machine, client, command line; and the differences between several
 //! runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
 use serde_json::Value;
 
-use super::pair::{Pair, pair, pairs};
 use crate::charts::Shown;
+use crate::document::{Pair, Table, pair, pairs};
 use model::client::Thread;
 use model::duration;
 use model::number::{bytes, count, percent, plural, significant};
@@ -17,13 +16,6 @@ use scenario::plan::{Amount, Plan};
 
 /// Replaces a value that a page does not show.
 const HIDDEN: &str = "[hidden, may be secret]";
-
-/// A setting that not all runs have alike.
-#[derive(Serialize)]
-pub(super) struct Difference {
-    name: String,
-    cells: Vec<String>,
-}
 
 /// Describes the offered load, in few words.
 pub(crate) fn load(plan: &Plan) -> String {
@@ -195,7 +187,7 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
 }
 
 /// A command line as a shell takes it.
-pub(super) fn command_line(words: &[String]) -> String {
+pub(crate) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
     let quoted = words
         .iter()
@@ -228,7 +220,7 @@ fn shown(plan: &Plan) -> Value {
 }
 
 /// The settings that not all runs have alike, by their place in the plan.
-pub(super) fn differences(runs: &[Shown]) -> Vec<Difference> {
+pub(super) fn differences(runs: &[Shown]) -> Table {
     let plans: Vec<BTreeMap<String, String>> = runs
         .iter()
         .map(|run| {
@@ -237,24 +229,17 @@ pub(super) fn differences(runs: &[Shown]) -> Vec<Difference> {
             flat
         })
         .collect();
-    let mut names: Vec<&String> = plans.iter().flat_map(BTreeMap::keys).collect();
-    names.sort();
-    names.dedup();
-    let differ = |name: &&String| {
-        plans
-            .iter()
-            .any(|plan| plan.get(*name) != plans[0].get(*name))
-    };
-    let differing = names.into_iter().filter(differ);
-    differing
-        .map(|name| Difference {
-            name: name.clone(),
-            cells: plans
-                .iter()
-                .map(|plan| plan.get(name).cloned().unwrap_or_default())
-                .collect(),
-        })
-        .collect()
+    let names: BTreeSet<&String> = plans.iter().flat_map(BTreeMap::keys).collect();
+    let labels = runs.iter().map(|run| run.label.as_str());
+    let mut table = Table::new(["Setting"].into_iter().chain(labels));
+    for name in names {
+        let values = plans.iter().map(|plan| plan.get(name));
+        if values.clone().any(|value| value != plans[0].get(name)) {
+            let values = values.map(|value| value.cloned().unwrap_or_default());
+            table.row(std::iter::once(name.clone()).chain(values));
+        }
+    }
+    table
 }
 
 fn flatten(name: &str, value: &Value, flat: &mut BTreeMap<String, String>) {

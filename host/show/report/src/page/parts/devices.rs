@@ -1,7 +1,7 @@
 //! The activity and power of the devices, and the cost of the run.
 
-use super::super::pair::{Pair, pairs};
 use super::Part;
+use crate::document::{Pair, pairs};
 use crate::plain;
 use model::number::{count, percent, significant};
 use result::summary::Summary;

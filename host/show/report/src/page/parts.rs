@@ -3,20 +3,17 @@
 
 mod devices;
 
-use serde::Serialize;
-
-use super::pair::{Pair, pairs};
+use crate::document::{Pair, pairs};
 use model::number::{count, fixed, percent, significant};
 use result::metric;
 use result::summary::server::Figure as Counted;
 use result::summary::{Reported, Score, SteadyState, Summary};
 
 /// A few figures that belong together.
-#[derive(Serialize)]
 pub(super) struct Part {
-    title: &'static str,
-    words: Option<String>,
-    pairs: Vec<Pair>,
+    pub(super) title: &'static str,
+    pub(super) words: Option<String>,
+    pub(super) pairs: Vec<Pair>,
 }
 
 /// Those sections, if present.

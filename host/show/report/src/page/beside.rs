@@ -3,39 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use super::figures::{self, HEADLINE};
 use crate::charts::Shown;
 use crate::compared::obstacle_words;
+use crate::document::{Cell, Fit, Span, Table, Text, Tone};
 use compare::{Compared, Judgement, Obstacle, letter};
 use model::number::{change, percent, significant};
 use result::figure::{Better, Figure, Statistic, WHOLE};
-
-/// A figure of every run.
-#[derive(Serialize)]
-pub(super) struct Row {
-    label: String,
-    metric: Option<&'static str>,
-    unit: &'static str,
-    cells: Vec<Cell>,
-}
-
-/// A run's figure; empty if it was not measured.
-#[derive(Default, Serialize)]
-struct Cell {
-    value: String,
-    /// The difference from the first run's.
-    by: Option<String>,
-    class: &'static str,
-    word: Option<&'static str>,
-}
 
 /// The result of comparing every further run with the first, or why they are not comparable.
 pub type Comparison = Result<Compared, Vec<Obstacle>>;
 
 /// Differences between runs that should agree, for people.
-pub(super) fn obstacles(runs: &[Shown], compared: &Comparison) -> Vec<String> {
+pub(super) fn obstacles(runs: &[Shown], compared: &Comparison) -> Vec<Text> {
     let Err(obstacles) = compared else {
         return Vec::new();
     };
@@ -45,17 +25,17 @@ pub(super) fn obstacles(runs: &[Shown], compared: &Comparison) -> Vec<String> {
         if let Some((_, run)) = lettered.find(|(letter, _)| *letter == obstacle.difference.side) {
             named.difference.side.clone_from(&run.label);
         }
-        obstacle_words(&named, &runs[0].label)
+        Text::plain(obstacle_words(&named, &runs[0].label))
     });
     words.collect()
 }
 
 /// The figures that any of the runs has.
-pub(super) fn rows(runs: &[Shown], compared: &Comparison) -> Vec<Row> {
-    let row = |figure, label, metric| row(runs, compared, figure, label, metric);
+pub(super) fn table(runs: &[Shown], compared: &Comparison) -> Table {
+    let row = |figure, name| row(runs, compared, &figure, name);
     let whole = WHOLE.iter().enumerate().map(|(place, whole)| {
-        let label = whole.label.to_owned();
-        (whole.better, row(Figure::Whole(place), label, None))
+        let name = Span::Plain(whole.label.to_owned());
+        (whole.better, row(Figure::Whole(place), name))
     });
     let statistics = [
         (Statistic::Mean, "mean"),
@@ -65,7 +45,7 @@ pub(super) fn rows(runs: &[Shown], compared: &Comparison) -> Vec<Row> {
     let of_metrics = HEADLINE.into_iter().flat_map(|metric| {
         statistics.map(|(statistic, name)| {
             let label = format!("{}, {name}", figures::label(metric));
-            row(Figure::Of(metric, statistic), label, Some(metric))
+            row(Figure::Of(metric, statistic), Span::Term(label, metric))
         })
     });
     let names = runs.iter().flat_map(|run| {
@@ -75,26 +55,23 @@ pub(super) fn rows(runs: &[Shown], compared: &Comparison) -> Vec<Row> {
     let names: BTreeSet<&String> = names.collect();
     let scores = names.into_iter().map(|name| {
         let figure = Figure::Score(name.clone());
-        let label = figure.to_string();
-        row(figure, label, None)
+        let name = Span::Plain(figure.to_string());
+        row(figure, name)
     });
     // What is better or worse comes before what only says how much there was.
     let (good, plain): (Vec<_>, Vec<_>) = whole.partition(|(better, _)| *better != Better::Neither);
     let wholes = good.into_iter().chain(plain).map(|(_, row)| row);
-    of_metrics
-        .chain(scores)
-        .chain(wholes)
-        .filter(|row| row.cells.iter().any(|cell| !cell.value.is_empty()))
-        .collect()
+    let names = runs.iter().map(|run| run.label.as_str());
+    let mut table = Table::new(["Figure"].into_iter().chain(names));
+    table.fit = Fit::Narrow;
+    for row in of_metrics.chain(scores).chain(wholes).flatten() {
+        table.row(row);
+    }
+    table
 }
 
-fn row(
-    runs: &[Shown],
-    compared: &Comparison,
-    figure: Figure,
-    label: String,
-    metric: Option<&'static str>,
-) -> Row {
+/// A figure of every run, if any has it.
+fn row(runs: &[Shown], compared: &Comparison, figure: &Figure, label: Span) -> Option<Vec<Cell>> {
     let name = figure.to_string();
     let is_share = matches!(
         name.as_str(),
@@ -107,33 +84,31 @@ fn row(
         true => percent(value),
         false => significant(value, 4),
     };
-    let first = figure.read(&runs[0].reported.summary);
-    let cells = runs.iter().enumerate().map(|(number, run)| {
-        let Some(value) = figure.read(&run.reported.summary) else {
-            return Cell::default();
-        };
-        let apart = first.filter(|first| number > 0 && *first != 0.0);
-        let by = apart.map(|first| (value - first) / first * 100.0);
-        let judged = compared.as_ref().ok();
-        let judged = judged.and_then(|compared| compared.row(&letter(number), &name)?.judgement);
-        let (class, word, arrow) = match (judged, by) {
-            (Some(Judgement::Better), Some(by)) => ("better", Some("better"), arrow(by)),
-            (Some(Judgement::Worse), Some(by)) => ("worse", Some("worse"), arrow(by)),
-            _ => ("", None, ""),
-        };
-        Cell {
-            value: told(value),
-            by: by.map(|by| format!("{arrow}{}", change(by).replace('-', "\u{2212}"))),
-            class,
-            word,
+    let values = runs.iter().map(|run| figure.read(&run.reported.summary));
+    let values: Vec<Option<f64>> = values.collect();
+    values.iter().find(|value| value.is_some())?;
+    let first = values[0].filter(|first| *first != 0.0);
+    let cells = values.iter().enumerate().map(|(number, value)| {
+        let mut cell = Vec::new();
+        cell.extend(value.map(|value| Span::Plain(told(value))));
+        if number > 0 && value.is_some() {
+            let by = value.zip(first);
+            let by = by.map(|(value, first)| (value - first) / first * 100.0);
+            let judged = compared.as_ref().ok();
+            let judged = judged.and_then(|of| of.row(&letter(number), &name)?.judgement);
+            let (tone, arrow) = match (judged, by) {
+                (Some(Judgement::Better), Some(by)) => (Tone::Good, arrow(by)),
+                (Some(Judgement::Worse), Some(by)) => (Tone::Bad, arrow(by)),
+                _ => (Tone::Plain, ""),
+            };
+            let by = by.map(|by| change(by).replace('-', "\u{2212}"));
+            let words = format!("{arrow}{}", by.unwrap_or_default());
+            cell.push(Span::Change(words, tone));
         }
+        Cell::from(Text(cell))
     });
-    Row {
-        label,
-        metric,
-        unit: figure.unit(),
-        cells: cells.collect(),
-    }
+    let name = Cell::from(Text(vec![label, Span::Unit(figure.unit())]));
+    Some(std::iter::once(name).chain(cells).collect())
 }
 
 fn arrow(by: f64) -> &'static str {

@@ -1,0 +1,181 @@
+//! A page of runs with charts, as a [`Document`]: of one run, or of several that are drawn over each
+//! other and compared with the first.
+//!
+//! Pure: the same runs give the same page. `charts` says which charts there are, and `compare` which
+//! differences are more than chance.
+
+mod beside;
+pub(crate) mod figures;
+mod parts;
+pub(crate) mod plan;
+mod run;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::beside::Comparison;
+use super::charts::{Charts, Shown};
+use crate::document::{Block, Document, Span, Text};
+use result::metric::{self, Metric};
+
+/// The page of these runs, of which there is at least one. The first one is the baseline;
+/// `compared` states which differences are more than chance, and is present if there are several
+/// runs.
+pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
+    let mut page = Document::new("Benchmark result", run::title(runs));
+    page.folders = runs.iter().map(|run| run.reported.folder.clone()).collect();
+    run::heads(&mut page, runs);
+    page.section("verdict", None, "Verdict");
+    for run in runs {
+        run::verdict(&mut page, run, runs.len());
+    }
+    page.section("figures", "Figures", "Headline figures");
+    match compared {
+        Some(compared) => beside(&mut page, runs, compared),
+        None => {
+            let summary = &runs[0].reported.summary;
+            page.push(Block::Figures(figures::headline(summary)));
+            page.remark("Intervals are 95 % confidence intervals of the average of many runs: of runs with other requests of this kind, and of repeats of these requests. They come from this run alone, and leave out what makes a whole run faster or slower, such as a restart; repeats show that.");
+        }
+    }
+    charts(&mut page, Charts::of(runs));
+    let grouped = figures::grouped(runs);
+    if !grouped.is_empty() {
+        page.section("groups", "Groups", "By turn, class and adapter");
+    }
+    for (title, table) in grouped {
+        page.heading(3, title);
+        page.table(table);
+    }
+    page.section("all", None, "All figures");
+    page.remark("Every metric that was measured. Each name opens its definition and lists the tools whose figure it equals.");
+    each(&mut page, runs, run::figures);
+    page.section("failures", None, "Failures");
+    each(&mut page, runs, run::failures);
+    let is_bad = |run: &&Shown| {
+        let mut scores = run.reported.summary.scores.values();
+        scores.any(|score| !score.examples.is_empty())
+    };
+    let bad: Vec<&Shown> = runs.iter().filter(is_bad).collect();
+    if !bad.is_empty() {
+        page.section("worst", None, "Worst answers");
+        page.remark(
+            "A few of the answers with the worst scores, cut to their beginnings and ends.",
+        );
+    }
+    for run in bad {
+        if runs.len() > 1 {
+            page.heading(3, run.label.as_str());
+        }
+        run::worst(&mut page, &run.reported.summary);
+    }
+    page.section("how", None, "How it was run");
+    let differences = plan::differences(runs);
+    if !differences.rows.is_empty() {
+        page.heading(3, "What differs between the runs");
+        page.table(differences);
+    }
+    each(&mut page, runs, run::how);
+    page.section("definitions", None, "Definitions");
+    page.remark(Text(vec![
+        Span::Plain("A ".to_owned()),
+        Span::Word("request"),
+        Span::Plain(" is ".to_owned()),
+        Span::Word("due"),
+        Span::Plain(" at the time the plan sets, ".to_owned()),
+        Span::Word("granted"),
+        Span::Plain(" when the cap on requests in flight lets it go, and ".to_owned()),
+        Span::Word("sent"),
+        Span::Plain(" when its first byte is written to the socket. ".to_owned()),
+        Span::Word("n"),
+        Span::Plain(" is the number of output tokens.".to_owned()),
+    ]));
+    page.push(Block::Details {
+        summary: "Every metric of this page".to_owned(),
+        is_printed: true,
+        blocks: vec![Block::Definitions(definitions(runs))],
+    });
+    page
+}
+
+/// Adds a part of every run, below its name if there are several.
+fn each(page: &mut Document, runs: &[Shown], part: fn(&mut Document, &Shown, u8)) {
+    for run in runs {
+        if runs.len() > 1 {
+            page.heading(3, run.label.as_str());
+        }
+        part(page, run, if runs.len() > 1 { 4 } else { 3 });
+    }
+}
+
+fn beside(page: &mut Document, runs: &[Shown], compared: &Comparison) {
+    let first = || {
+        Text(vec![
+            Span::Plain("Each run against ".to_owned()),
+            Span::Strong(runs[0].label.clone()),
+        ])
+    };
+    let obstacles = beside::obstacles(runs, compared);
+    if obstacles.is_empty() {
+        let mut words = first().then(". Figures that differ by more than chance are marked as better (green) or worse (red), all judged together, with a run-to-run variation of 2 % assumed; ");
+        words.0.push(Span::Code("runner compare".to_owned()));
+        page.remark(words.then(" shows the confidence intervals. No mark does not mean equal."));
+    } else {
+        page.remark(
+            first().then(". The runs are not comparable, so nothing is marked as better or worse:"),
+        );
+        page.list(obstacles);
+    }
+    page.table(beside::table(runs, compared));
+    let names = runs.iter().map(|run| run.label.clone());
+    page.push(Block::Series(names.collect()));
+}
+
+fn charts(page: &mut Document, charts: Charts) {
+    let groups = [
+        (
+            ("distributions", None, "Distributions"),
+            "Each metric as a cumulative distribution and as a histogram. Dotted lines mark the median, the 99th percentile and any limits that were set.",
+            charts.distributions,
+        ),
+        (
+            ("over-time", None, "Over time"),
+            "Throughput, requests in flight, waiting requests and failures.",
+            charts.course,
+        ),
+        (
+            (
+                "prompts",
+                Some("First token"),
+                "What the time to first token depends on",
+            ),
+            "Time to first token against prompt length, and over the run.",
+            charts.dependence,
+        ),
+        (
+            ("requests", None, "Requests"),
+            "Single requests with their phases; a cross marks each one that failed.",
+            charts.requests,
+        ),
+    ];
+    for ((name, short, heading), words, charts) in groups {
+        if !charts.is_empty() {
+            page.section(name, short, heading);
+            page.remark(words);
+            charts.into_iter().for_each(|chart| page.chart(chart));
+        }
+    }
+}
+
+/// The metrics that any of the runs has measured, or might have been expected to.
+fn definitions(runs: &[Shown]) -> Vec<(&'static str, &'static Metric)> {
+    let named = |metric: &&Metric| {
+        let headline = figures::HEADLINE.contains(&metric.name);
+        let measured = runs
+            .iter()
+            .any(|run| run.reported.summary.metrics.contains_key(metric.name));
+        headline || measured
+    };
+    let known = metric::CATALOGUE.iter().filter(named);
+    known.map(|metric| (metric.name, metric)).collect()
+}
