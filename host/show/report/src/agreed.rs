@@ -1,102 +1,82 @@
 //! Agreement of a run's answers with those of a baseline, as text.
 
-use std::fmt::Write;
-
-use super::plain;
+use crate::text::Block;
 use compare::agreed::Agreed;
 use result::agreement::{Floor, Judgement};
 
-/// The column of the values, minus one.
-const LABELS: usize = 40;
-
 /// The agreement as text, with a newline at its end.
 pub fn text(agreed: &Agreed) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "{:=^50}", " Agreement of Answers ");
-    let mut line = |label: &str, value: String| {
-        let _ = writeln!(text, "{label:<LABELS$} {}", plain(&value));
-    };
+    let mut block = Block::titled(" Agreement of Answers ");
     let Agreed {
         answers, scores, ..
     } = agreed;
-    line("Run:", agreed.run.clone());
-    line("Baseline:", agreed.baseline.clone());
-    line("Samples that both answered:", answers.samples.to_string());
+    block.line("Run:", Some(&agreed.run));
+    block.line("Baseline:", Some(&agreed.baseline));
+    block.line("Samples that both answered:", Some(answers.samples));
     if answers.baseline_only + answers.run_only > 0 {
         let alone = format!("{} / {}", answers.baseline_only, answers.run_only);
-        line("Answered by one, baseline / run:", alone);
+        block.line("Answered by one, baseline / run:", Some(alone));
     }
-    line("Identical answers:", answers.identical.to_string());
-    if let Some(share) = answers.identical_share {
-        line("Identical answers (%):", percent(share));
-    }
-    if let Some(bounds) = answers.confidence {
-        line("  95% confidence:", bounds.words(" - ", percent));
-    }
+    block.line("Identical answers:", Some(answers.identical));
+    block.line(
+        "Identical answers (%):",
+        answers.identical_share.map(percent),
+    );
+    let bounds = answers.confidence;
+    block.line(
+        "  95% confidence:",
+        bounds.map(|bounds| bounds.words(" - ", percent)),
+    );
     if let Some(apart) = &answers.apart {
         let character = format!("{:.0}", apart.first_character);
-        line("First character that differs, median:", character);
-        if let Some(token) = apart.first_token {
-            line("First token that differs, median:", format!("{token:.0}"));
-        }
-        line("Shared prefix, mean (%):", percent(apart.shared_prefix));
-        if let Some(ratio) = apart.length_ratio {
-            line(
-                "Length of answers to the baseline's:",
-                format!("{ratio:.4}"),
-            );
-        }
-        if apart.not_held > 0 {
-            line("Not compared by character:", apart.not_held.to_string());
-        }
+        block.line("First character that differs, median:", Some(character));
+        let token = apart.first_token.map(|token| format!("{token:.0}"));
+        block.line("First token that differs, median:", token);
+        let prefix = percent(apart.shared_prefix);
+        block.line("Shared prefix, mean (%):", Some(prefix));
+        let ratio = apart.length_ratio.map(|ratio| format!("{ratio:.4}"));
+        block.line("Length of answers to the baseline's:", ratio);
+        block.count("Not compared by character:", apart.not_held);
     }
     for (name, flipped) in scores {
         let of = format!("{:.4} -> {:.4}", flipped.baseline, flipped.value);
-        line(&format!("{}:", plain(name)), of);
-        line("  flips:", flipped.words());
+        block.line(&format!("{name}:"), Some(of));
+        block.line("  flips:", Some(flipped.words()));
     }
     if let Some(floor) = &answers.floor {
-        let _ = writeln!(text, "{:-^50}", "Noise Floor");
-        floor_text(&mut text, agreed, floor);
+        block.section("Noise Floor");
+        repeats(&mut block, agreed, floor);
     }
-    if !answers.examples.is_empty() {
-        let _ = writeln!(text, "{:-^50}", "Answers That Differ");
-    }
+    block.section("Answers That Differ");
     for parting in &answers.examples {
         let token = parting.token.map(|token| format!(" (token {token})"));
-        let _ = writeln!(
-            text,
-            "{}, request {}, at character {}{}: …{}\n  baseline: {}\n  run:      {}",
-            plain(&parting.id),
+        block.prose(&format!(
+            "{}, request {}, at character {}{}: …{}",
+            parting.id,
             parting.index,
             parting.character,
             token.unwrap_or_default(),
-            plain(&parting.before),
-            plain(&parting.baseline),
-            plain(&parting.run)
-        );
+            parting.before
+        ));
+        block.prose(&format!("  baseline: {}", parting.baseline));
+        block.prose(&format!("  run:      {}", parting.run));
     }
-    for caution in &agreed.cautions {
-        let _ = writeln!(text, "caution: {}", plain(caution));
-    }
-    let _ = writeln!(text, "{:=^50}", "");
-    text
+    block.end(&agreed.cautions)
 }
 
-fn floor_text(text: &mut String, agreed: &Agreed, floor: &Floor) {
-    let mut line = |label: &str, value: String| {
-        let _ = writeln!(text, "{label:<LABELS$} {}", plain(&value));
-    };
-    line("Repeats of the baseline:", agreed.floor.join(", "));
-    line("Samples that all answered:", floor.samples.to_string());
+fn repeats(block: &mut Block, agreed: &Agreed, floor: &Floor) {
+    block.line("Repeats of the baseline:", Some(agreed.floor.join(", ")));
+    block.line("Samples that all answered:", Some(floor.samples));
     let repeats = percent(floor.differing_share);
-    line("Answers of repeats that differ (%):", repeats);
+    block.line("Answers of repeats that differ (%):", Some(repeats));
     let run = percent(floor.run_differing_share);
-    line("Answers of the run that differ (%):", run);
-    if let Some(bounds) = floor.confidence {
-        let bounds = bounds.words(" - ", |share| format!("{:+.2}", share * 100.0));
-        line("  more than repeats, 95% confidence:", bounds);
-    }
+    block.line("Answers of the run that differ (%):", Some(run));
+    let bounds = floor.confidence;
+    let signed = |share: f64| format!("{:+.2}", share * 100.0);
+    block.line(
+        "  more than repeats, 95% confidence:",
+        bounds.map(|bounds| bounds.words(" - ", signed)),
+    );
     let verdict = match floor.judgement {
         Judgement::Changed => {
             "! changed: the run's answers differ more than those of repeats, beyond chance"
@@ -107,10 +87,8 @@ fn floor_text(text: &mut String, agreed: &Agreed, floor: &Floor) {
         Judgement::Unknown => "? unknown: too few samples to say",
     };
     let chance = floor.probability.map(|p| format!(" (p = {p:.4})"));
-    line(
-        "Verdict:",
-        format!("{verdict}{}", chance.unwrap_or_default()),
-    );
+    let chance = chance.unwrap_or_default();
+    block.line("Verdict:", Some(format!("{verdict}{chance}")));
 }
 
 fn percent(share: f64) -> String {

@@ -188,7 +188,7 @@ pub enum Span {
 }
 
 impl Span {
-    /// What it says.
+    /// Its words.
     fn words(&self) -> String {
         match self {
             Span::Plain(text)
@@ -272,6 +272,16 @@ impl Text {
         Text(parts.map(span).collect())
     }
 
+    /// Text that explains the words between asterisks.
+    pub(crate) fn explained(text: &'static str) -> Self {
+        let parts = text.split('*').enumerate();
+        let span = |(place, part): (usize, &'static str)| match place % 2 {
+            0 => Span::Plain(part.to_owned()),
+            _ => Span::Word(part),
+        };
+        Text(parts.map(span).collect())
+    }
+
     /// This text with plain text after it.
     #[must_use]
     pub fn then(mut self, text: impl Into<String>) -> Self {
@@ -279,7 +289,7 @@ impl Text {
         self
     }
 
-    /// What it says.
+    /// Its words.
     fn words(&self) -> String {
         self.0.iter().map(Span::words).collect()
     }

@@ -77,19 +77,7 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
     }
     each(&mut page, runs, run::how);
     page.section("definitions", None, "Definitions");
-    page.remark(Text(vec![
-        Span::Plain("A ".to_owned()),
-        Span::Word("request"),
-        Span::Plain(" is ".to_owned()),
-        Span::Word("due"),
-        Span::Plain(" at the time the plan sets, ".to_owned()),
-        Span::Word("granted"),
-        Span::Plain(" when the cap on requests in flight lets it go, and ".to_owned()),
-        Span::Word("sent"),
-        Span::Plain(" when its first byte is written to the socket. ".to_owned()),
-        Span::Word("n"),
-        Span::Plain(" is the number of output tokens.".to_owned()),
-    ]));
+    page.remark(Text::explained("A *request* is *due* at the time the plan sets, *granted* when the cap on requests in flight lets it go, and *sent* when its first byte is written to the socket. *n* is the number of output tokens."));
     page.push(Block::Details {
         summary: "Every metric of this page".to_owned(),
         is_printed: true,

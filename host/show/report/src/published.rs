@@ -59,13 +59,9 @@ pub fn page(runs: &[Shown]) -> Document {
     }
     made(&mut page, &reported);
     page.section("definitions", None, "Definitions");
-    page.paragraph(Text(vec![
-        Span::Word("n"),
-        Span::Plain(
-            " is the number of output tokens of a request. Times start when the request is sent."
-                .to_owned(),
-        ),
-    ]));
+    page.paragraph(Text::explained(
+        "*n* is the number of output tokens of a request. Times start when the request is sent.",
+    ));
     let defined = LABELS.into_iter().zip(HEADLINE);
     let defined = defined.filter_map(|(label, name)| Some((label, metric::by_name(name)?)));
     page.push(Block::Definitions(defined.collect()));

@@ -23,20 +23,18 @@ mod short;
 mod steady;
 pub mod vllm;
 
-use std::fmt::Write;
-
 use result::figure::mirrored;
 use result::metric;
 use result::summary::server::Figure;
 use result::summary::{Counted, Loop, Run, Summary};
 
-use block::{Block, MS, Scale};
+pub(crate) use block::Block;
+use block::{MS, Scale};
 pub use short::short;
 
 /// The result as text, with a newline at its end.
 pub fn text(summary: &Summary) -> String {
-    let mut block = Block::default();
-    let _ = writeln!(block.text, "{:=^50}", " Serving Benchmark Result ");
+    let mut block = Block::titled(" Serving Benchmark Result ");
     load(&mut block, summary);
     latencies(&mut block, summary);
     block.section("Latency from Due Time");
@@ -63,8 +61,7 @@ pub fn text(summary: &Summary) -> String {
     plugins(&mut block, summary);
     thresholds(&mut block, summary);
     verdict(&mut block, summary);
-    let _ = writeln!(block.text, "{:=^50}", "");
-    block.text
+    block.end(&[])
 }
 
 /// The scores alone, as in the text of the whole result; empty if there are none.

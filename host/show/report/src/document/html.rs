@@ -29,8 +29,8 @@ struct Html<'d> {
     names: Vec<(&'d Heading, String)>,
     /// The names that were given.
     slugs: Slugs,
-    /// The last heading, which names tables.
-    above: String,
+    /// The headings of the section and of the part of it, which name tables.
+    above: [String; 2],
     /// The runs that charts show.
     series: &'d [String],
 }
@@ -63,7 +63,7 @@ pub(super) fn html(page: &Document) -> String {
         text: String::new(),
         names,
         slugs,
-        above: page.title.clone(),
+        above: [page.title.clone(), String::new()],
         series: series.unwrap_or_default(),
     };
     let begins = |block: &Block| matches!(block, Block::Heading(Heading { level: 2, .. }));
@@ -215,7 +215,11 @@ impl<'d> Html<'d> {
     fn block(&mut self, block: &'d Block) {
         match block {
             Block::Heading(heading) => {
-                self.above = heading.text.words();
+                let words = heading.text.words();
+                match heading.level {
+                    2 => self.above = [words, String::new()],
+                    _ => self.above[1] = format!(": {words}"),
+                }
                 let name = self.name(heading);
                 self.put("<h{} id=\"{}\">", &[&heading.level, &name]);
                 self.spans(&heading.text);
@@ -400,7 +404,7 @@ impl<'d> Html<'d> {
             Some(true) => "",
             _ => "text",
         };
-        let above = self.above.clone();
+        let above = self.above.concat();
         self.put(
             "<div class=\"card\"><div class=\"scroll {}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table role=\"table\"><thead role=\"rowgroup\"><tr role=\"row\">",
             &[&fit, &above],
@@ -417,7 +421,14 @@ impl<'d> Html<'d> {
                 if at == 0 {
                     self.within("<th scope=\"row\" role=\"rowheader\">", text, "</th>");
                 } else {
-                    self.put("<td role=\"cell\" data-head=\"{}\"", &[head]);
+                    // A role promises something to read out.
+                    self.put(
+                        match text.words().is_empty() {
+                            true => "<td data-head=\"{}\"",
+                            false => "<td role=\"cell\" data-head=\"{}\"",
+                        },
+                        &[head],
+                    );
                     self.class(&[kind(at), class(*tone)]);
                     self.within(">", text, "</td>");
                 }

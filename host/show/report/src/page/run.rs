@@ -58,7 +58,7 @@ pub(super) fn heads(page: &mut Document, runs: &[Shown]) {
         let verdict = run.reported.summary.verdict;
         let name = Text(vec![
             Span::Mark(place),
-            Span::Plain(run.label.clone()),
+            Span::Plain(format!("{} ", run.label)),
             Span::Badge(verdict.name().to_owned(), verdict),
         ]);
         let head = head(&run.reported);

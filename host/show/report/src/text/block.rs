@@ -15,7 +15,7 @@ pub(super) const MS: Scale = (" (ms)", 1.0);
 
 /// The block under way.
 #[derive(Default)]
-pub(super) struct Block {
+pub(crate) struct Block {
     pub(super) text: String,
     /// The title of a section that has no line yet.
     pub(super) pending: Option<&'static str>,
@@ -24,12 +24,35 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// A block that begins with that title.
+    pub(crate) fn titled(title: &str) -> Self {
+        Block {
+            text: format!("{title:=^50}\n"),
+            ..Block::default()
+        }
+    }
+
+    /// The text, with its cautions and a rule at its end.
+    pub(crate) fn end(mut self, cautions: &[String]) -> String {
+        self.pending = None;
+        for caution in cautions {
+            self.prose(&format!("caution: {caution}"));
+        }
+        self.prose(&"=".repeat(50));
+        self.text
+    }
+
+    /// A line for a number of something, if there is any.
+    pub(crate) fn count(&mut self, label: &str, count: u64) {
+        self.line(label, Some(count).filter(|count| *count > 0));
+    }
+
     /// Begins a section. Its rule is drawn once there is a line below it.
-    pub(super) fn section(&mut self, title: &'static str) {
+    pub(crate) fn section(&mut self, title: &'static str) {
         self.pending = Some(title);
     }
 
-    pub(super) fn line(&mut self, label: &str, value: Option<impl Display>) {
+    pub(crate) fn line(&mut self, label: &str, value: Option<impl Display>) {
         let Some(value) = value else { return };
         let (label, value) = (plain(label), plain(&value.to_string()));
         self.prose(&format!("{label:<LABELS$} {value}"));
@@ -39,7 +62,7 @@ impl Block {
         self.line(label, value.map(|value| format!("{value:.2}")));
     }
 
-    pub(super) fn prose(&mut self, text: &str) {
+    pub(crate) fn prose(&mut self, text: &str) {
         if let Some(title) = self.pending.take() {
             let _ = writeln!(self.text, "{title:-^50}");
         }

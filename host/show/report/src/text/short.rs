@@ -23,9 +23,8 @@ const FAILURES: usize = 4;
 pub fn short(summary: &Summary) -> String {
     let mut block = Block {
         is_short: true,
-        ..Block::default()
+        ..Block::titled(" Serving Benchmark Result ")
     };
-    block.prose(&format!("{:=^50}", " Serving Benchmark Result "));
     load(&mut block, summary);
     latencies(&mut block, summary);
     // A section without a line has no heading: what follows brings its own.
@@ -64,8 +63,7 @@ pub fn short(summary: &Summary) -> String {
     for line in [doubts, notes].concat() {
         block.prose(&line);
     }
-    block.prose(&format!("{:=^50}", ""));
-    block.text
+    block.end(&[])
 }
 
 fn load(block: &mut Block, summary: &Summary) {
