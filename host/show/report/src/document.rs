@@ -284,8 +284,14 @@ impl Text {
 
     /// This text with plain text after it.
     #[must_use]
-    pub fn then(mut self, text: impl Into<String>) -> Self {
-        self.0.push(Span::Plain(text.into()));
+    pub fn then(self, text: impl Into<String>) -> Self {
+        self.with(Span::Plain(text.into()))
+    }
+
+    /// This text with that after it.
+    #[must_use]
+    pub(crate) fn with(mut self, span: Span) -> Self {
+        self.0.push(span);
         self
     }
 

@@ -97,23 +97,16 @@ fn each(page: &mut Document, runs: &[Shown], part: fn(&mut Document, &Shown, u8)
 }
 
 fn beside(page: &mut Document, runs: &[Shown], compared: &Comparison) {
-    let first = || {
-        Text(vec![
-            Span::Plain("Each run against ".to_owned()),
-            Span::Strong(runs[0].label.clone()),
-        ])
-    };
+    let words = Text::plain("Each run against ").with(Span::Strong(runs[0].label.clone()));
     let obstacles = beside::obstacles(runs, compared);
-    if obstacles.is_empty() {
-        let mut words = first().then(". Figures that differ by more than chance are marked as better (green) or worse (red), all judged together, with a run-to-run variation of 2 % assumed; ");
-        words.0.push(Span::Code("runner compare".to_owned()));
-        page.remark(words.then(" shows the confidence intervals. No mark does not mean equal."));
-    } else {
-        page.remark(
-            first().then(". The runs are not comparable, so nothing is marked as better or worse:"),
-        );
-        page.list(obstacles);
-    }
+    page.remark(match obstacles.is_empty() {
+        true => words
+            .then(". Figures that differ by more than chance are marked as better (green) or worse (red), all judged together, with a run-to-run variation of 2 % assumed; ")
+            .with(Span::Code("runner compare".to_owned()))
+            .then(" shows the confidence intervals. No mark does not mean equal."),
+        false => words.then(". The runs are not comparable, so nothing is marked as better or worse:"),
+    });
+    page.list(obstacles);
     page.table(beside::table(runs, compared));
     let names = runs.iter().map(|run| run.label.clone());
     page.push(Block::Series(names.collect()));

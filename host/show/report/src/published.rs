@@ -82,11 +82,9 @@ fn doubt(page: &mut Document, place: usize, run: &Reported) {
         return;
     }
     let name = format!("{}, {}, {}", engine(run), model(&run.plan), run.plan.name);
-    let title = Text(vec![
-        Span::Badge(verdict.name().to_owned(), *verdict),
-        Span::Plain(": ".to_owned()),
-        Span::Link(name, anchor(place)),
-    ]);
+    let badge = Span::Badge(verdict.name().to_owned(), *verdict);
+    let title = Text::from(badge).then(": ");
+    let title = title.with(Span::Link(name, anchor(place)));
     let severe = findings
         .iter()
         .filter(|found| found.severity != Severity::Note);
@@ -138,13 +136,9 @@ fn summary(page: &mut Document, runs: &[&Reported]) {
         );
     }
     page.table(table);
-    page.paragraph(Text(vec![
-        Span::Plain(format!(
-            "{ABSENT}: not measured. The metrics are explained under "
-        )),
-        Span::Link("Definitions".to_owned(), "definitions".to_owned()),
-        Span::Plain(".".to_owned()),
-    ]));
+    let words = format!("{ABSENT}: not measured. The metrics are explained under ");
+    let link = Span::Link("Definitions".to_owned(), "definitions".to_owned());
+    page.paragraph(Text::plain(words).with(link).then("."));
 }
 
 /// Adds a comparison of the runs that share model and scenario, where there are several.

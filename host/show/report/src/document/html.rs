@@ -1,23 +1,19 @@
-//! A page as one HTML file: its head with style and script, a content security policy that allows
-//! nothing else, its sections, and the drawings of its charts.
-//!
-//! Templates are constants, and [`Html::put`] escapes every value, so foreign text is never an
-//! element. The script only moves and hides elements.
+//! A page as one HTML file. Templates are constants, and [`Html::put`] escapes every value, so
+//! foreign text is never an element.
+
+mod chart;
+mod frame;
 
 use std::fmt::Display;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD as STANDARD;
-use sha2::{Digest, Sha256};
+#[cfg(test)]
+pub(super) use frame::source;
 
 use super::slug::Slugs;
-use super::{Block, Cell, Document, Figure, Fit, Heading, Pair, Span, Table, Text, Tone, headings};
-use crate::chart::{self, Chart, Form, Look, Side, Theme, Width, escape, palette, swatch};
+use super::{Block, Cell, Document, Figure, Fit, Heading, Span, Table, Text, Tone, headings};
+use crate::chart::{Tone as Mark, escape, swatch};
 use result::finding::Finding;
 use result::metric::Metric;
-
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
 
 /// Names of elements that every page has.
 const TAKEN: [&str; 4] = ["main", "theme", "live", "chart-keys"];
@@ -132,73 +128,6 @@ impl<'d> Html<'d> {
         found.map_or_else(String::new, |(_, name)| name.clone())
     }
 
-    /// Writes everything above the title.
-    fn top(&mut self, title: &str, blocks: &'d [Block]) {
-        let style = style();
-        self.put(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"generator\" content=\"runner {}\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
-             <link rel=\"icon\" href=\"data:,\">\n<style>",
-            &[&policy(&style), &env!("CARGO_PKG_VERSION"), &title],
-        );
-        self.put_own(&style);
-        self.put(
-            "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n\
-             <header class=\"bar\"><div class=\"wide-page\"><nav aria-label=\"Sections\"><ul>\n",
-            &[],
-        );
-        for block in blocks {
-            if let Block::Heading(heading) = block
-                && heading.level == 2
-            {
-                let short = heading.short.map(str::to_owned);
-                let short = short.unwrap_or_else(|| heading.text.words());
-                let name = self.name(heading);
-                self.put("<li><a href=\"#{}\">{}</a></li>\n", &[&name, &short]);
-            }
-        }
-        self.put(
-            "</ul></nav><button type=\"button\" class=\"button\" id=\"theme\" aria-label=\"Light or dark colours\" hidden>Colours</button></div></header>\n\
-             <p id=\"live\" class=\"unseen\" role=\"status\" aria-live=\"polite\"></p>\n\
-             <p id=\"chart-keys\" class=\"unseen\">Arrow keys step through the values, Home and End go to the first and the last, Escape leaves.</p>\n\
-             <main id=\"main\" class=\"wide-page\" tabindex=\"-1\">\n",
-            &[],
-        );
-    }
-
-    /// Writes everything below the last section, and the definitions that terms show.
-    fn bottom(&mut self, folders: &[String], definitions: &[(&str, &'static Metric)]) {
-        self.put("<footer><p>", &[]);
-        for (place, folder) in folders.iter().enumerate() {
-            let before = if place == 0 {
-                "Drawn from the records of "
-            } else {
-                ", "
-            };
-            self.put("{}<code>{}</code>", &[&before, folder]);
-        }
-        let (by, says) = match folders.is_empty() {
-            true => ("Made", ""),
-            false => ("", " and contains no secrets"),
-        };
-        self.put(
-            "{} by runner {}. This page needs no network{}.</p></footer>\n</main>\n",
-            &[&by, &env!("CARGO_PKG_VERSION"), &says],
-        );
-        for (name, metric) in definitions {
-            self.put(
-                "<div popover id=\"def-{}\" class=\"definition\" role=\"tooltip\"><strong>{}</strong> <span class=\"soft\">({})</span><p>{}.</p><p class=\"soft\">Equals: {}.</p></div>\n",
-                &[&metric.name, name, &metric.unit.symbol(), &metric.definition, &metric.equals],
-            );
-        }
-        self.put("<script>", &[]);
-        self.put_own(SCRIPT);
-        self.put("</script>\n</body>\n</html>\n", &[]);
-    }
-
     fn blocks(&mut self, blocks: &'d [Block]) {
         let is_chart = |block: &Block| matches!(block, Block::Chart(_));
         for group in blocks.chunk_by(|one, next| is_chart(one) && is_chart(next)) {
@@ -228,43 +157,32 @@ impl<'d> Html<'d> {
             Block::Contents => {}
             Block::Paragraph(text) => self.within("<p>", text, "</p>\n"),
             Block::Remark(text) => self.within("<p class=\"soft\">", text, "</p>\n"),
-            Block::List(items) => {
-                self.put("<ul>", &[]);
-                for item in items {
-                    self.within("<li>", item, "</li>");
-                }
-                self.put("</ul>\n", &[]);
-            }
+            Block::List(items) => self.all("<ul>", items, "</ul>\n", |html, item| {
+                html.within("<li>", item, "</li>");
+            }),
             Block::Code { text, .. } => self.put("<pre tabindex=\"0\">{}</pre>\n", &[text]),
             Block::Table(table) => self.table(table),
             Block::Chart(chart) => self.chart(chart),
             Block::Facts(pairs) => {
-                self.put("<dl class=\"facts\">", &[]);
-                for Pair { name, value } in pairs {
-                    self.put("<div><dt>{}</dt><dd>{}</dd></div>", &[name, value]);
-                }
-                self.put("</dl>\n", &[]);
+                self.all("<dl class=\"facts\">", pairs, "</dl>\n", |html, pair| {
+                    let template = "<div><dt>{}</dt><dd>{}</dd></div>";
+                    html.put(template, &[&pair.name, &pair.value]);
+                });
             }
             Block::Pairs(pairs) => {
-                self.put("<dl class=\"pairs\">", &[]);
-                for Pair { name, value } in pairs {
-                    self.put("<dt>{}</dt><dd>{}</dd>", &[name, value]);
-                }
-                self.put("</dl>\n", &[]);
+                self.all("<dl class=\"pairs\">", pairs, "</dl>\n", |html, pair| {
+                    html.put("<dt>{}</dt><dd>{}</dd>", &[&pair.name, &pair.value]);
+                });
             }
             Block::Figures(figures) => {
-                self.put("<div class=\"tiles\">\n", &[]);
-                figures.iter().for_each(|figure| self.figure(figure));
-                self.put("</div>\n", &[]);
+                self.all("<div class=\"tiles\">\n", figures, "</div>\n", Self::figure);
             }
             Block::Cards(cards) => {
-                self.put("<div class=\"two\">\n", &[]);
-                for card in cards {
-                    self.put("<div class=\"card\">", &[]);
-                    self.blocks(card);
-                    self.put("</div>\n", &[]);
-                }
-                self.put("</div>\n", &[]);
+                self.all("<div class=\"two\">\n", cards, "</div>\n", |html, card| {
+                    html.put("<div class=\"card\">", &[]);
+                    html.blocks(card);
+                    html.put("</div>\n", &[]);
+                });
             }
             Block::Details {
                 summary,
@@ -280,25 +198,25 @@ impl<'d> Html<'d> {
             Block::Verdict(verdict, title, lines) => {
                 self.put("<div class=\"verdict {}\">", &[&verdict.name()]);
                 self.within("<h3>", title, "</h3>");
-                for line in lines {
-                    self.within("<p>", line, "</p>");
-                }
-                self.put("</div>\n", &[]);
+                self.all("", lines, "</div>\n", |html, line| {
+                    html.within("<p>", line, "</p>");
+                });
             }
             Block::Findings(findings) => {
-                self.put("<ul class=\"findings\">\n", &[]);
-                findings.iter().for_each(|finding| self.finding(finding));
-                self.put("</ul>\n", &[]);
+                self.all(
+                    "<ul class=\"findings\">\n",
+                    findings,
+                    "</ul>\n",
+                    Self::finding,
+                );
             }
             Block::Definitions(metrics) => {
-                self.put("<dl class=\"glossary\">\n", &[]);
-                for (name, metric) in metrics {
-                    self.put(
+                self.all("<dl class=\"glossary\">\n", metrics, "</dl>\n", |html, (name, metric)| {
+                    html.put(
                         "<dt>{} <span class=\"soft\">({})</span></dt><dd>{}. <span class=\"soft\">Equals: {}.</span></dd>\n",
                         &[name, &metric.unit.symbol(), &metric.definition, &metric.equals],
                     );
-                }
-                self.put("</dl>\n", &[]);
+                });
             }
             Block::Series(names) => {
                 self.put(
@@ -310,12 +228,25 @@ impl<'d> Html<'d> {
                         "<label><input type=\"checkbox\" checked data-run=\"{}\">",
                         &[&place],
                     );
-                    self.mark(chart::Tone::Series(place));
+                    self.mark(Mark::Series(place));
                     self.put("{}</label>", &[name]);
                 }
                 self.put("</fieldset>\n", &[]);
             }
         }
+    }
+
+    /// Writes items within an element.
+    fn all<T>(
+        &mut self,
+        begin: &'static str,
+        items: &'d [T],
+        end: &'static str,
+        each: impl Fn(&mut Self, &'d T),
+    ) {
+        self.put(begin, &[]);
+        items.iter().for_each(|item| each(self, item));
+        self.put(end, &[]);
     }
 
     fn within(&mut self, begin: &'static str, text: &Text, end: &'static str) {
@@ -349,14 +280,14 @@ impl<'d> Html<'d> {
                 Span::Badge(text, worth) => {
                     self.put("<span class=\"badge {}\">{}</span>", &[&worth.name(), text]);
                 }
-                Span::Mark(place) => self.mark(chart::Tone::Series(*place)),
+                Span::Mark(place) => self.mark(Mark::Series(*place)),
                 Span::Break => self.put("<br>", &[]),
             }
         }
     }
 
     /// A sample of a mark, as charts have it.
-    fn mark(&mut self, tone: chart::Tone) {
+    fn mark(&mut self, tone: Mark) {
         self.put(
             "<svg class=\"chart\" width=\"22\" height=\"12\" viewBox=\"0 0 22 12\" aria-hidden=\"true\"><g class=\"{}\">",
             &[&tone.class()],
@@ -437,89 +368,6 @@ impl<'d> Html<'d> {
         }
         self.put("</tbody></table></div></div>\n", &[]);
     }
-
-    /// A chart, drawn for every width and scale, with its data.
-    fn chart(&mut self, chart: &Chart) {
-        let name = self.slugs.next(&chart.name);
-        let form = match chart.form {
-            Form::Half => "half",
-            Form::Full => "full",
-        };
-        let log_first = chart.log.is_some_and(|log| log.first);
-        self.put(
-            "<figure class=\"chart-box {}{}\" id=\"{}\"",
-            &[&form, &if log_first { " log" } else { "" }, &name],
-        );
-        // The switch of runs hides keys by their place.
-        let labels = chart.keys.iter().map(|key| &key.label);
-        if !self.series.is_empty() && labels.eq(self.series) {
-            self.put(" data-runs", &[]);
-        }
-        self.put(
-            ">\n<figcaption><div class=\"chart-top\"><h3 id=\"{}-head\">{}</h3>",
-            &[&name, &chart.title],
-        );
-        if let Some(log) = chart.log {
-            let axis = match log.side {
-                Side::X => "horizontal",
-                Side::Y => "vertical",
-            };
-            self.put(
-                "<div class=\"scales\" role=\"group\" aria-label=\"Scale of the {} axis\" hidden><button type=\"button\" data-scale=\"linear\" aria-pressed=\"{}\">linear</button><button type=\"button\" data-scale=\"log\" aria-pressed=\"{}\">log</button></div>",
-                &[&axis, &!log_first, &log_first],
-            );
-        }
-        self.put("</div><p>{}</p></figcaption>\n", &[&chart.note]);
-        if chart.keys.len() > 1 {
-            self.put(
-                "<ul class=\"legend\" aria-label=\"Shown in the chart\">",
-                &[],
-            );
-            for (place, key) in chart.keys.iter().enumerate() {
-                self.put("<li class=\"k{}\" data-key=\"{}\">", &[&place, &place]);
-                self.mark(key.tone);
-                self.put("<span>{}</span></li>", &[&key.label]);
-            }
-            self.put("</ul>\n", &[]);
-        }
-        // Where keys step from first: the median of a distribution.
-        let mut labels = chart.rows.labels.iter();
-        let start = labels.position(|label| label == "P50").unwrap_or(0);
-        self.put(
-            "<div class=\"plot\" data-snap=\"{}\" data-start=\"{}\" data-label=\"{}-head\">",
-            &[&chart.rows.snap.name(), &start, &name],
-        );
-        let renamed = Chart {
-            name,
-            ..chart.clone()
-        };
-        for width in [Width::Wide, Width::Narrow] {
-            for log in [false, true] {
-                if !log || chart.log.is_some() {
-                    let alone = None;
-                    self.put_own(&chart::svg(&renamed, Look { width, log, alone }));
-                }
-            }
-        }
-        self.put(
-            "<div class=\"tip\" hidden></div></div>\n<details><summary>Data of this chart<span class=\"unseen\">: {}</span></summary>\n\
-             <div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Data: {}\"><table><thead><tr><th scope=\"col\">{}</th>",
-            &[&chart.title, &chart.title, &chart.rows.head],
-        );
-        for (_, column) in chart.columns() {
-            self.put("<th scope=\"col\">{}</th>", &[&column.head]);
-        }
-        self.put("</tr></thead><tbody>\n", &[]);
-        for (row, label) in chart.rows.labels.iter().enumerate() {
-            self.put("<tr><th scope=\"row\">{}</th>", &[label]);
-            for (_, column) in chart.columns() {
-                let cell = column.cells.get(row).and_then(Option::as_ref);
-                self.put("<td>{}</td>", &[&cell.map_or("", |cell| &cell.text)]);
-            }
-            self.put("</tr>\n", &[]);
-        }
-        self.put("</tbody></table></div></details>\n</figure>\n", &[]);
-    }
 }
 
 /// The class of good and bad news, which is a word for them too.
@@ -529,35 +377,4 @@ fn class(tone: Tone) -> &'static str {
         Tone::Good => "better",
         Tone::Bad => "worse",
     }
-}
-
-/// The style sheet: the house's rules, with the colours of both themes.
-fn style() -> String {
-    let [light, dark] = [Theme::Light, Theme::Dark].map(palette::properties);
-    let charts = palette::rules(|name| format!("var(--{name})"));
-    format!(
-        ":root{{{light}}}\
-         @media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\
-         :root[data-theme=dark]{{color-scheme:dark;{dark}}}\n\
-         {STYLE}{charts}\
-         @media print{{:root,:root:not([data-theme=light]),:root[data-theme=dark]{{color-scheme:light;{light}}}}}"
-    )
-}
-
-/// The page's content security policy: its own style and script, by their digests, and no other
-/// source.
-fn policy(style: &str) -> String {
-    format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
-        source(style),
-        source(SCRIPT)
-    )
-}
-
-/// The content of an element, as a policy identifies it.
-pub(super) fn source(text: &str) -> String {
-    format!(
-        "sha256-{}",
-        STANDARD.encode(Sha256::digest(text.as_bytes()))
-    )
 }

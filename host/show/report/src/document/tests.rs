@@ -2,6 +2,7 @@ use super::html::source;
 use super::*;
 use crate::chart::Chart;
 use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart};
+use result::finding::{Id, Severity};
 
 const HOSTILE: &str = "<script>alert(1)</script>|`x`|</pre><b>\u{202e}\u{1b}[2J\"' # [a](javascript:b) & ${7*7}{{ 7 }}\n# h";
 
@@ -48,6 +49,34 @@ fn page(words: &str) -> Document {
     table.row([words, ""]);
     page.table(table);
     page.chart(a_chart(words));
+    page.push(Block::Facts(vec![pair(words, words)]));
+    page.push(Block::Figures(vec![Figure {
+        name: words.into(),
+        value: words.to_owned(),
+        unit: "ms",
+        lines: vec![words.to_owned()],
+    }]));
+    let line = Text::from(Span::Link(words.to_owned(), words.to_owned()))
+        .with(Span::Change(words.to_owned(), Tone::Good))
+        .with(Span::Badge(words.to_owned(), Verdict::Invalid));
+    page.push(Block::Verdict(Verdict::Suspect, words.into(), vec![line]));
+    page.push(Block::Findings(vec![Finding {
+        id: Id::FewSamples,
+        severity: Severity::Note,
+        seen: words.to_owned(),
+        why: words.to_owned(),
+        advice: words.to_owned(),
+    }]));
+    page.push(Block::Details {
+        summary: words.to_owned(),
+        is_printed: true,
+        blocks: vec![Block::Cards(vec![vec![
+            Block::heading(3, words),
+            Block::Pairs(vec![pair(words, words)]),
+        ]])],
+    });
+    page.push(Block::Series(vec![words.to_owned()]));
+    page.folders = vec![words.to_owned()];
     page
 }
 
@@ -66,6 +95,8 @@ fn foreign_text_has_no_effect() {
         .filter(|line| line.contains("<script>") && !line.contains('`'))
         .collect();
     assert_eq!(outside, Vec::<&str>::new());
+    let text = page(HOSTILE).text();
+    assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
     // A heading is one line, and a row has as many cells as the table.
     assert_eq!(
         markdown.matches("\n# ").count(),

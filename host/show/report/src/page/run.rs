@@ -56,11 +56,8 @@ pub(super) fn heads(page: &mut Document, runs: &[Shown]) {
     ));
     let cards = runs.iter().enumerate().map(|(place, run)| {
         let verdict = run.reported.summary.verdict;
-        let name = Text(vec![
-            Span::Mark(place),
-            Span::Plain(format!("{} ", run.label)),
-            Span::Badge(verdict.name().to_owned(), verdict),
-        ]);
+        let name = Text::from(Span::Mark(place)).then(format!("{} ", run.label));
+        let name = name.with(Span::Badge(verdict.name().to_owned(), verdict));
         let head = head(&run.reported);
         [Block::heading(2, name)].into_iter().chain(head).collect()
     });

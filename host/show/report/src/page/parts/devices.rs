@@ -2,7 +2,6 @@
 
 use super::Part;
 use crate::document::{Pair, pairs};
-use crate::plain;
 use model::number::{count, percent, significant};
 use result::summary::Summary;
 
@@ -53,11 +52,11 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
             ),
         ),
         ("Readings that failed", devices.failed_readings.map(count)),
-        ("Driver", devices.driver.as_deref().map(plain)),
+        ("Driver", devices.driver.clone()),
     ]);
     for (place, figures) in devices.each.iter().enumerate().take(SHOWN) {
         let known = [
-            figures.device.name.as_deref().map(plain),
+            figures.device.name.clone(),
             with(figures.mean_power_w, "W"),
             with(figures.power_limit_w, "W at most"),
             with(figures.mean_sm_clock_mhz, "MHz"),
@@ -66,7 +65,7 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
         ];
         let known: Vec<String> = known.into_iter().flatten().collect();
         pairs.push(Pair {
-            name: format!("Device {}", plain(&figures.device.label(place))),
+            name: format!("Device {}", figures.device.label(place)),
             value: match known.is_empty() {
                 true => "it said nothing".to_owned(),
                 false => known.join(", "),
@@ -86,7 +85,7 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
     let notes: Vec<String> = notes.take(SHOWN).chain(host_note).collect();
     Some(Part {
         title: "What the devices drew",
-        words: (!notes.is_empty()).then(|| plain(&notes.join("; "))),
+        words: (!notes.is_empty()).then(|| notes.join("; ")),
         pairs,
     })
 }
@@ -94,7 +93,7 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
 pub(super) fn cost(summary: &Summary) -> Option<Part> {
     let cost = summary.cost.as_ref()?;
     let amount = |amount: Option<f64>| {
-        let currency = cost.currency.as_deref().map(plain);
+        let currency = cost.currency.clone();
         let currency = currency.map_or(String::new(), |label| format!(" {label}"));
         Some(format!("{}{currency}", significant(amount?, 4)))
     };
