@@ -19,7 +19,7 @@ mod tests;
 pub use shown::Shown;
 
 use super::chart::Chart;
-use super::label;
+use super::label::engine;
 use runs::Reported;
 
 /// The charts of runs, in the order of a page. Figures that were not measured have no chart.
@@ -61,12 +61,7 @@ impl Charts {
 /// Names of runs that are shown together, by the first of these that distinguishes them: engine and
 /// version, name, folder; else by folder and number.
 pub fn labels(runs: &[Reported]) -> Vec<String> {
-    let engine = |run: &Reported| {
-        let about = &run.plan.about;
-        let version = about.engine_version.as_deref();
-        Some(label::engine(about.engine.as_deref()?, version))
-    };
-    let engines: Option<Vec<String>> = runs.iter().map(engine).collect();
+    let engines: Option<Vec<String>> = runs.iter().map(|run| engine(&run.plan.about)).collect();
     let names = runs.iter().map(|run| run.plan.name.clone()).collect();
     let folders = runs.iter().map(|run| run.folder.clone()).collect();
     for labels in [engines, Some(names), Some(folders)] {

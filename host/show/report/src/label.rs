@@ -1,5 +1,6 @@
 //! The names of figures and engines on pages, for people.
 
+use model::about::About;
 use result::figure::{Figure, Statistic, WHOLE};
 
 /// A figure by its name, with its unit: `Output token throughput (tok/s)` for
@@ -32,9 +33,11 @@ pub fn label(name: &str) -> String {
     }
 }
 
-/// An engine with its version: `vllm 0.10.1`.
-pub(crate) fn engine(name: &str, version: Option<&str>) -> String {
-    version.map_or(name.to_owned(), |version| format!("{name} {version}"))
+/// An engine with its version, if it is known: `vllm 0.10.1`.
+pub(crate) fn engine(about: &About) -> Option<String> {
+    let words = [about.engine.as_deref()?].into_iter();
+    let words = words.chain(about.engine_version.as_deref());
+    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

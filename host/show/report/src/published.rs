@@ -353,13 +353,11 @@ fn groups<K: PartialEq>(items: impl Iterator<Item = K>) -> Vec<(K, Vec<usize>)> 
 
 /// The system under test as the author describes it, else the backend: `vllm 0.10.1, 8x H800`.
 fn engine(run: &Reported) -> String {
-    let about = &run.plan.about;
-    let engine = about.engine.as_ref().unwrap_or(&run.plan.backend.name);
-    let mut name = label::engine(engine, about.engine_version.as_deref());
-    if let Some(hardware) = &about.hardware {
-        name = format!("{name}, {hardware}");
-    }
-    name
+    let mut about = run.plan.about.clone();
+    let backend = &run.plan.backend.name;
+    about.engine.get_or_insert_with(|| backend.clone());
+    let known = [label::engine(&about), about.hardware];
+    known.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the arrival of requests: `poisson, 30 req/s, at most 8 in flight`.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Document, Table};
-use crate::label;
+use crate::label::engine;
 use crate::page::plan::load;
 use model::duration;
 use model::number::{bytes, count, plural, short};
@@ -54,8 +54,6 @@ impl Workload {
     pub fn of(run: &Reported) -> Self {
         let (plan, summary) = (&run.plan, &run.summary);
         let about = &plan.about;
-        let engine = about.engine.as_deref();
-        let engine = engine.map(|name| label::engine(name, about.engine_version.as_deref()));
         let client = run.environment.as_ref().map(|environment| {
             let cores = environment.cores.map(|cores| plural(cores as u64, "core"));
             let memory = environment.memory_bytes.map(bytes);
@@ -73,7 +71,7 @@ impl Workload {
                 ("Replies", Some(replies(plan))),
             ]),
             machines: facts([
-                ("Engine", engine),
+                ("Engine", engine(about)),
                 (
                     "Model",
                     (!plan.target.model.is_empty()).then(|| plan.target.model.clone()),

@@ -3,8 +3,7 @@
 use super::{figures, parts, plan};
 use crate::charts::Shown;
 use crate::document::{Block, Cell, Document, Pair, Span, Table, Text, pair, pairs};
-use crate::label;
-use model::about::About;
+use crate::label::engine;
 use model::number::{count, fixed, significant};
 use result::finding::Verdict;
 use result::summary::Summary;
@@ -37,11 +36,6 @@ pub(super) fn title(runs: &[Shown]) -> String {
         model.unwrap_or_default(),
         first.join(", ")
     )
-}
-
-fn engine(about: &About) -> Option<String> {
-    let name = about.engine.as_deref()?;
-    Some(label::engine(name, about.engine_version.as_deref()))
 }
 
 /// Adds the subject of each run; several stand beside each other.
