@@ -1,11 +1,10 @@
 //! A page as data: headings, text, tables, figures, findings and charts, which become Markdown, one
-//! HTML file, or text for a terminal. All have the same content, because all are drawn from the same
-//! blocks.
+//! HTML file, or text for a terminal. All forms say the same, because all are drawn from the same
+//! blocks; only HTML has charts, so a maker puts a table of the same figures beside each.
 //!
-//! This module owns the blocks and their forms, and all escaping: makers give foreign text as it is.
-//! What a page says is left to its makers: `lab`, [`crate::page`], [`crate::published`],
-//! [`crate::compared`], [`crate::sweep`] and [`crate::search`]. Text has no charts: a maker puts a
-//! table of the same figures beside each.
+//! This module owns the blocks and their forms, and all escaping: makers give foreign text as it
+//! is. What a page says is left to its makers: `lab`, [`crate::page`], [`crate::published`],
+//! [`crate::compared`], [`crate::repeats`], [`crate::sweep`] and [`crate::search`].
 
 mod html;
 mod markdown;
