@@ -8,8 +8,8 @@
 //! Pure: the place of a process ([`place`]), what is said ([`wire`]), clocks ([`clock`]), who
 //! decides what ([`rendezvous`]), and what starts the processes ([`manifest`]). With keys, disks
 //! and sockets: the run's secret ([`token`], [`identity`]), files by digest ([`files`]), records
-//! ([`records`]), and the connections that carry all of it ([`link`]), which is where to begin:
-//! [`link::Coordinator`] and [`link::Agent`].
+//! ([`records`]), processes on machines that ssh reaches ([`ssh`]), and the connections that carry
+//! all of it ([`link`]), which is where to begin: [`link::Coordinator`] and [`link::Agent`].
 //!
 //! - **No request waits for the fleet.** The plan is cut into slices, every agent makes its own,
 //!   and the coordinator only says when to begin.
@@ -47,5 +47,6 @@ pub mod manifest;
 pub mod place;
 pub mod records;
 pub mod rendezvous;
+pub mod ssh;
 pub mod token;
 pub mod wire;

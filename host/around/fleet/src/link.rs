@@ -39,7 +39,7 @@ use std::time::Duration;
 pub use agent::{Agent, Join, JoinError, Joined, Reporter, Start};
 pub use board::{Board, Latest};
 pub use coordinator::{
-    BindError, Coordinator, Ending, Gathered, Listen, Member, Offer, Offered, Outcome, Refusal,
+    BindError, Coordinator, Ending, Gathered, Listen, Offer, Offered, Outcome, ReadyAgent, Refusal,
     Running, Stopper,
 };
 pub use lobby::HANDSHAKES;
@@ -85,6 +85,15 @@ impl Default for Timing {
             records: Duration::from_millis(250),
         }
     }
+}
+
+/// This machine's name, by which others know it and may reach it.
+pub fn host_name() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let name = kernel.ok().or_else(|| std::env::var("HOSTNAME").ok());
+    let name = name.map(|name| name.trim().to_owned());
+    name.filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "unnamed".to_owned())
 }
 
 /// Runs what blocks on a thread that may block.

@@ -52,8 +52,6 @@ pub struct Rules {
     pub version: String,
     /// The number of processes.
     pub size: u32,
-    /// Their machines by rank, where the starter says them.
-    pub hosts: Vec<String>,
     /// The time to wait for greetings.
     pub arrive: Nanos,
     /// The time to wait from then until all are ready.
@@ -208,10 +206,7 @@ fn is_same_build(one: &str, other: &str) -> bool {
 impl Rendezvous {
     /// One that begins to wait now.
     pub fn new(rules: Rules, now: Nanos) -> Self {
-        let seat = |rank| {
-            let host = rules.hosts.get(rank as usize).cloned();
-            Seat::empty(Who { rank, host }, now)
-        };
+        let seat = |rank| Seat::empty(Who { rank, host: None }, now);
         Rendezvous {
             seats: (0..rules.size).map(seat).collect(),
             rules,

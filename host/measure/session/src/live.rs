@@ -7,7 +7,7 @@
 //! however long a run is.
 //!
 //! Several processes make one run too: then each has its own part here, and what is shown on rank 0
-//! is made of the figures that all of them send ([`figures`], [`Others`]).
+//! is made of the figures that all of them send ([`figures`], [`Agents`]).
 //!
 //! `cli` shows it, except for the page for Prometheus ([`exposition`], [`listen`]).
 
@@ -78,11 +78,11 @@ pub struct Live {
     totals: Mutex<Totals>,
     begun: OnceLock<Begun>,
     onlookers: Mutex<Vec<Watched>>,
-    others: OnceLock<Arc<dyn Others>>,
+    agents: OnceLock<Arc<dyn Agents>>,
 }
 
-/// Those who make a run in place of the process that shows it.
-pub trait Others: Send + Sync {
+/// The agents that make a run in place of the process that shows it.
+pub trait Agents: Send + Sync {
     /// The run as it is now.
     fn snapshot(&self) -> Snapshot;
 
@@ -151,8 +151,8 @@ impl Live {
 
     /// A thread that looks on: its use of a core is listed among the run's own threads.
     pub fn enlist(&self, thread: Watched) {
-        if let Some(others) = self.others.get() {
-            return others.enlist(thread);
+        if let Some(agents) = self.agents.get() {
+            return agents.enlist(thread);
         }
         let mut onlookers = lock(&self.onlookers);
         match self.begun.get() {
@@ -165,9 +165,9 @@ impl Live {
         }
     }
 
-    /// From now on others make the run, and onlookers see theirs.
-    pub fn made_by(&self, others: Arc<dyn Others>) {
-        let _ = self.others.set(others);
+    /// From now on agents make the run, and onlookers see theirs.
+    pub fn made_by(&self, agents: Arc<dyn Agents>) {
+        let _ = self.agents.set(agents);
     }
 
     /// The run has come to this phase.
@@ -223,8 +223,8 @@ impl Live {
 
     /// The run as it is now.
     pub fn snapshot(&self) -> Snapshot {
-        let seen = match self.others.get() {
-            Some(others) => others.snapshot(),
+        let seen = match self.agents.get() {
+            Some(agents) => agents.snapshot(),
             None => self.state().snapshot(),
         };
         Snapshot {

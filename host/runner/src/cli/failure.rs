@@ -6,6 +6,10 @@ use std::process::ExitCode;
 use super::error::CliError;
 use super::print::{Styled, tell, tell_styled};
 use crate::author::AuthorError;
+use fleet::link::{JoinError, Refusal};
+use fleet::place::NoPlace;
+use fleet::ssh::StartError;
+use fleet_run::FleetError;
 use hub::HubError;
 use load::transport::dial::DialError;
 use mock::ScriptError;
@@ -316,6 +320,48 @@ impl From<RecordError> for Failure {
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
         Failure::input(error.to_string())
+    }
+}
+
+impl From<NoPlace> for Failure {
+    fn from(error: NoPlace) -> Self {
+        Failure::several(Exit::CommandLine, error.0)
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let exit = match error {
+            StartError::Place(error) => return error.into(),
+            StartError::Token(_) | StartError::Host(_) => Exit::CommandLine,
+            StartError::Random(_) | StartError::Command { .. } => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        let several = |exit, refusal: Refusal| {
+            let reasons = refusal.0.iter().map(ToString::to_string);
+            Failure::several(exit, reasons.collect())
+        };
+        let exit = match error {
+            FleetError::Refused(refusal) => return several(Exit::Target, refusal),
+            FleetError::Interrupted(refusal) => return several(Exit::Interrupted, refusal),
+            FleetError::NotAllowed(wrong) => return Failure::several(Exit::CommandLine, wrong),
+            FleetError::Faults(faults) => return faults.into(),
+            FleetError::Begin(error) => return error.into(),
+            FleetError::Run(error) => return error.into(),
+            FleetError::Join(ref why) | FleetError::NotHandedOver { ref why, .. } => match why {
+                JoinError::Interrupted(_) => Exit::Interrupted,
+                JoinError::Unable(_) => Exit::Input,
+                _ => Exit::Target,
+            },
+            FleetError::Plan(_) | FleetError::Documents(_) | FleetError::NotSent(_) => Exit::Bug,
+            _ => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
     }
 }
 

@@ -92,9 +92,9 @@ pub enum BindError {
 #[error("the fleet cannot start:\n  {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
 pub struct Refusal(pub Vec<Reason>);
 
-/// A process that is ready.
+/// An agent that is ready.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member {
+pub struct ReadyAgent {
     /// Its name or number.
     pub who: Who,
     /// The facts that it recorded of its machine.
@@ -253,7 +253,7 @@ impl Coordinator {
             tasks,
         };
         match gathered.await {
-            Ok(Ok(members)) => Ok(Gathered { members, running }),
+            Ok(Ok(agents)) => Ok(Gathered { agents, running }),
             Ok(Err(refusal)) => {
                 // The reasons reach those who connected before everything ends.
                 running.finish().await;
@@ -293,14 +293,14 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
 
 /// Everybody is ready.
 pub struct Gathered {
-    members: Vec<Member>,
+    agents: Vec<ReadyAgent>,
     running: Running,
 }
 
 impl Gathered {
-    /// The processes, by rank.
-    pub fn members(&self) -> &[Member] {
-        &self.members
+    /// The agents, by rank.
+    pub fn agents(&self) -> &[ReadyAgent] {
+        &self.agents
     }
 
     /// Returns the latest news of each agent, now and during the run.

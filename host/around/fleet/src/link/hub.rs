@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::board::Board;
-use super::coordinator::{Ending, Member, Outcome, Refusal};
+use super::coordinator::{Ending, Outcome, ReadyAgent, Refusal};
 use super::lock;
 use crate::records::Incoming;
 use crate::rendezvous::{Action, Conn, Event, Input, Reason, Rendezvous, Step};
@@ -48,7 +48,7 @@ pub(super) enum Command {
 }
 
 /// The answer to the caller who waits for all.
-pub(super) type Verdict = oneshot::Sender<Result<Vec<Member>, Refusal>>;
+pub(super) type Verdict = oneshot::Sender<Result<Vec<ReadyAgent>, Refusal>>;
 
 struct Link {
     out: mpsc::Sender<Frame>,
@@ -163,8 +163,8 @@ impl Hub {
             Action::Send(conn, message) => return self.send(conn, message),
             Action::Close(conn) => drop(self.links.0.remove(&conn)),
             Action::Gathered => {
-                let members = self.members();
-                self.verdict.take().map(|verdict| verdict.send(Ok(members)));
+                let agents = self.agents();
+                self.verdict.take().map(|verdict| verdict.send(Ok(agents)));
             }
             Action::GaveUp(reasons) => self.give_up(reasons),
             Action::Event(Event::Live { rank, figures }) => {
@@ -201,14 +201,14 @@ impl Hub {
         Some((conn, "it does not read what it is sent".to_owned()))
     }
 
-    fn members(&self) -> Vec<Member> {
+    fn agents(&self) -> Vec<ReadyAgent> {
         let now = self.clock.now();
-        let member = |seat: &crate::rendezvous::Seat| Member {
+        let agent = |seat: &crate::rendezvous::Seat| ReadyAgent {
             who: seat.who.clone(),
             facts: seat.facts.clone().unwrap_or_default(),
             clock: seat.clock.at(now),
         };
-        self.machine.seats().iter().map(member).collect()
+        self.machine.seats().iter().map(agent).collect()
     }
 
     /// Reports the endings as they are, and lets those leave who may.

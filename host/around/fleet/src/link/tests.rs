@@ -18,9 +18,9 @@ fn four_agents_are_one_run() {
         bench.offer("plugin.wasm", &content(9, 300_000));
         bench.offer("empty.txt", b"");
         let (gathered, agents) = bench.fleet(4, |_, port| port).await;
-        assert_eq!(gathered.members().len(), 4);
-        assert_eq!(gathered.members()[3].facts, json!({"cores": 2}));
-        assert_eq!(gathered.members()[2].who.to_string(), "rank 2 (node2)");
+        assert_eq!(gathered.agents().len(), 4);
+        assert_eq!(gathered.agents()[3].facts, json!({"cores": 2}));
+        assert_eq!(gathered.agents()[2].who.to_string(), "rank 2 (node2)");
         let at = bench.soon();
         let mut running = gathered.start(at);
         let mut tasks = Vec::new();
@@ -418,7 +418,7 @@ fn a_hundred_agents_come_together() {
         let mut bench = Setup::new();
         bench.offer("plugin.wasm", &content(9, 70_000));
         let (gathered, agents) = bench.fleet(100, |_, port| port).await;
-        assert_eq!(gathered.members().len(), 100);
+        assert_eq!(gathered.agents().len(), 100);
         let mut running = gathered.start(bench.soon());
         let mut finishing = Vec::new();
         for agent in agents {

@@ -1,8 +1,11 @@
 //! `runner fleet token`: what the agents of a run need, and no more.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::super::failure::{Exit, Failure};
+use ::fleet::token::Token;
+
+use super::super::failure::Failure;
 use super::super::print::write_stdout;
 
 /// Print the agents' token that belongs to the run's token
@@ -20,12 +23,20 @@ pub(super) struct Args {}
 
 /// Prints it.
 pub(super) fn exec() -> Result<ExitCode, Failure> {
-    let token = super::token()?;
+    let token = read()?;
     if !token.coordinates() {
         let words =
             "this is an agents' token already: `runner fleet token` makes one of the run's token";
-        return Err(Failure::new(Exit::CommandLine, words));
+        return Err(Failure::command_line(words));
     }
     write_stdout(&format!("{}\n", token.shown()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the token of this process.
+pub(super) fn read() -> Result<Token, Failure> {
+    let value = std::env::var("RUNNER_FLEET_TOKEN").ok();
+    let file = std::env::var_os("RUNNER_FLEET_TOKEN_FILE").map(PathBuf::from);
+    Token::read(value.as_deref(), file.as_deref())
+        .map_err(|error| Failure::command_line(error.to_string()))
 }

@@ -37,7 +37,6 @@ pub(super) fn rules(size: u32) -> Rules {
     Rules {
         version: "1.0".to_owned(),
         size,
-        hosts: Vec::new(),
         arrive: Nanos::from_secs_f64(60.0),
         prepare: Nanos::from_secs_f64(60.0),
         settle: Nanos::from_secs_f64(1.0),

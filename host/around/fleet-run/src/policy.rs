@@ -8,12 +8,10 @@ use std::path::Path;
 
 use model::hex;
 use scenario::Scenario;
-use session::{Resolved, Source};
+use session::{Resolved, Shipped, Source};
 use sha2::{Digest, Sha256};
 
-use super::super::failure::{Exit, Failure};
-use super::super::flags::Flags;
-use super::super::sources::{source_of, text};
+use crate::error::FleetError;
 
 /// The flag that lifts these rules.
 const TRUST: &str = "--trust-rank-0";
@@ -21,34 +19,22 @@ const TRUST: &str = "--trust-rank-0";
 /// The variable that most clients read their key from.
 const USUAL: &str = "OPENAI_API_KEY";
 
-/// The scenario and plugins that a process names by itself.
-pub(super) struct Own {
+/// The rules, made of the scenario and plugins that a process names by itself.
+pub(crate) struct Policy {
     scenario: Scenario,
     /// The plugins that its flags name.
     plugins: Vec<String>,
+    shipped: Shipped,
 }
 
-impl Own {
-    /// Of its flags, and of the scenario on its command line where this machine has it.
-    ///
-    /// # Errors
-    /// What is wrong with the flags.
-    pub fn of(scenarios: &[String], flags: &Flags) -> Result<Self, Failure> {
-        let is_file = !scenarios.iter().any(|name| name == "-");
-        let here = is_file.then(|| text(scenarios).ok().flatten()).flatten();
-        if let Some(here) = here
-            && let Ok((source, _)) = source_of(Some(here), flags)
-        {
-            return Ok(Own::saying(source));
-        }
-        Ok(Own::saying(source_of(None, flags)?.0))
-    }
-
-    fn saying(source: Source) -> Self {
-        let plugins = source.plugins.into_iter();
-        Own {
+impl Policy {
+    /// Of the run that this process's own command line describes.
+    pub(crate) fn of(own: Source) -> Self {
+        let plugins = own.plugins.into_iter();
+        Policy {
             plugins: plugins.map(|said| said.value).collect(),
-            scenario: source.scenario,
+            scenario: own.scenario,
+            shipped: own.shipped,
         }
     }
 
@@ -57,7 +43,7 @@ impl Own {
     ///
     /// # Errors
     /// If it names anything else: all of it.
-    pub fn check(&self, source: &Source, work: &Path) -> Result<(), Failure> {
+    pub(crate) fn check(&self, source: &Source, work: &Path) -> Result<(), FleetError> {
         let (asked, own) = (&source.scenario, &self.scenario);
         let mut wrong = Vec::new();
         if let Some(said) = &asked.target.api_key_env
@@ -90,7 +76,8 @@ impl Own {
         for plugin in plugins(asked) {
             let is_sent = Path::new(plugin).starts_with(work);
             let is_own = plugins(own).any(|own| own == plugin);
-            if !is_sent && !is_own && !shipped::has_plugin(plugin) && Path::new(plugin).exists() {
+            let ships = self.shipped(plugin).is_some();
+            if !is_sent && !is_own && !ships && Path::new(plugin).exists() {
                 wrong.push(not_sent(plugin));
             }
         }
@@ -103,7 +90,11 @@ impl Own {
     ///
     /// # Errors
     /// If rank 0's scenario wants it otherwise.
-    pub fn check_targets(&self, resolved: &Resolved, source: &Source) -> Result<(), Failure> {
+    pub(crate) fn check_targets(
+        &self,
+        resolved: &Resolved,
+        source: &Source,
+    ) -> Result<(), FleetError> {
         let (asked, own) = (&source.scenario, &self.scenario);
         let key = resolved.draft.target.api_key.variable();
         let mut wrong = Vec::new();
@@ -161,11 +152,15 @@ impl Own {
         let named = self.scenario.target.api_key_env.as_ref();
         let is_named = named.is_some_and(|said| said.value == variable);
         let backend = &resolved.draft.backend.digest;
-        let is_backend = |bytes: Vec<u8>| hex(&Sha256::digest(bytes)) == *backend;
+        let is_backend = |unpack: fn() -> Vec<u8>| hex(&Sha256::digest(unpack())) == *backend;
         let mut own = plugins(&self.scenario).chain(self.plugins.iter().map(String::as_str));
-        variable == USUAL
-            || is_named
-            || own.any(|name| shipped::plugin(name).is_some_and(is_backend))
+        variable == USUAL || is_named || own.any(|name| self.shipped(name).is_some_and(is_backend))
+    }
+
+    /// The function that unpacks the plugin of that name, if it ships.
+    fn shipped(&self, name: &str) -> Option<fn() -> Vec<u8>> {
+        let mut shipped = self.shipped.iter();
+        shipped.find_map(|(known, unpack)| (*known == name).then_some(*unpack))
     }
 }
 
@@ -184,11 +179,11 @@ fn not_sent(path: &str) -> String {
     )
 }
 
-fn refused(wrong: Vec<String>) -> Result<(), Failure> {
+fn refused(wrong: Vec<String>) -> Result<(), FleetError> {
     if wrong.is_empty() {
         Ok(())
     } else {
-        Err(Failure::several(Exit::CommandLine, wrong))
+        Err(FleetError::NotAllowed(wrong))
     }
 }
 
@@ -196,8 +191,8 @@ fn refused(wrong: Vec<String>) -> Result<(), Failure> {
 mod tests {
     use std::collections::BTreeSet;
 
-    /// A new key with a path, an address or a variable fails this test: let [`Own`](super::Own)
-    /// know of it first.
+    /// A new key with a path, an address or a variable fails this test: let
+    /// [`Policy`](super::Policy) know of it first.
     #[test]
     fn every_key_that_reaches_out_of_the_scenario_is_known_here() {
         let reaches = |key: &&scenario::Key| {

@@ -3,38 +3,37 @@
 
 use std::path::Path;
 
-use ::fleet::link::{Ending, Outcome};
+use fleet::link::{Ending, Outcome};
+use model::arrival::{Due, Trace};
 use model::units::Nanos;
 use result::summary::fleet::{Agent, Fleet, Lost, Moved};
 use result::summary::{Client, Dataset, Server};
-use runs::record::{self, Part as Records};
+use runs::record::{self, Part as Records, RecordError};
 use scenario::plan::{Amount, Plan, Slice};
 use session::Elsewhere;
 use session::parts::RunError;
 
-use super::super::failure::Failure;
-use super::agent::Told;
-use model::arrival::{Due, Trace};
+use crate::agent::AgentPart;
 
 /// Everything that the agents made, with their records in the run's folder.
 ///
 /// # Errors
 /// If the records cannot be written.
-pub(super) fn together(
+pub(crate) fn combine(
     folder: &Path,
     plan: &Plan,
     trace: &Trace,
     start: Nanos,
     endings: Vec<Ending>,
-) -> Result<Elsewhere, Failure> {
-    let told: Vec<Option<Told>> = endings.iter().map(told).collect();
+) -> Result<Elsewhere, RecordError> {
+    let handed: Vec<Option<AgentPart>> = endings.iter().map(handed_over).collect();
     let mut parts = Vec::new();
     let mut of_parts = Vec::new();
-    for (rank, (ending, told)) in endings.iter().zip(&told).enumerate() {
+    for (rank, (ending, handed)) in endings.iter().zip(&handed).enumerate() {
         if let Some(path) = &ending.records {
             parts.push(Records {
                 path: path.clone(),
-                ahead: ahead(ending, told.as_ref(), start),
+                ahead: ahead(ending, handed.as_ref(), start),
                 ..Records::default()
             });
             of_parts.push(rank);
@@ -49,7 +48,7 @@ pub(super) fn together(
     let (mut unsent, mut agents) = (0, Vec::new());
     let (mut clients, mut server, mut dataset): (Vec<Client>, Option<Server>, Option<Dataset>) =
         (Vec::new(), None, None);
-    for ((ending, told), records) in endings.into_iter().zip(told).zip(counted) {
+    for ((ending, handed), records) in endings.into_iter().zip(handed).zip(counted) {
         let rank = ending.who.rank;
         let since = |at: Nanos| at.since(start).as_secs_f64();
         let lost = match &ending.outcome {
@@ -69,7 +68,7 @@ pub(super) fn together(
                 unknown,
             }
         });
-        let part = told.map(|told| told.part).unwrap_or_default();
+        let part = handed.map(|handed| handed.part).unwrap_or_default();
         unsent += part.unsent;
         clients.extend(part.client.clone());
         server = server.or(part.server);
@@ -109,7 +108,8 @@ pub(super) fn together(
     })
 }
 
-fn told(ending: &Ending) -> Option<Told> {
+/// The part that an agent handed over, if it finished.
+fn handed_over(ending: &Ending) -> Option<AgentPart> {
     match &ending.outcome {
         Outcome::Finished(said) => serde_json::from_value(said.clone()).ok(),
         Outcome::Lost { .. } | Outcome::Unfinished => None,
@@ -119,8 +119,8 @@ fn told(ending: &Ending) -> Option<Told> {
 /// Computes how far an agent's clock is ahead: exactly as far as its start instant says, so that
 /// its due times are the plan's to the nanosecond; the estimate at the start where it could not
 /// say.
-fn ahead(ending: &Ending, told: Option<&Told>, start: Nanos) -> i128 {
-    let said = told.map(|told| told.start).filter(|at| *at > Nanos::ZERO);
+fn ahead(ending: &Ending, part: Option<&AgentPart>, start: Nanos) -> i128 {
+    let said = part.map(|part| part.start).filter(|at| *at > Nanos::ZERO);
     match (said, &ending.at_start) {
         (Some(at), _) => i128::from(at.0) - i128::from(start.0),
         (None, Some(estimate)) => i128::from(estimate.offset),

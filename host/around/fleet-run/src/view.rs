@@ -2,9 +2,9 @@
 //! one run, and the processes that are heard.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ::fleet::link::{Board, Latest};
+use fleet::link::{Board, Latest};
 use load::thread_group::ThreadGroup;
 use load::vitals::Watched;
 use model::clock::Clock;
@@ -12,42 +12,42 @@ use model::units::Nanos;
 use session::gate::Gate;
 use session::live::figures::{Figures, State};
 use session::live::snapshot::{Agent, Standing};
-use session::live::{Live, Others, Snapshot};
+use session::live::{Agents, Live, Snapshot};
 
 /// A process whose last figures are older is silent: it sends them every second.
 const SILENT: Nanos = Nanos(5_000_000_000);
 
-/// The part of the run that this process makes itself.
-pub(super) struct Part {
-    pub gate: Gate,
-    pub live: Arc<Live>,
-    pub threads: ThreadGroup,
+/// The part of the run that rank 0 makes itself.
+pub struct LocalPart {
+    pub(crate) gate: Gate,
+    pub(crate) live: Arc<Live>,
+    pub(crate) threads: ThreadGroup,
 }
 
-/// This process's part, once it waits for the others.
-pub(super) type Own = Arc<Mutex<Option<Part>>>;
+/// Rank 0's own part, once it waits for the others.
+pub type Local = Arc<OnceLock<LocalPart>>;
 
 /// The number of an agent's figures, and the figures; nothing where they could not be read.
 type Read = (u64, Option<Arc<Figures>>);
 
-/// All processes of a fleet.
-pub(super) struct Fleet {
+/// All processes of a fleet, as rank 0 shows them.
+pub(crate) struct View {
     board: Board,
     clock: Clock,
     size: u32,
-    own: Own,
+    local: Local,
     /// The last figures that were read, by rank.
     read: Mutex<BTreeMap<u32, Read>>,
 }
 
-impl Fleet {
+impl View {
     /// Of so many processes, by the coordinator's clock.
-    pub fn new(board: Board, clock: Clock, size: u32, own: Own) -> Self {
-        Fleet {
+    pub(crate) fn new(board: Board, clock: Clock, size: u32, local: Local) -> Self {
+        View {
             board,
             clock,
             size,
-            own,
+            local,
             read: Mutex::default(),
         }
     }
@@ -55,7 +55,7 @@ impl Fleet {
     /// The last figures of a process.
     fn figures(&self, latest: &Latest) -> Option<Arc<Figures>> {
         let sent = latest.figures.as_ref()?;
-        let mut read = locked(&self.read);
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let (number, figures) = read.entry(latest.who.rank).or_default();
         if *number != latest.number {
             (*number, *figures) = (latest.number, Figures::read(sent).map(Arc::new));
@@ -64,7 +64,7 @@ impl Fleet {
     }
 }
 
-impl Others for Fleet {
+impl Agents for View {
     fn snapshot(&self) -> Snapshot {
         let (board, now) = (self.board.read(), self.clock.now());
         let known: BTreeMap<u32, (&Latest, Option<Arc<Figures>>)> = (board.iter())
@@ -94,8 +94,8 @@ impl Others for Fleet {
     }
 
     fn enlist(&self, thread: Watched) {
-        if let Some(own) = &*locked(&self.own) {
-            own.live.enlist(thread);
+        if let Some(local) = self.local.get() {
+            local.live.enlist(thread);
         }
     }
 }
@@ -121,14 +121,10 @@ fn agent(latest: &Latest, figures: Option<&Figures>, now: Nanos) -> Agent {
     }
 }
 
-pub(super) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::fleet::rendezvous::Who;
+    use fleet::rendezvous::Who;
 
     fn latest(at_s: u64, lost: bool, finished: bool) -> Latest {
         Latest {
@@ -166,7 +162,7 @@ mod tests {
     /// Before the first report, every process counts as silent.
     #[test]
     fn of_nobody_nothing_is_known() {
-        let fleet = Fleet::new(Board::default(), Clock::start(), 3, Own::default());
+        let fleet = View::new(Board::default(), Clock::start(), 3, Local::default());
         let seen = fleet.snapshot();
         assert_eq!((seen.counts.answered, seen.counts.elapsed), (0, None));
         let silent = |agent: &Agent| agent.standing == Standing::Silent && agent.host.is_none();

@@ -1,0 +1,357 @@
+//! A process that sends a part of the requests. It decides nothing: rank 0 says what to send and
+//! when to begin.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::link::{self, Join, JoinError, Joined, Reporter, host_name};
+use fleet::place::Place;
+use fleet::token::Token;
+use load::transport::Dial;
+use model::clock::Clock;
+use model::private;
+use model::units::Nanos;
+use runs::environment::Environment;
+use runs::record;
+use scenario::plan::Slice;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use session::gate::{Gate, Stage};
+use session::live::Live;
+use session::{Checked, Loaded, Record, Resolved, Source, Threads, resolve};
+use tokio::sync::oneshot;
+
+use crate::connections::{Connections, version};
+use crate::documents::{Documents, ScenarioText, digest, parts, reading};
+use crate::error::{FleetError, make};
+use crate::policy::Policy;
+use crate::user::{Interrupts, Settings};
+use crate::view::{Local, LocalPart};
+
+/// The most bytes of files that are kept between runs.
+const MOST_FILES: u64 = 64 << 30;
+/// The interval at which signals are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Time between two messages with figures.
+const TELL_EVERY: Nanos = Nanos(1_000_000_000);
+
+/// The file in an agent's folder that has what rank 0 did not hear.
+pub(crate) const PART: &str = "part.json";
+
+/// An agent's part of the run beside its records, as rank 0 hears it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct AgentPart {
+    /// The start instant by this process's clock.
+    pub start: Nanos,
+    /// Measurements beside its records.
+    pub part: session::Part,
+}
+
+/// A process that has joined a fleet, and makes its part ready.
+pub struct Agent {
+    joined: Joined,
+    documents: Documents,
+    started: jiff::Timestamp,
+    local: Option<Local>,
+    clock: Clock,
+    work: Work,
+    connections: Connections,
+}
+
+impl Agent {
+    /// Joins the fleet, and takes the files of its run. `local` is for the agent in the process of
+    /// rank 0.
+    ///
+    /// # Errors
+    /// If rank 0 cannot be reached or does not take this process, or its documents cannot be read.
+    pub fn join(
+        settings: &Settings,
+        place: Place,
+        token: Token,
+        local: Option<Local>,
+    ) -> Result<Self, FleetError> {
+        let connections = Connections::start()?;
+        make(&settings.scratch)?;
+        let work = Work::new(&settings.scratch, &place)?;
+        let clock = Clock::start();
+        let join = Join {
+            place,
+            token,
+            version: version()?,
+            host: host_name(),
+            clock,
+            store: settings.store(),
+            most_files: MOST_FILES,
+            patience: settings.wait,
+            timing: settings.timing(),
+        };
+        let joined = connections.wait(link::Agent::join(join))?;
+        let (documents, started) = match read(joined.documents()) {
+            Ok(read) => read,
+            Err(cause) => {
+                let error = FleetError::Documents(cause);
+                connections.wait(joined.decline(vec![error.to_string()]));
+                return Err(error);
+            }
+        };
+        Ok(Agent {
+            joined,
+            documents,
+            started,
+            local,
+            clock,
+            work,
+            connections,
+        })
+    }
+
+    /// The scenario that rank 0 sent; none if the flags are all.
+    pub fn scenario(&self) -> Option<&ScenarioText> {
+        self.documents.scenario.as_ref()
+    }
+
+    /// The number of files that rank 0 sent.
+    pub fn files(&self) -> usize {
+        self.joined.files().len()
+    }
+
+    /// Resolves this process's slice of the run, made of rank 0's scenario. Where this process does
+    /// not trust rank 0, `own` is the run that its own command line describes, and limits what rank
+    /// 0's may read and where secrets go.
+    ///
+    /// # Errors
+    /// If a file cannot be laid out, the scenario is wrong, or it wants what is not allowed.
+    pub fn resolve(&self, source: Source, own: Option<Source>) -> Result<Resolved, FleetError> {
+        let (roles, work) = (self.documents.files.clone(), &self.work.0);
+        let mut source = reading(source, roles, self.joined.files(), work)?;
+        let (index, of) = self.joined.slice();
+        source.slice = Some(Slice { index, of });
+        let policy = own.map(Policy::of);
+        if let Some(policy) = &policy {
+            policy.check(&source, work)?;
+        }
+        let resolved = resolve(&source).map_err(FleetError::Faults)?;
+        if let Some(policy) = &policy {
+            policy.check_targets(&resolved, &source)?;
+        }
+        Ok(resolved)
+    }
+
+    /// Says that this process cannot take part, and why. Rank 0 then starts nothing.
+    pub fn decline(self, why: String) {
+        self.connections.wait(self.joined.decline(vec![why]));
+    }
+
+    /// Waits for the start, makes this process's part of the load, and hands everything over to
+    /// rank 0.
+    ///
+    /// # Errors
+    /// If rank 0 is gone: then this process's part is kept on its own disk. And if the load ended
+    /// early, of which rank 0 knows by then.
+    pub fn make(
+        self,
+        checked: Checked,
+        connect: &Dial,
+        environment: Environment,
+        interrupts: &impl Interrupts,
+    ) -> Result<(), FleetError> {
+        let Agent {
+            mut joined,
+            started,
+            local,
+            clock,
+            work,
+            connections,
+            ..
+        } = self;
+        let facts = json!({"environment": environment, "plan": parts(&checked.plan)});
+        joined.prepared(&digest(&checked.plan)?, facts);
+        let record = Record {
+            output: work.0.clone(),
+            // It is part of the salt, so all processes have the same.
+            started,
+            environment,
+            repeat: None,
+        };
+        let gate = Gate::new(clock);
+        // Rank 0 reads the devices once for all: the plan's are the engine's, and not each load
+        // machine's own.
+        let run = checked.without_devices().begin(record, Threads)?;
+        let run = run.behind(gate.clone());
+        if let Some(local) = &local {
+            let _ = local.set(LocalPart {
+                gate: gate.clone(),
+                live: Arc::clone(run.live()),
+                threads: run.threads().clone(),
+            });
+        }
+        interrupts.watch(run.signal());
+        let folder = run.folder().path().to_owned();
+        joined.records(&folder.join(record::FILE));
+        let (signal, live) = (run.signal().clone(), Arc::clone(run.live()));
+        let reporter = joined.reporter();
+        let (done, ended) = oneshot::channel();
+        let (loaded, talked) = std::thread::scope(|scope| {
+            let loading = scope.spawn(|| {
+                let loaded = run.load_now(connect);
+                let _ = done.send(());
+                loaded
+            });
+            let talk = Messages {
+                joined: &mut joined,
+                gate: &gate,
+                interrupts,
+            };
+            let talked = connections.wait(async {
+                tokio::select! {
+                    talked = talk.until(ended) => talked,
+                    never = report(&reporter, &live) => match never {},
+                }
+            });
+            if talked.is_err() {
+                // There will be no run, or nobody to send it to.
+                if *gate.stages().borrow() >= Stage::Measuring {
+                    signal.stop()
+                } else {
+                    signal.abort()
+                }
+            }
+            let loaded: Loaded = loading
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (loaded, talked)
+        });
+        let ending = interrupts.over();
+        // What was seen in the end.
+        reporter.tell(live.state().figures());
+        let kept = loaded.keep(&ending);
+        let part = json!(AgentPart {
+            start: gate.start().unwrap_or_default(),
+            part: kept.part(),
+        });
+        let (ended, written) = kept.ended();
+        let released = talked.and_then(|()| connections.wait(joined.finish(part.clone())));
+        released.map_err(|why| {
+            let has_measured = *gate.stages().borrow() >= Stage::Measuring;
+            let kept = has_measured.then(|| {
+                // Without it, the records alone must say by which clock they are.
+                let _ = private::replace(&folder.join(PART), part.to_string().as_bytes());
+                work.keep();
+                folder
+            });
+            FleetError::NotHandedOver { why, kept }
+        })?;
+        ended?;
+        Ok(written?)
+    }
+}
+
+/// Reads rank 0's documents, and when the run began.
+fn read(documents: &Value) -> Result<(Documents, jiff::Timestamp), String> {
+    let documents = Documents::deserialize(documents).map_err(|cause| cause.to_string())?;
+    let started = (documents.started.parse()).map_err(|cause: jiff::Error| cause.to_string())?;
+    Ok((documents, started))
+}
+
+/// Sends figures as long as it is not dropped: once a second, and in the measurement as each of its
+/// seconds ends, so that those of all processes are of one instant.
+async fn report(reporter: &Reporter, live: &Live) -> Infallible {
+    loop {
+        let state = live.state();
+        reporter.tell(state.figures());
+        let into = state
+            .elapsed()
+            .map_or(0, |elapsed| elapsed.0 % TELL_EVERY.0);
+        tokio::time::sleep(Nanos(TELL_EVERY.0 - into).into()).await;
+    }
+}
+
+/// The messages between an agent and rank 0 during the load.
+struct Messages<'t, I> {
+    joined: &'t mut Joined,
+    gate: &'t Gate,
+    interrupts: &'t I,
+}
+
+impl<I: Interrupts> Messages<'_, I> {
+    /// Talks until the load has been made.
+    async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<(), JoinError> {
+        let Messages {
+            joined,
+            gate,
+            interrupts,
+        } = self;
+        let mut stages = gate.stages();
+        tokio::select! {
+            _ = &mut ended => return Ok(()),
+            // Warming up may take long, or not end where the engine does not answer.
+            why = joined.refused() => return Err(why),
+            // Whoever asks the server waits until the others are warm; that they are is known with
+            // the start.
+            _ = stages.wait_for(|stage| *stage >= Stage::Warm) => {}
+        }
+        let start = tokio::select! {
+            _ = &mut ended => {
+                if interrupts.count() > 0 {
+                    joined.interrupt("somebody stopped it");
+                }
+                return Ok(());
+            }
+            start = joined.ready() => start?,
+        };
+        gate.others_are_warm();
+        gate.start_at(start.at);
+        let mut heard = 0;
+        let mut told = interrupts.count();
+        loop {
+            tokio::select! {
+                _ = &mut ended => break,
+                stop = joined.interrupted(heard) => {
+                    heard = stop.times;
+                    while interrupts.count() < heard.min(2) {
+                        told += 1;
+                        interrupts.interrupt(&stop.why);
+                    }
+                    told = told.max(interrupts.count());
+                }
+                () = tokio::time::sleep(LOOK_EVERY) => {
+                    if interrupts.count() > told {
+                        told = interrupts.count();
+                        joined.interrupt("somebody stopped it");
+                    }
+                }
+            }
+        }
+        if interrupts.count() > told {
+            // The load was over before the next look.
+            joined.interrupt("somebody stopped it");
+        }
+        Ok(())
+    }
+}
+
+/// A folder of this process, which goes when it ends well.
+struct Work(PathBuf);
+
+impl Work {
+    fn new(scratch: &Path, place: &Place) -> Result<Self, FleetError> {
+        let name = format!("rank-{}-{}", place.rank, std::process::id());
+        let folder = scratch.join(name);
+        make(&folder)?;
+        Ok(Work(folder))
+    }
+
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,62 @@
+//! The ground that connections of a fleet stand on: a runtime, and the version of the program that
+//! the processes compare.
+
+use std::fs::File;
+use std::io;
+
+use model::hex;
+use sha2::{Digest, Sha256};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::error::{FleetError, unable};
+
+/// A runtime for connections. It has a thread of its own, because a process that is silent counts
+/// as gone, whatever else it does.
+pub(crate) struct Connections {
+    handle: Handle,
+    /// Ends the thread when it is dropped.
+    _stop: oneshot::Sender<()>,
+}
+
+impl Connections {
+    pub(crate) fn start() -> Result<Self, FleetError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(unable("start a runtime"))?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("fleet".to_owned())
+            .spawn(move || runtime.block_on(stopped).ok())
+            .map_err(unable("start a runtime"))?;
+        Ok(Connections {
+            handle,
+            _stop: stop,
+        })
+    }
+
+    /// Waits for something that needs these connections.
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.handle.block_on(future)
+    }
+}
+
+/// The program that this is: its version, the platform, and the beginning of the executable's
+/// digest, so that builds of one version that differ are told apart.
+pub(crate) fn version() -> Result<String, FleetError> {
+    let digest = digest().map_err(unable("read this program's own file"))?;
+    Ok(format!(
+        "{} {}-{} {digest}",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+    ))
+}
+
+fn digest() -> io::Result<String> {
+    let mut digest = Sha256::new();
+    io::copy(&mut File::open(std::env::current_exe()?)?, &mut digest)?;
+    Ok(hex(&digest.finalize()[..6]))
+}

@@ -1,0 +1,315 @@
+//! Rank 0: gathers the processes, gives them one instant to begin at, and makes one run of what
+//! they measured.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use fleet::link::{self, Gathered, Listen, Offer, Outcome, ReadyAgent, Refusal, Running};
+use fleet::place::Place;
+use fleet::rendezvous::{Event, Rules};
+use fleet::token::Token;
+use load::thread_group::ThreadGroup;
+use model::clock::Clock;
+use model::units::Nanos;
+use session::stages::Begun;
+use session::{Checked, Elsewhere, Record, Threads};
+
+use crate::combine::combine;
+use crate::connections::{Connections, version};
+use crate::documents::{Documents, ScenarioText, offered};
+use crate::error::{FleetError, make};
+use crate::user::{Interrupts, Settings};
+use crate::view::{Local, View};
+
+/// Time between the moment when all processes hear of the start instant and that instant.
+const LEAD: Nanos = Nanos(2_000_000_000);
+/// Time to add if the server's cache is flushed in between.
+const FLUSH: Nanos = Nanos(5_000_000_000);
+/// The most bytes of records that one agent may send: those of tens of millions of requests.
+const MOST_RECORDS: u64 = 32 << 30;
+/// The interval at which signals are looked for before the start.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The time to wait, once all are ready, for clocks that are not known well enough.
+const MEASURE: Duration = Duration::from_secs(30);
+
+/// The user of rank 0, to whom the run is shown.
+pub trait Monitor {
+    /// Shows the run until it is dropped.
+    type View;
+    /// The reason why this process's own agent takes no part.
+    type Failure: Send;
+
+    /// Rank 0 listens on this port. From now on an interrupt ends the fleet, which takes a moment.
+    fn listening(&mut self, port: u16);
+
+    /// An agent is ready.
+    fn ready(&mut self, agent: &ReadyAgent);
+
+    /// The run is about to begin.
+    fn show(&mut self, run: &Begun<Threads>, threads: &ThreadGroup) -> Self::View;
+
+    /// Something happened to the fleet during the run.
+    fn heard(&mut self, event: &Event);
+
+    /// Every agent has finished or is lost, this process's own in this way.
+    fn made(&mut self, local: Result<(), Self::Failure>);
+}
+
+/// The process of rank 0.
+pub struct Coordinator {
+    /// The settings of the fleet.
+    pub settings: Settings,
+    /// The place of this process.
+    pub place: Place,
+    /// The run's token.
+    pub token: Token,
+    /// The scenario; absent if the flags are all.
+    pub scenario: Option<ScenarioText>,
+}
+
+/// The reason why a fleet made no run, and that of the agent in this process if it has one.
+pub struct NotStarted<E> {
+    /// The fleet's reason.
+    pub why: FleetError,
+    /// The agent's, which says more where this machine is in the way.
+    pub local: Option<E>,
+}
+
+impl<E> From<FleetError> for NotStarted<E> {
+    fn from(why: FleetError) -> Self {
+        NotStarted { why, local: None }
+    }
+}
+
+/// A run whose records are in its folder, and the measurements beside them.
+pub struct Combined {
+    /// The run.
+    pub run: Begun<Threads>,
+    /// The agents' measurements.
+    pub made: Elsewhere,
+    /// The folder with the agents' records as they came, where a clock is not known well enough to
+    /// rely on the run's own.
+    pub kept: Option<PathBuf>,
+}
+
+impl Coordinator {
+    /// Gathers all processes, has them make the load, waits until every one has finished or is
+    /// lost, and brings their records to one clock and into one file. `agent` takes part from this
+    /// process.
+    ///
+    /// # Errors
+    /// If the run cannot begin, or the records cannot be written.
+    pub fn run<M: Monitor>(
+        self,
+        checked: Checked,
+        record: Record,
+        interrupts: &impl Interrupts,
+        monitor: &mut M,
+        agent: impl FnOnce(Place, Local) -> Result<(), M::Failure> + Send,
+    ) -> Result<Combined, NotStarted<M::Failure>> {
+        let trace = checked.parts.trace.clone();
+        let (files, roles) = offered(&checked)?;
+        let documents = Documents {
+            scenario: self.scenario.clone(),
+            started: record.started.to_string(),
+            files: roles,
+        };
+        let run = checked.begin(record, Threads).map_err(FleetError::from)?;
+        let records = run.folder().path().join("agents");
+        make(&records)?;
+        let offer = Offer {
+            documents: serde_json::json!(documents),
+            files,
+            records: records.clone(),
+            most_records: MOST_RECORDS,
+        };
+        let made = self.gather_and_run(&run, offer, interrupts, monitor, agent);
+        let (endings, start) = made.inspect_err(|_| {
+            let _ = std::fs::remove_dir_all(&records);
+            run.folder().discard_unbegun();
+        })?;
+        let unknown = |ending: &link::Ending| ending.outcome == Outcome::Unfinished;
+        let is_known = !endings.iter().any(unknown);
+        let made = combine(run.folder().path(), run.plan(), &trace, start, endings)
+            .map_err(FleetError::from)?;
+        if is_known {
+            // They are in the run's own file now.
+            let _ = std::fs::remove_dir_all(&records);
+        }
+        Ok(Combined {
+            run,
+            made,
+            // Without its clock, an agent's instants may be wrong there.
+            kept: (!is_known).then_some(records),
+        })
+    }
+
+    /// Gathers all processes, this one among them, and has them make the load. Gives how each
+    /// ended, and the start instant.
+    fn gather_and_run<M: Monitor>(
+        self,
+        run: &Begun<Threads>,
+        offer: Offer,
+        interrupts: &impl Interrupts,
+        monitor: &mut M,
+        agent: impl FnOnce(Place, Local) -> Result<(), M::Failure> + Send,
+    ) -> Result<(Vec<link::Ending>, Nanos), NotStarted<M::Failure>> {
+        let connections = Connections::start()?;
+        let version = version()?;
+        let (clock, size) = (Clock::start(), self.place.size);
+        let listen = Listen {
+            address: format!("[::]:{}", self.place.port),
+            token: self.token,
+            clock,
+            timing: self.settings.timing(),
+        };
+        let coordinator = connections.wait(bind(listen, self.place.port));
+        let coordinator = coordinator.map_err(FleetError::from)?;
+        let port = coordinator.address().port();
+        monitor.listening(port);
+        let local = Local::default();
+        let place = Place {
+            host: "127.0.0.1".to_owned(),
+            port,
+            ..self.place
+        };
+        std::thread::scope(|scope| {
+            let seen = Arc::clone(&local);
+            let agent = scope.spawn(move || agent(place, seen));
+            let gathering = gather(
+                &self.settings,
+                size,
+                version,
+                coordinator,
+                offer,
+                interrupts,
+            );
+            let gathered = match connections.wait(gathering) {
+                Ok(gathered) => gathered,
+                Err(refusal) => {
+                    let local = ended(agent).err();
+                    let why = match interrupts.count() {
+                        0 => FleetError::Refused(refusal),
+                        _ => FleetError::Interrupted(refusal),
+                    };
+                    return Err(NotStarted { why, local });
+                }
+            };
+            for ready in gathered.agents() {
+                monitor.ready(ready);
+            }
+            let lead = if run.plan().control.flush_cache {
+                LEAD + FLUSH
+            } else {
+                LEAD
+            };
+            let view = View::new(gathered.board(), clock, size, Arc::clone(&local));
+            run.live().made_by(Arc::new(view));
+            let devices = match run.watch_devices(clock) {
+                Ok(devices) => devices,
+                Err(error) => {
+                    connections.wait(gathered.stop("rank 0 cannot read the devices"));
+                    let _ = agent.join();
+                    return Err(FleetError::from(error).into());
+                }
+            };
+            // What shows the run belongs to the part that is made here: both end together.
+            let threads = local.get().map_or(run.threads(), |local| &local.threads);
+            let shown = monitor.show(run, threads);
+            let start = clock.now() + lead;
+            let mut running = gathered.start(start);
+            connections.wait(follow(size, &mut running, &local, monitor));
+            let endings = connections.wait(running.finish());
+            run.leave_devices(devices);
+            drop(shown);
+            monitor.made(ended(agent));
+            Ok((endings, start))
+        })
+    }
+}
+
+fn ended<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    let ended = thread.join();
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Listens on every address of this machine.
+async fn bind(listen: Listen, port: u16) -> Result<link::Coordinator, link::BindError> {
+    match link::Coordinator::bind(listen.clone()).await {
+        Ok(coordinator) => Ok(coordinator),
+        // A machine without IPv6.
+        Err(_) => {
+            let address = format!("0.0.0.0:{port}");
+            link::Coordinator::bind(Listen { address, ..listen }).await
+        }
+    }
+}
+
+/// Waits until all are ready, or somebody interrupts.
+async fn gather(
+    settings: &Settings,
+    size: u32,
+    version: String,
+    coordinator: link::Coordinator,
+    offer: Offer,
+    interrupts: &impl Interrupts,
+) -> Result<Gathered, Refusal> {
+    let nanos = Nanos::from;
+    let stopper = coordinator.stopper();
+    let rules = Rules {
+        version,
+        size,
+        arrive: nanos(settings.wait),
+        // Plugins are compiled and targets waited for meanwhile.
+        prepare: nanos(settings.wait * 2),
+        settle: Nanos(2_000_000_000),
+        grace: nanos(settings.grace),
+        // The clocks must be known to a tenth of this.
+        smallest: nanos(settings.clock_error * 10),
+        answers: u64::from(settings.timing().first),
+        measure: nanos(MEASURE),
+    };
+    let gathering = coordinator.gather(rules, offer);
+    tokio::pin!(gathering);
+    let mut stopped = false;
+    loop {
+        tokio::select! {
+            gathered = &mut gathering => return gathered,
+            () = tokio::time::sleep(LOOK_EVERY) => {
+                if interrupts.count() > 0 && !stopped {
+                    stopped = true;
+                    stopper.interrupt("interrupted");
+                }
+            }
+        }
+    }
+}
+
+/// Follows the run until every agent has finished or is lost.
+async fn follow(size: u32, running: &mut Running, local: &Local, monitor: &mut impl Monitor) {
+    let mut left = size;
+    let mut local_is_left = true;
+    loop {
+        let Some(event) = running.event().await else {
+            return;
+        };
+        monitor.heard(&event);
+        match event {
+            Event::Lost { .. } => left -= 1,
+            Event::Finished { rank, .. } => {
+                left -= 1;
+                local_is_left &= rank != 0;
+            }
+            Event::Over => return,
+            Event::ClockMoved { .. } | Event::Interrupted { .. } | Event::Live { .. } => {}
+        }
+        // Whoever asks the server for its metrics waits for the others.
+        if left == u32::from(local_is_left)
+            && let Some(local) = local.get()
+        {
+            local.gate.others_are_drained();
+        }
+    }
+}

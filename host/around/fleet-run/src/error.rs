@@ -1,0 +1,107 @@
+//! The reasons why a process takes no part in a fleet's run, or its part ends without a result.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fleet::link::{BindError, JoinError, Refusal};
+use fleet::records::RecordsError;
+use runs::folder::FolderError;
+use runs::record::RecordError;
+use session::parts::RunError;
+use session::{BeginError, Faults};
+
+/// The reason why there is no run, or no part of it.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// The system does not do what a process needs.
+    #[error("cannot {what}: {cause}")]
+    System {
+        /// What it was asked to do.
+        what: String,
+        /// Its error.
+        cause: io::Error,
+    },
+    /// A folder cannot be made.
+    #[error("cannot make the folder `{path}`: {cause}; give a writable one with --output-dir")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
+    /// Rank 0 cannot listen.
+    #[error(transparent)]
+    Listen(#[from] BindError),
+    /// A file of the run cannot be read.
+    #[error(transparent)]
+    File(#[from] RecordsError),
+    /// The plan cannot be written as JSON, which is a bug.
+    #[error("cannot write the plan: {0}")]
+    Plan(#[from] serde_json::Error),
+    /// Processes are in the way of the run.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// Somebody interrupted this process before the run began.
+    #[error(transparent)]
+    Interrupted(Refusal),
+    /// Rank 0 cannot be reached, or does not take this process.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// Rank 0 is gone before it had everything.
+    #[error("{why}")]
+    NotHandedOver {
+        /// What happened to rank 0.
+        why: JoinError,
+        /// The folder with what this process measured, if it measured anything.
+        kept: Option<PathBuf>,
+    },
+    /// Rank 0's documents cannot be read, which is a bug.
+    #[error("rank 0 sent documents that this process cannot read: {0}")]
+    Documents(String),
+    /// A file is missing, which is a bug.
+    #[error("rank 0 did not send the file `{0}`")]
+    NotSent(String),
+    /// Rank 0's scenario wants what this process's own command line does not allow, with a message
+    /// for each.
+    #[error("{}", .0.join("; "))]
+    NotAllowed(Vec<String>),
+    /// The scenario that rank 0 sent cannot be resolved.
+    #[error("{}", listed(.0))]
+    Faults(Faults),
+    /// The folders that were named are not a fleet's run and lost parts of it, or cannot be brought
+    /// together, in whole words.
+    #[error("{0}")]
+    Merge(String),
+    /// The run's folder cannot be made.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
+    /// The run, or this process's part of it, ended early.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The records cannot be brought together.
+    #[error(transparent)]
+    Records(#[from] RecordError),
+    /// A file of the run, or of a part of it, cannot be read or written.
+    #[error(transparent)]
+    Keep(#[from] FolderError),
+}
+
+fn listed(faults: &Faults) -> String {
+    let problems = faults.scenario.iter().map(ToString::to_string);
+    let errors = faults.plugins.iter().map(ToString::to_string);
+    problems.chain(errors).collect::<Vec<_>>().join("; ")
+}
+
+/// The system's error, when it was asked to do this.
+pub(crate) fn unable(what: impl Into<String>) -> impl FnOnce(io::Error) -> FleetError {
+    let what = what.into();
+    move |cause| FleetError::System { what, cause }
+}
+
+/// Makes a folder that is this user's alone, with those above it.
+pub(crate) fn make(path: &Path) -> Result<(), FleetError> {
+    model::private::folder(path).map_err(|cause| FleetError::Folder {
+        path: path.to_owned(),
+        cause,
+    })
+}

@@ -1,0 +1,161 @@
+//! Rank 0: its command line, what it prints, and its result.
+
+use std::process::ExitCode;
+
+use ::fleet::link::ReadyAgent;
+use ::fleet::place::Place;
+use ::fleet::rendezvous::Event;
+use ::fleet::token::Token;
+use fleet_run::{Combined, Coordinator, Monitor, NotStarted, ScenarioText};
+use load::thread_group::ThreadGroup;
+use session::stages::Begun;
+use session::{Ending, Record, Threads, resolve};
+
+use super::super::conclude::conclude;
+use super::super::dashboard::screen;
+use super::super::failure::{Exit, Failure};
+use super::super::interrupt::Interrupt;
+use super::super::measure::teller;
+use super::super::output::print;
+use super::super::print::tell;
+use super::super::sources::{Text, source_of, text};
+use super::super::watch::{Onlooker, Watching};
+use super::agent::{environment, take_part};
+use super::arguments::Run;
+
+/// Coordinates, and takes part.
+pub(super) fn exec(
+    args: &Run,
+    place: Place,
+    token: &Token,
+    interrupt: &Interrupt,
+) -> Result<ExitCode, Failure> {
+    let watching = args.watch.begin()?;
+    let lines = args.output.lines()?;
+    let scenario = text(&args.scenarios)?;
+    let (source, notes) = source_of(scenario.clone(), &args.flags)?;
+    for note in notes {
+        tell(format_args!("note: {note}"));
+    }
+    let resolved = resolve(&source)?;
+    resolved.remarks.iter().for_each(tell);
+    let connect = resolved.dial()?;
+    let checked = resolved.check_now(&connect.afresh(), teller())?;
+    let record = Record {
+        output: args.output.within.output_dir.clone(),
+        started: jiff::Timestamp::now(),
+        environment: environment(None),
+        repeat: None,
+    };
+    let scenario = scenario.map(|Text { name, text, .. }| ScenarioText { name, text });
+    let mut shown = Shown {
+        watching: &watching,
+        interrupt,
+        size: place.size,
+        waiting: Vec::new(),
+    };
+    let coordinator = Coordinator {
+        settings: args.settings(),
+        place,
+        token: token.clone(),
+        scenario,
+    };
+    let agent = |place, local| take_part(args, place, token.clone(), Some(local), interrupt);
+    let Combined { run, made, kept } = coordinator
+        .run(checked, record, interrupt, &mut shown, agent)
+        .map_err(not_started)?;
+    if let Some(folder) = kept {
+        tell(format_args!(
+            "note: the agents' records are also kept as they came, in {}",
+            folder.display()
+        ));
+    }
+    let ending = Ending {
+        at: jiff::Timestamp::now().to_string(),
+        interrupted: interrupt.came(),
+    };
+    let kept = run.made_elsewhere(made, &ending);
+    let assessed = kept
+        .measured()?
+        .assess_until(|| interrupt.ends_assessment());
+    let measured = assessed?.summarise()?;
+    print(&measured.summary, &args.output, lines, &measured.folder)?;
+    interrupt.done();
+    Ok(ExitCode::from(conclude(measured, interrupt, &args.output)?))
+}
+
+/// The reason that says more: what is wrong with the scenario on this machine is told by this
+/// machine's own agent.
+fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
+    let of_fleet = [Exit::Target as u8, Exit::Interrupted as u8];
+    local
+        .filter(|local| !of_fleet.contains(&local.number()))
+        .unwrap_or_else(|| why.into())
+}
+
+/// The run as it is shown on rank 0.
+struct Shown<'r> {
+    watching: &'r Watching,
+    interrupt: &'r Interrupt,
+    /// The number of processes.
+    size: u32,
+    /// Lines that wait until the dashboard has gone.
+    waiting: Vec<String>,
+}
+
+impl Monitor for Shown<'_> {
+    type View = Onlooker;
+    type Failure = Failure;
+
+    fn listening(&mut self, port: u16) {
+        let size = self.size;
+        tell(format_args!(
+            "fleet of {size}: rank 0 listens on port {port}"
+        ));
+        self.interrupt.between_runs(Some("ending the fleet"));
+    }
+
+    fn ready(&mut self, agent: &ReadyAgent) {
+        if let Some(clock) = &agent.clock {
+            let bound = clock.bound.0 as f64 / 1e3;
+            tell(format_args!(
+                "{} is ready; its clock is known to {bound:.0} µs",
+                agent.who
+            ));
+        }
+    }
+
+    fn show(&mut self, run: &Begun<Threads>, threads: &ThreadGroup) -> Onlooker {
+        let folder = run.folder().path();
+        self.watching
+            .look_at(folder, run.plan(), run.live(), threads, self.interrupt)
+    }
+
+    fn heard(&mut self, event: &Event) {
+        let words = match event {
+            Event::Lost { who, why, .. } => {
+                format!("lost {who}: {why}; the others go on, and the run will be invalid")
+            }
+            Event::ClockMoved { who, moved } => {
+                let by = moved.by as f64 / 1e6;
+                format!("the clock of {who} moved by {by:.3} ms")
+            }
+            Event::Interrupted { who, why } => format!("{who} stops the fleet: {why}"),
+            Event::Live { .. } | Event::Finished { .. } | Event::Over => return,
+        };
+        if screen::is_up() {
+            self.waiting.push(words)
+        } else {
+            tell(words)
+        }
+    }
+
+    fn made(&mut self, local: Result<(), Failure>) {
+        self.waiting.drain(..).for_each(tell);
+        if let Err(failure) = local {
+            tell(format_args!("note: rank 0's own part: {}", failure.words()));
+        }
+        self.interrupt.between_runs(None);
+        self.interrupt.assessing();
+    }
+}
