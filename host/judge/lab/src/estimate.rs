@@ -12,6 +12,7 @@ use result::finding::Verdict;
 use statistics::median;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,24 @@ pub struct Progress {
     pub at_least: Left,
     /// The rest if every option is better than the one before it.
     pub if_all_help: Left,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |left: &Left| match left.seconds {
+            Some(seconds) => format!("{} runs, some {}", left.runs, in_words(seconds)),
+            None => format!("{} runs", left.runs),
+        };
+        write!(
+            f,
+            "done: {} runs in {}; this stage: {}; remaining: at least {}, at most {}",
+            self.done,
+            in_words(self.seconds),
+            of(&self.stage),
+            of(&self.at_least),
+            of(&self.if_all_help)
+        )
+    }
 }
 
 /// Computes the progress of a lab, and what is left of it.

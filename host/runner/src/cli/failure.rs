@@ -365,6 +365,17 @@ impl From<FleetError> for Failure {
     }
 }
 
+impl From<experiment::Error> for Failure {
+    fn from(error: experiment::Error) -> Self {
+        let exit = match error {
+            experiment::Error::Faults(faults) => return faults.into(),
+            experiment::Error::NoScenario(_) | experiment::Error::Runtime(_) => Exit::Bug,
+            _ => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
 impl From<super::mock::Error> for Failure {
     fn from(error: super::mock::Error) -> Self {
         let exit = error.exit_code();

@@ -1,20 +1,17 @@
 //! `runner lab`: starts engines with the options of a lab file, measures them, and writes the page.
 
-mod drive;
-mod engine;
-mod journal;
-mod machine;
-mod overlay;
-mod previous;
+mod bench;
+mod home;
+mod pages;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
 
-use self::drive::LabRun;
-use self::journal::OpenJournal;
-use self::overlay::{Home, Scenarios};
+use self::bench::Terminal;
+use self::home::Home;
+use self::pages::{PAGE, found, write_page};
 use super::artifacts::Artifacts;
 use super::destination::replace;
 use super::failure::{Exit, Failure};
@@ -23,24 +20,19 @@ use super::interrupt::Interrupt;
 use super::output::Within;
 use super::print::{json, tell, write_stdout};
 use super::resume;
-use super::saved::workload;
+use super::scenario::show;
+use super::sources::sources;
 use super::watch::Watch;
+use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened, previous};
 use lab::estimate::in_words;
-use lab::findings::{LabReport, RunReport};
+use lab::previous::Previous;
 use lab::walk::Kept;
-use lab::{Lab, Next, Results};
+use lab::{Lab, Results};
 use model::clean;
 use result::finding::Verdict;
+use runs::environment::Environment;
 use runs::folder::slug;
-
-/// The page, as one HTML file.
-const PAGE: &str = "lab.html";
-/// The same, as Markdown.
-const MARKDOWN: &str = "lab.md";
-/// The lab file and its scenarios.
-const KEPT: &str = "lab.json";
-/// The page's content, as JSON.
-const REPORT: &str = "lab-report.json";
+use session::Faults;
 
 /// Try an engine's options, one file for the whole experiment, and write the page
 ///
@@ -109,62 +101,48 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
             )),
         };
     };
-    let (text, home) = read(path)?;
-    let lab = parsed(path, &text)?;
+    let (text, home) = Home::read(path)?;
+    let lab = Lab::parse(path, &text).map_err(|error| Faults::of(&error))?;
     let within = &args.within.output_dir;
     let named = || within.join(format!("{}-lab", slug(&lab.name)));
     let folder = args.resume.clone().unwrap_or_else(named);
     if args.dry_run {
-        let scenarios = Scenarios::of(&lab, &home, &args.flags, true)?;
-        previous::read(&lab, &home, &scenarios)?;
+        let scenarios = scenarios(&lab, &home, &args.flags, true)?;
+        before(&lab, &home, &scenarios)?;
         let results = OpenJournal::peek(&folder)?;
         return write_stdout(&plan(&lab, scenarios.all(), &results)).map(|()| ExitCode::SUCCESS);
     }
     if args.page_only {
         return draw_again(&folder);
     }
-    let scenarios = Scenarios::of(&lab, &home, &args.flags, false)?;
+    let scenarios = scenarios(&lab, &home, &args.flags, false)?;
     let kept = Kept {
         version: lab::journal::VERSION,
         path: path.clone(),
         text: lab.kept().to_owned(),
         scenarios: scenarios.all().to_vec(),
-        previous: previous::read(&lab, &home, &scenarios)?,
+        previous: before(&lab, &home, &scenarios)?,
     };
     let interrupt = Interrupt::listen()?;
     let watching = args.watch.begin()?;
-    let (mut journal, mut results) = OpenJournal::open(&folder, &lab, &text)?;
+    let mut journal = OpenJournal::open(&folder, &lab, &text)?;
+    journal.notes().iter().for_each(note);
     tell(format_args!("lab: {}", folder.display()));
     let markers = args.artifacts.folder().unwrap_or_else(|| folder.clone());
     resume::keep(&folder, words, None)?;
     // The lab's folder tells what it is of wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
-    let run = LabRun::new(
-        &lab,
-        &scenarios,
-        &folder,
-        markers.join("engines"),
-        home.folder(),
-        &watching,
-        &interrupt,
-    )?;
-    run.clean_up()?;
-    let ended = loop {
-        let starts = match lab::next(&lab, scenarios.all(), &results) {
-            Next::Run(starts) => starts,
-            Next::Done(ended) => break Some(ended),
-        };
-        let Some(start) = starts.first() else {
-            break None;
-        };
-        tell(progress(&lab, scenarios.all(), &results));
-        run.start(start, &mut journal, &mut results)?;
-        write_page(&folder, &lab, &kept, &results)?;
-        if interrupt.came() {
-            break None;
-        }
+    let draw = |results: &Results| write_page(&folder, &lab, &kept, results);
+    let terminal = Terminal::new(&draw, &watching, &interrupt);
+    let place = Place {
+        folder: folder.clone(),
+        markers: markers.join("engines"),
+        home: home.folder().map(Path::to_owned),
+        environment: Environment::look(std::env::args(), None, plugins::Contract::NEWEST.version()),
     };
-    write_page(&folder, &lab, &kept, &results)?;
+    let ended = Experiment::new(&lab, &scenarios, place, &terminal)?.conduct(&mut journal)?;
+    let results = journal.results();
+    draw(results)?;
     match ended {
         None => {
             tell(format_args!(
@@ -180,7 +158,7 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
                     "the budget is spent, so the lab is not complete; raise [budget] and go on with --resume",
                 );
             }
-            let report = found(&lab, &kept, &results);
+            let report = found(&lab, &kept, results);
             let conclusions = report.studies.iter().map(|study| &*study.conclusion.words);
             write_stdout(&format!("{}\n", conclusions.collect::<Vec<_>>().join("\n")))?;
             tell(format_args!("page: {}", folder.join(PAGE).display()));
@@ -206,34 +184,35 @@ impl Args {
     }
 }
 
-/// The lab file's text, and the folder that its paths start from.
-fn read(name: &str) -> Result<(String, Home), Failure> {
-    let path = Path::new(name);
-    match reader::read_text(path) {
-        Ok(text) => {
-            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            Ok((text, Home::Folder(folder)))
-        }
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => match shipped::lab(name) {
-            Some(text) => Ok((text.to_owned(), Home::Shipped(name.to_owned()))),
-            None => Err(Failure::new(
-                Exit::Input,
-                format!(
-                    "no lab `{name}`: there is no such file; the built-in ones are {}",
-                    shipped::labs().collect::<Vec<_>>().join(", ")
-                ),
-            )),
-        },
-        Err(cause) => Err(Failure::new(
-            Exit::Input,
-            format!("cannot read the lab `{name}`: {cause}"),
-        )),
+/// Reads the scenarios of a lab, with flags over them, and says what they lack.
+fn scenarios(lab: &Lab, home: &Home, flags: &Flags, for_plan: bool) -> Result<Scenarios, Failure> {
+    let named = lab.scenarios.iter();
+    let names: Vec<String> = named.map(|named| home.scenario(&named.value)).collect();
+    let sources = sources(&names, flags)?;
+    let scenarios = Scenarios::of(lab, home.folder(), sources, show::shown, for_plan)?;
+    scenarios.notes().iter().for_each(note);
+    Ok(scenarios)
+}
+
+/// Reads the figures of the previous release, and says if they are of no use.
+fn before(lab: &Lab, home: &Home, scenarios: &Scenarios) -> Result<Option<Previous>, Failure> {
+    let previous = previous(lab, home.folder(), scenarios)?;
+    let useless = |previous: &&Previous| previous.results.is_empty();
+    if let Some(Previous { name, .. }) = previous.as_ref().filter(useless) {
+        tell(format_args!(
+            "note: `page.previous` = \"{name}\" has no result for a scenario of this lab"
+        ));
     }
+    Ok(previous)
+}
+
+fn note(words: &String) {
+    tell(format_args!("note: {words}"));
 }
 
 /// Describes the runs that remain, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
-    let mut text = format!("{}\n\n", progress(lab, scenarios, results));
+    let mut text = format!("{}\n\n", lab::progress(lab, scenarios, results));
     for planned in lab::estimate::plan(lab.shown(), scenarios, results) {
         let lab::estimate::Planned {
             model, label, left, ..
@@ -252,30 +231,6 @@ fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     clean::text(&text).into_owned()
 }
 
-fn progress(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
-    let progress = lab::progress(lab, scenarios, results);
-    let of = |left: &lab::estimate::Left| match left.seconds {
-        Some(seconds) => format!("{} runs, some {}", left.runs, in_words(seconds)),
-        None => format!("{} runs", left.runs),
-    };
-    format!(
-        "done: {} runs in {}; this stage: {}; remaining: at least {}, at most {}",
-        progress.done,
-        in_words(progress.seconds),
-        of(&progress.stage),
-        of(&progress.at_least),
-        of(&progress.if_all_help)
-    )
-}
-
-fn parsed(path: &str, text: &str) -> Result<Lab, Failure> {
-    Lab::parse(path, text).map_err(|error| {
-        let mut faults = session::Faults::default();
-        faults.scenario.extend(error.problems().iter().cloned());
-        Failure::from(faults)
-    })
-}
-
 /// Writes the page from what the lab's folder holds: the lab file as it was, its scenarios, and the
 /// journal.
 fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
@@ -283,50 +238,4 @@ fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
     write_page(folder, &lab, &kept, &results)?;
     tell(format_args!("page: {}", folder.join(PAGE).display()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Reads a lab's folder: the lab file as it was, its scenarios, and the results in the journal.
-fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Failure> {
-    let path = folder.join(KEPT);
-    let wrong = |cause: String| {
-        let words = format!(
-            "cannot read `{}`: {cause}; run the lab first, or name its folder with --resume",
-            path.display()
-        );
-        Failure::new(Exit::Input, words)
-    };
-    let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
-    let kept: Kept = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
-    let lab = parsed(&kept.path, &kept.text)?;
-    Ok((kept, lab, OpenJournal::peek(folder)?))
-}
-
-/// Returns the report of a lab so far.
-fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
-    // What is shown has no secrets.
-    lab::findings::of(
-        lab.shown(),
-        &kept.scenarios,
-        results,
-        kept.previous.as_ref(),
-    )
-}
-
-/// Writes the page in both forms, and what it is made of.
-fn write_page(folder: &Path, lab: &Lab, kept: &Kept, results: &Results) -> Result<(), Failure> {
-    let mut report = found(lab, kept, results);
-    let studies = report.studies.iter();
-    let runs: Vec<&RunReport> = studies
-        .flat_map(|study| &study.trials)
-        .flat_map(|trial| &trial.runs)
-        .filter(|run| run.verdict.is_some())
-        .collect();
-    for scenario in &mut report.scenarios {
-        let own = runs.iter().filter(|run| run.scenario == scenario.name);
-        scenario.workload = workload(folder, own.map(|run| &*run.folder));
-    }
-    let page = lab::page::page(&report);
-    replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
-    replace(&folder.join(MARKDOWN), page.markdown().as_bytes())?;
-    replace(&folder.join(PAGE), page.html().as_bytes())
 }

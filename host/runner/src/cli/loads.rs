@@ -4,7 +4,6 @@ use model::session::Users;
 use reader::Located;
 use scenario::{Arrival, Scenario};
 use search::Load;
-use search::sweep::At;
 use session::Source;
 
 /// The source of these values, for messages and records.
@@ -80,23 +79,5 @@ fn lay(scenario: &mut Scenario, amount: Amount) {
     }
     if let Some(seed) = amount.seed {
         load.seed = set(seed);
-    }
-}
-
-/// The load of a scenario, if it is one number: not one that changes, and not a trace's.
-pub fn of(load: &scenario::Load) -> Option<(Load, At)> {
-    let changes = load.stages.is_some() || load.ramp.from.is_some() || load.ramp.to.is_some();
-    let arrival = load.arrival.as_ref().map(|arrival| arrival.value);
-    let follows = load.trace.file.is_some() || load.trace.time_scale.is_some();
-    if changes || follows || matches!(arrival, Some(Arrival::Trace | Arrival::Dataset)) {
-        return None;
-    }
-    let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
-    match (&load.concurrency, &load.rate) {
-        (Some(users), _) if sessions => Some((Load::Sessions, At::Load(users.value as f64))),
-        (Some(users), _) => Some((Load::Concurrency, At::Load(users.value as f64))),
-        (None, Some(rate)) if rate.value.is_finite() => Some((Load::Rate, At::Load(rate.value))),
-        (None, Some(_)) => Some((Load::Rate, At::Unlimited)),
-        (None, None) => None,
     }
 }

@@ -1,28 +1,26 @@
 //! The devices of the machine that a lab runs on: which there are, and whether an engine has given
 //! their memory back.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use devices::nvml::Nvml;
 use devices::{Choice, Reading, Source, held};
 use launch::Memory;
 
 /// The devices, if their driver is here.
-#[derive(Clone, Default)]
-pub(super) struct Devices(Option<Arc<Mutex<Nvml>>>);
+pub(crate) struct Devices(Option<Mutex<Nvml>>);
 
 /// The readings of the devices before an engine was started.
-pub(super) struct Before(Option<Vec<Option<Reading>>>);
+pub(crate) struct Before(Option<Vec<Option<Reading>>>);
 
 impl Devices {
     /// Those that NVML knows; none without it.
-    pub(super) fn here() -> Self {
-        let nvml = Nvml::open(&Choice::All).ok();
-        Devices(nvml.map(|nvml| Arc::new(Mutex::new(nvml))))
+    pub(crate) fn here() -> Self {
+        Devices(Nvml::open(&Choice::All).ok().map(Mutex::new))
     }
 
     /// Their names, one for each, and their driver's version.
-    pub(super) fn facts(&self) -> (Vec<String>, Option<String>) {
+    pub(crate) fn facts(&self) -> (Vec<String>, Option<String>) {
         self.with(|nvml| {
             let facts = nvml.facts();
             let names = facts.devices.iter().enumerate();
@@ -36,12 +34,12 @@ impl Devices {
     }
 
     /// Reads them now.
-    pub(super) fn look(&self) -> Before {
+    pub(crate) fn look(&self) -> Before {
         Before(self.with(|nvml| nvml.read().ok()).flatten())
     }
 
     /// Tells if their memory is as free as it was before an engine was started.
-    pub(super) fn memory(&self, before: &Before) -> Memory {
+    pub(crate) fn memory(&self, before: &Before) -> Memory {
         let now = self.with(|nvml| Some((nvml.facts().clone(), nvml.read().ok()?)));
         let (Some(before), Some(Some((facts, now)))) = (&before.0, now) else {
             return Memory::Unknown;

@@ -4,22 +4,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use launch::{Check, Class, Death, NotReady, Spec, StartError};
-use load::transport::Dial;
-use model::exchange::Phase;
-use runs::environment::Environment;
-use session::live::Snapshot;
-use session::{Ending as RunEnding, Record, Source, Threads, resolve};
-use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
-
-use super::super::failure::{Exit, Failure};
-use super::super::interrupt::Interrupt;
-use super::super::measure::Overseer;
-use super::super::print::tell;
-use super::machine::{Before, Devices};
 use lab::journal::{End, Ending};
 use lab::{Engine as Described, Trial};
+use launch::{Check, Class, Death, Leftover, NotReady, Spec, StartError, State, Stopped};
+use runs::environment::Environment;
+use session::Source;
+use tokio::sync::oneshot;
+
+use crate::bench::Bench;
+use crate::error::Error;
+use crate::machine::{Before, Devices};
+use crate::progress::Progress;
+use crate::question::{Questions, ask};
 
 /// The interval at which to look for an interrupt while an engine starts.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -29,7 +25,7 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 const VERSION_WITHIN: Duration = Duration::from_secs(60);
 
 /// An engine that answers.
-pub(super) struct Running {
+pub struct Running {
     started: Option<launch::Engine>,
     before: Before,
     death: Arc<OnceLock<Death>>,
@@ -38,42 +34,57 @@ pub(super) struct Running {
 }
 
 /// The way an engine is started.
-pub(super) struct Starter<'s> {
+pub(crate) struct Starter<'b, B> {
+    /// The bench, which may end the wait.
+    pub bench: &'b B,
     /// The runtime that waits.
-    pub runtime: &'s Runtime,
+    pub runtime: Questions,
     /// The folder of logs.
     pub logs: PathBuf,
     /// The folder of the markers by which leftovers are found.
     pub markers: PathBuf,
     /// The folder that a lab file's paths start from.
     pub home: Option<PathBuf>,
+    /// The place of the questions.
+    pub environment: Environment,
     /// The machine's devices.
     pub devices: Devices,
     /// Secrets of the lab file.
-    pub secrets: &'s [String],
+    pub secrets: &'b [String],
     /// Variables of ours that engines do not inherit.
     pub withheld: Vec<String>,
-    /// The switch that ends the wait.
-    pub interrupt: &'s Interrupt,
 }
 
-impl Starter<'_> {
+impl<B: Bench> Starter<'_, B> {
+    /// Ends what a lab that was killed left behind.
+    ///
+    /// # Errors
+    /// If the markers cannot be read.
+    pub(crate) fn clean_up(&self) -> Result<(), Error> {
+        let found = self.runtime.block_on(launch::clean_up(&self.markers));
+        let found = found.map_err(|cause| Error::Markers {
+            path: self.markers.clone(),
+            cause,
+        })?;
+        let others = |leftover: &&Leftover| !matches!(leftover.state, State::InUse { .. });
+        for leftover in found.iter().filter(others) {
+            self.bench.tell(Progress::Leftover(leftover));
+        }
+        Ok(())
+    }
+
     /// Starts an engine and waits until it answers the question.
     ///
     /// # Errors
     /// How it ended instead.
-    pub(super) fn start(
+    pub(crate) fn start(
         &self,
         described: &Described,
         trial: &Trial,
         log: &str,
         question: &Source,
     ) -> Result<Running, End> {
-        let machine = |words: String| End {
-            class: Ending::Machine,
-            exit: Some(words),
-            log: Vec::new(),
-        };
+        let machine = |words: String| ended(Ending::Machine, Some(words));
         let Some(command) = trial.command(described) else {
             return self.wait_for_other(described, question);
         };
@@ -93,21 +104,20 @@ impl Starter<'_> {
         spec.stop_timeout = described.stop_timeout;
         let before = self.devices.look();
         let _entered = self.runtime.enter();
-        let mut engine = launch::Engine::start(spec).map_err(|error| End {
-            class: match &error {
+        let mut engine = launch::Engine::start(spec).map_err(|error| {
+            let class = match &error {
                 StartError::Occupied { .. } => Ending::PortTaken,
                 StartError::Program { .. } | StartError::NoCommand(_) => Ending::NoCommand,
                 StartError::NoDirectory { .. } => Ending::NoCommand,
                 StartError::File { .. } => Ending::Machine,
-            },
-            exit: Some(error.to_string()),
-            log: Vec::new(),
+            };
+            ended(class, Some(error.to_string()))
         })?;
         let killer = engine.killer();
-        (self.interrupt).before_leaving(Some(Box::new(move || killer.kill())));
+        (self.bench).before_leaving(Some(Box::new(move || killer.kill())));
         let ready = self.runtime.block_on(async {
             tokio::select! {
-                ready = engine.ready(async || ask(question.clone()).await) => Some(ready.map(drop)),
+                ready = engine.ready(async || self.ask(question).await) => Some(ready.map(drop)),
                 () = self.interrupted() => None,
             }
         });
@@ -124,30 +134,33 @@ impl Starter<'_> {
                 });
             }
             Some(Err(not_ready)) => of_not_ready(&not_ready),
-            None => End {
-                class: Ending::Interrupted,
-                exit: None,
-                log: Vec::new(),
-            },
+            None => ended(Ending::Interrupted, None),
         };
-        let stopped = self
-            .runtime
-            .block_on(engine.stop(async || self.devices.memory(&before)));
-        self.interrupt.before_leaving(None);
-        if let Some(left) = stopped.left() {
-            tell(format_args!(
-                "warning: of {} there is left: {left}",
-                described.name
-            ));
-        }
+        self.stop(engine, &before, &described.name);
         Err(failed)
     }
 
+    /// Stops an engine, and tells what is left of it.
+    fn stop(&self, engine: launch::Engine, before: &Before, name: &str) -> Stopped {
+        let stopped = self
+            .runtime
+            .block_on(engine.stop(async || self.devices.memory(before)));
+        self.bench.before_leaving(None);
+        if let Some(left) = stopped.left() {
+            self.bench.tell(Progress::StillThere {
+                engine: name,
+                left: &left,
+            });
+        }
+        stopped
+    }
+
+    /// Waits until an engine answers that the lab does not start.
     fn wait_for_other(&self, described: &Described, question: &Source) -> Result<Running, End> {
         let waiting = async {
             let asked = async {
                 loop {
-                    match ask(question.clone()).await {
+                    match self.ask(question).await {
                         Check::Ready => return Ok(()),
                         Check::Never(why) => return Err(why),
                         Check::NotYet(_) => tokio::time::sleep(LOOK_EVERY * 10).await,
@@ -160,11 +173,6 @@ impl Starter<'_> {
                 () = tokio::time::sleep(described.ready_timeout) => Some(Err("it does not answer".to_owned())),
             }
         };
-        let end = |class, exit| End {
-            class,
-            exit,
-            log: Vec::new(),
-        };
         match self.runtime.block_on(waiting) {
             Some(Ok(())) => Ok(Running {
                 started: None,
@@ -172,14 +180,18 @@ impl Starter<'_> {
                 death: Arc::default(),
                 _waits: None,
             }),
-            Some(Err(why)) => Err(end(Ending::NotReady, Some(why))),
-            None => Err(end(Ending::Interrupted, None)),
+            Some(Err(why)) => Err(ended(Ending::NotReady, Some(why))),
+            None => Err(ended(Ending::Interrupted, None)),
         }
+    }
+
+    async fn ask(&self, question: &Source) -> Check {
+        ask(question.clone(), self.environment.clone()).await
     }
 
     /// Resolves when the user wants to stop.
     async fn interrupted(&self) {
-        while !self.interrupt.came() {
+        while !self.bench.is_interrupted() {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -194,7 +206,7 @@ impl Starter<'_> {
     }
 
     /// Returns the engine's version as a command prints it.
-    pub(super) fn version(&self, described: &Described, trial: &Trial) -> Option<String> {
+    pub(crate) fn version(&self, described: &Described, trial: &Trial) -> Option<String> {
         let command = trial.version_command(described)?;
         // Where the engine runs, and as it runs.
         let environment = environment(described, trial).unwrap_or_default();
@@ -209,10 +221,10 @@ impl Starter<'_> {
         match self.runtime.block_on(asked) {
             Ok(version) => Some(version),
             Err(why) => {
-                tell(format_args!(
-                    "note: the version of {} is not known: {why}",
-                    described.name
-                ));
+                self.bench.tell(Progress::NoVersion {
+                    engine: &described.name,
+                    why: &why.to_string(),
+                });
                 None
             }
         }
@@ -241,17 +253,22 @@ fn environment(
 }
 
 impl Running {
+    /// True if it has ended by itself.
+    pub fn is_dead(&self) -> bool {
+        self.death.get().is_some()
+    }
+
     /// The way it ended by itself, if it did.
-    pub(super) fn ended(&self) -> Option<End> {
+    pub(crate) fn ended(&self) -> Option<End> {
         self.death.get().map(of_death)
     }
 
     /// The same after a run that went wrong: the engine's death is noticed a little after its
     /// connections have broken.
-    pub(super) fn ended_by_now(&self) -> Option<End> {
+    pub(crate) fn ended_by_now(&self) -> Option<End> {
         let looks = NOTICED_WITHIN.as_millis() / LOOK_EVERY.as_millis();
         for _ in 0..looks {
-            if self.started.is_none() || self.death.get().is_some() {
+            if self.started.is_none() || self.is_dead() {
                 break;
             }
             std::thread::park_timeout(LOOK_EVERY);
@@ -260,35 +277,15 @@ impl Running {
     }
 
     /// Stops it, if the lab started it. Gives how it ended, and how long that took in seconds.
-    pub(super) fn stop(self, starter: &Starter<'_>, name: &str) -> (End, f64) {
-        let ended = self.ended();
+    pub(crate) fn stop<B: Bench>(self, starter: &Starter<'_, B>, name: &str) -> (End, f64) {
+        let death = self.ended();
         let Some(engine) = self.started else {
-            let end = End {
-                class: Ending::Stopped,
-                exit: None,
-                log: Vec::new(),
-            };
-            return (end, 0.0);
+            return (ended(Ending::Stopped, None), 0.0);
         };
-        let stopped = starter
-            .runtime
-            .block_on(engine.stop(async || starter.devices.memory(&self.before)));
-        starter.interrupt.before_leaving(None);
-        if let Some(left) = stopped.left() {
-            tell(format_args!("warning: of {name} there is left: {left}"));
-        }
-        let end = ended.unwrap_or_else(|| End {
-            class: Ending::Stopped,
-            exit: stopped.exit.map(|exit| exit.to_string()),
-            log: Vec::new(),
-        });
+        let stopped = starter.stop(engine, &self.before, name);
+        let exit = stopped.exit.map(|exit| exit.to_string());
+        let end = death.unwrap_or_else(|| ended(Ending::Stopped, exit));
         (end, stopped.took_s)
-    }
-}
-
-impl Overseer for Running {
-    fn stops(&self, _: &Snapshot) -> bool {
-        self.death.get().is_some()
     }
 }
 
@@ -314,6 +311,15 @@ fn wait(
             });
         })?;
     Ok(sender)
+}
+
+/// An end without a log.
+fn ended(class: Ending, exit: Option<String>) -> End {
+    End {
+        class,
+        exit,
+        log: Vec::new(),
+    }
 }
 
 fn of_death(death: &Death) -> End {
@@ -345,61 +351,4 @@ fn of_not_ready(not_ready: &NotReady) -> End {
             log: other.last_lines().to_vec(),
         },
     }
-}
-
-/// Asks an engine one real question. What does not answer yet may do so later.
-async fn ask(question: Source) -> Check {
-    let asked = tokio::task::spawn_blocking(move || answered(&question));
-    match asked.await {
-        Ok(Ok(())) => Check::Ready,
-        Ok(Err(why)) => Check::NotYet(why),
-        Err(_) => Check::Never("the question could not be asked".to_owned()),
-    }
-}
-
-/// Checks that one request is answered: checked and measured as any run, in a folder that is
-/// removed.
-fn answered(question: &Source) -> Result<(), String> {
-    let words = |failure: Failure| failure.words();
-    let resolved = resolve(question).map_err(|faults| words(faults.into()))?;
-    let connect: Dial = resolved.dial().map_err(|error| words(error.into()))?;
-    let checked = resolved
-        .check_now(&connect.afresh(), |_| {})
-        .map_err(|error| words(error.into()))?;
-    let place = tempfile::tempdir().map_err(|cause| cause.to_string())?;
-    let record = Record {
-        output: place.path().to_owned(),
-        started: jiff::Timestamp::now(),
-        environment: Environment::look(std::env::args(), None, plugins::Contract::NEWEST.version()),
-        repeat: None,
-    };
-    let run = checked
-        .begin(record, Threads)
-        .map_err(|error| words(error.into()))?;
-    let ending = RunEnding {
-        at: jiff::Timestamp::now().to_string(),
-        interrupted: false,
-    };
-    let measured = run
-        .load_now(&connect)
-        .finish(&ending)
-        .map_err(|error| words(error.into()))?;
-    let all = measured.folder.read().map_err(|error| error.to_string())?;
-    let mut measures = all
-        .flatten()
-        .filter(|exchange| exchange.phase == Phase::Measure);
-    match measures.next() {
-        Some(exchange) if exchange.is_ok() => Ok(()),
-        Some(exchange) => Err(format!(
-            "its answer was {}",
-            exchange.outcome.class().name()
-        )),
-        None => Err("it did not answer".to_owned()),
-    }
-}
-
-/// True if a failure of the command line is the machine's fault for a lab, false if it is the
-/// run's.
-pub(super) fn is_of_machine(failure: &Failure) -> bool {
-    failure.number() == Exit::Input as u8 || failure.number() == Exit::Bug as u8
 }

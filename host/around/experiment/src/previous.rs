@@ -3,10 +3,6 @@
 
 use std::path::Path;
 
-use super::super::failure::{Exit, Failure};
-use super::super::print::tell;
-use super::opened;
-use super::overlay::{Home, Scenarios};
 use audit::claim::Claim;
 use audit::published;
 use lab::measured::Number;
@@ -15,45 +11,43 @@ use lab::{Lab, Measured};
 use result::finding::Verdict;
 use runs::folder::{self, RunFolder};
 
-/// Reads the lab that the lab file names as `page.previous`; nothing if it names none.
+use crate::error::Error;
+use crate::folder::{KEPT, opened};
+use crate::scenarios::Scenarios;
+
+/// Reads the figures that the lab file names as `page.previous`, a path from `home`; nothing if it
+/// names none.
 ///
 /// # Errors
-/// If it cannot be read, or is ambiguous.
-pub(super) fn read(
+/// If they cannot be read, or are ambiguous.
+pub fn read(
     lab: &Lab,
-    home: &Home,
+    home: Option<&Path>,
     scenarios: &Scenarios,
-) -> Result<Option<Previous>, Failure> {
+) -> Result<Option<Previous>, Error> {
     let Some(named) = &lab.page.previous else {
         return Ok(None);
     };
     let name = named.value.as_str();
-    let wrong = |cause: String| {
-        let words = format!("`page.previous` = \"{name}\": {cause}");
-        Failure::new(Exit::Input, words)
-    };
     let previous = match name.strip_prefix(published::PREFIX) {
         Some(pattern) => of_published(name, pattern, scenarios),
         None => {
-            let path = home.folder().unwrap_or(Path::new("")).join(name);
-            if path.join(super::KEPT).exists() {
+            let path = home.unwrap_or(Path::new("")).join(name);
+            if path.join(KEPT).exists() {
                 of_lab(name, &path)
             } else {
                 of_runs(name, &path, scenarios)
             }
         }
     };
-    let previous = previous.map_err(wrong)?;
-    if previous.results.is_empty() {
-        tell(format_args!(
-            "note: `page.previous` = \"{name}\" has no result for a scenario of this lab"
-        ));
-    }
-    Ok(Some(previous))
+    previous.map(Some).map_err(|why| Error::Previous {
+        name: name.to_owned(),
+        why,
+    })
 }
 
 fn of_lab(name: &str, folder: &Path) -> Result<Previous, String> {
-    let (kept, lab, results) = opened(folder).map_err(|failure| failure.words())?;
+    let (kept, lab, results) = opened(folder).map_err(|error| error.to_string())?;
     Ok(Previous::of_lab(name, &lab, &kept.scenarios, &results))
 }
 

@@ -1,0 +1,287 @@
+//! The order of a lab: starts one after another, and in each the engine, its runs, and what each
+//! came to in the journal.
+
+use std::path::PathBuf;
+
+use lab::journal::{
+    End, Facts, Failed, Finished, Outcome, Ready, Running as Begins, Starting, Stopped,
+};
+use lab::{Ended, Event, Lab, Measured, Next, RunKey, Start, Trial};
+use model::clock::Clock;
+use model::private;
+use model::redact::Known;
+use result::finding::Verdict;
+use runs::environment::Environment;
+
+use crate::bench::{Bench, Unmeasured};
+use crate::date::now;
+use crate::engine::{Running, Starter};
+use crate::error::Error;
+use crate::journal::OpenJournal;
+use crate::machine::Devices;
+use crate::progress::Progress;
+use crate::question::Questions;
+use crate::scenarios::Scenarios;
+
+/// The folder of runs, in the lab's.
+const RUNS: &str = "runs";
+/// The folder of engines' logs, in the lab's.
+const LOGS: &str = "logs";
+
+/// The place of a lab.
+pub struct Place {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The folder of the markers by which engines that were left behind are found: one for all labs
+    /// of a user.
+    pub markers: PathBuf,
+    /// The folder that the lab file's paths start from.
+    pub home: Option<PathBuf>,
+    /// The machine and the program.
+    pub environment: Environment,
+}
+
+/// A lab that is conducted.
+pub struct Experiment<'b, B> {
+    lab: &'b Lab,
+    scenarios: &'b Scenarios,
+    /// The folder of runs.
+    within: PathBuf,
+    bench: &'b B,
+    starter: Starter<'b, B>,
+}
+
+impl<'b, B: Bench> Experiment<'b, B> {
+    /// A lab in its place.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub fn new(
+        lab: &'b Lab,
+        scenarios: &'b Scenarios,
+        place: Place,
+        bench: &'b B,
+    ) -> Result<Self, Error> {
+        let [within, logs] = [RUNS, LOGS].map(|name| place.folder.join(name));
+        for folder in [&within, &logs] {
+            private::folder(folder).map_err(Error::file("create", folder))?;
+        }
+        Ok(Experiment {
+            lab,
+            scenarios,
+            within,
+            bench,
+            starter: Starter {
+                bench,
+                runtime: Questions::new()?,
+                logs,
+                markers: place.markers,
+                home: place.home,
+                environment: place.environment,
+                devices: Devices::here(),
+                secrets: &lab.secrets,
+                withheld: scenarios.key_variables(),
+            },
+        })
+    }
+
+    /// Ends what a lab that was killed left behind, and then makes start after start until nothing
+    /// is left to do, or the person wants to stop: then there is no end.
+    ///
+    /// # Errors
+    /// If the journal or the page cannot be written, or nothing can be measured on this machine.
+    pub fn conduct(&self, journal: &mut OpenJournal) -> Result<Option<Ended>, B::Failure> {
+        self.starter.clean_up()?;
+        let scenarios = self.scenarios.all();
+        loop {
+            let starts = match lab::next(self.lab, scenarios, journal.results()) {
+                Next::Run(starts) => starts,
+                Next::Done(ended) => return Ok(Some(ended)),
+            };
+            let Some(start) = starts.first() else {
+                return Ok(None);
+            };
+            let remaining = lab::progress(self.lab, scenarios, journal.results());
+            self.bench.tell(Progress::Remaining(remaining));
+            self.start(start, journal)?;
+            self.bench.draw(journal.results())?;
+            if self.bench.is_interrupted() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Starts an engine, makes its runs, and stops it. What happens goes into the journal.
+    fn start(&self, start: &Start, journal: &mut OpenJournal) -> Result<(), B::Failure> {
+        let (trial, round) = (&start.trial, start.round);
+        let described = &self.lab.engines[trial.engine];
+        let label = self.lab.label(trial);
+        self.bench.tell(Progress::Starting {
+            label: &label,
+            round,
+        });
+        journal.add(&Event::Starting(Starting {
+            at: now().to_string(),
+            trial: trial.id.clone(),
+            round,
+            label,
+            command: self.shown(trial, described),
+        }))?;
+        let clock = Clock::start();
+        let question = self.scenarios.question(self.lab, trial)?;
+        let log = format!("{}-{round}.log", trial.id);
+        let running = match self.starter.start(described, trial, &log, &question) {
+            Ok(running) => running,
+            Err(end) => {
+                let failed = Failed {
+                    trial: trial.id.clone(),
+                    round,
+                    seconds: clock.now().as_secs_f64(),
+                    end,
+                };
+                return Ok(self.failed(failed, journal)?);
+            }
+        };
+        let (devices, driver) = self.starter.devices.facts();
+        let facts = Facts {
+            version: self.starter.version(described, trial),
+            devices,
+            driver,
+            ..Facts::default()
+        };
+        let seconds = clock.now().as_secs_f64();
+        self.bench.tell(Progress::Ready {
+            engine: &described.name,
+            seconds,
+        });
+        journal.add(&Event::Ready(Ready {
+            trial: trial.id.clone(),
+            round,
+            seconds,
+            facts,
+        }))?;
+        let made = self.runs(start, &running, journal);
+        let (end, seconds) = running.stop(&self.starter, &described.name);
+        let noted = journal.add(&Event::Stopped(Stopped {
+            trial: trial.id.clone(),
+            round,
+            seconds,
+            end,
+        }));
+        made.and(noted.map_err(B::Failure::from))
+    }
+
+    /// A trial's command as it is written down.
+    fn shown(&self, trial: &Trial, described: &lab::Engine) -> String {
+        Known::new(&self.lab.secrets).redact(&trial.recorded(described))
+    }
+
+    /// Notes that an engine did not start.
+    ///
+    /// # Errors
+    /// If that is not the trial's fault: nothing can be measured then.
+    fn failed(&self, failed: Failed, journal: &mut OpenJournal) -> Result<(), Error> {
+        let End { class, exit, .. } = &failed.end;
+        let (class, why) = (*class, exit.clone().unwrap_or_default());
+        self.bench.tell(Progress::NotStarted(&failed.end));
+        journal.add(&Event::Failed(failed))?;
+        if class.is_of_trial() || self.bench.is_interrupted() {
+            Ok(())
+        } else {
+            Err(Error::Machine { class, why })
+        }
+    }
+
+    fn runs(
+        &self,
+        start: &Start,
+        running: &Running,
+        journal: &mut OpenJournal,
+    ) -> Result<(), B::Failure> {
+        for run in &start.runs {
+            if self.bench.is_interrupted() || running.is_dead() {
+                break;
+            }
+            self.run(&start.trial, run, running, journal)?;
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        trial: &Trial,
+        run: &RunKey,
+        running: &Running,
+        journal: &mut OpenJournal,
+    ) -> Result<(), B::Failure> {
+        self.bench.tell(Progress::Running(&run.scenario));
+        let source = self.scenarios.source(self.lab, trial, run)?;
+        journal.add(&Event::Running(Begins {
+            at: now().to_string(),
+            run: run.clone(),
+            folder: RUNS.to_owned(),
+        }))?;
+        let clock = Clock::start();
+        let made = self.bench.measure(&source, &self.within, running);
+        let seconds = clock.now().as_secs_f64();
+        let folder = match &made {
+            Ok(measured) => {
+                let name = measured.folder.path().file_name().unwrap_or_default();
+                format!("{RUNS}/{}", name.to_string_lossy())
+            }
+            Err(_) => RUNS.to_owned(),
+        };
+        let (outcome, failure) = self.outcome(made, running);
+        self.bench.tell(Progress::Finished {
+            scenario: &run.scenario,
+            outcome: &outcome,
+            objective: self.lab.objective.as_ref(),
+        });
+        journal.add(&Event::Finished(Finished {
+            run: run.clone(),
+            folder,
+            seconds,
+            outcome,
+        }))?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Returns the outcome of a run, with the error that ends the lab if the machine is at fault.
+    fn outcome(
+        &self,
+        made: Result<session::Measured, Unmeasured<B::Failure>>,
+        running: &Running,
+    ) -> (Outcome, Option<B::Failure>) {
+        let went_well = made.as_ref().is_ok_and(|measured| {
+            measured.ended.is_ok() && measured.summary.verdict != Verdict::Invalid
+        });
+        let ended = if went_well || self.bench.is_interrupted() {
+            running.ended()
+        } else {
+            running.ended_by_now()
+        };
+        // An interrupt may come while the engine's end is waited for.
+        if self.bench.is_interrupted() {
+            return (Outcome::Stopped("interrupted".to_owned()), None);
+        }
+        match (made, ended) {
+            (_, Some(end)) => (Outcome::Died(end), None),
+            (Ok(measured), None) => (self.measured(&measured), None),
+            (Err(Unmeasured::Run(why)), None) => (Outcome::Failed(why), None),
+            (Err(Unmeasured::Machine { failure, words }), None) => {
+                (Outcome::Stopped(words), Some(failure))
+            }
+        }
+    }
+
+    fn measured(&self, measured: &session::Measured) -> Outcome {
+        if let Err(error) = &measured.ended {
+            return Outcome::Failed(error.to_string());
+        }
+        let summary = &measured.summary;
+        let findings = summary.findings.iter();
+        let findings = findings.map(|finding| format!("{}: {}", finding.id.name(), finding.seen));
+        let objective = self.lab.objective.as_ref();
+        Outcome::Measured(Measured::of(summary, objective, findings.collect()))
+    }
+}

@@ -1,0 +1,73 @@
+//! The load of a scenario: one number of a curve, and how it is made smaller.
+
+use lab::digest;
+use lab::study::OfLoad;
+use model::session::Users;
+use reader::Located;
+use scenario::{Arrival, Load};
+use search::Load as Varied;
+use search::sweep::At;
+use session::Source;
+
+use crate::keys::SETTER;
+
+/// The load of a scenario, if it is one number, and a digest of all else.
+pub(crate) fn of_load(mut source: Source) -> Option<OfLoad> {
+    let load = std::mem::take(&mut source.scenario.load);
+    let (kind, at) = of(&load)?;
+    // What is left of the load has no part in how much of it there is.
+    source.scenario.load = Load {
+        arrival: load.arrival.filter(|arrival| arrival.value.has_rate()),
+        burstiness: load.burstiness,
+        think_time: load.think_time,
+        think_spread: load.think_spread,
+        cache: load.cache,
+        flush_cache: load.flush_cache,
+        ..Load::default()
+    };
+    source.scenario.name = None;
+    // What it says, and not where: scenarios of one curve are files of their own.
+    let entries = source.scenario.settled().entries().into_iter();
+    let said = entries.map(|entry| format!("{} = {}", entry.path, entry.value));
+    let plugins = source.plugins.into_iter().map(|named| named.value);
+    let said: Vec<String> = said.chain(plugins).collect();
+    Some(OfLoad {
+        kind,
+        at,
+        besides: digest(said.iter().map(String::as_str)),
+    })
+}
+
+/// The load of a scenario, if it is one number: not one that changes, and not a trace's.
+fn of(load: &Load) -> Option<(Varied, At)> {
+    let changes = load.stages.is_some() || load.ramp.from.is_some() || load.ramp.to.is_some();
+    let arrival = load.arrival.as_ref().map(|arrival| arrival.value);
+    let follows = load.trace.file.is_some() || load.trace.time_scale.is_some();
+    if changes || follows || matches!(arrival, Some(Arrival::Trace | Arrival::Dataset)) {
+        return None;
+    }
+    let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
+    match (&load.concurrency, &load.rate) {
+        (Some(users), _) if sessions => Some((Varied::Sessions, At::Load(users.value as f64))),
+        (Some(users), _) => Some((Varied::Concurrency, At::Load(users.value as f64))),
+        (None, Some(rate)) if rate.value.is_finite() => Some((Varied::Rate, At::Load(rate.value))),
+        (None, Some(_)) => Some((Varied::Rate, At::Unlimited)),
+        (None, None) => None,
+    }
+}
+
+/// Fewer requests, or less time.
+pub(crate) fn shorten(load: &mut Load, share: f64) {
+    if let Some(duration) = &mut load.duration {
+        duration.value.0 = duration.value.0.mul_f64(share);
+    } else if let Some(sessions) = &mut load.sessions {
+        sessions.value = fewer(sessions.value, share);
+    } else {
+        let requests = fewer(load.requests(), share);
+        load.requests = Some(Located::flag(SETTER, requests));
+    }
+}
+
+fn fewer(number: u64, share: f64) -> u64 {
+    ((number as f64 * share).ceil() as u64).max(1)
+}

@@ -1,0 +1,246 @@
+//! The scenarios of a lab, and how a trial changes them: its address, its backend, the model's
+//! name, the keys of `set`, and for each round a seed of its own.
+
+use std::path::{Path, PathBuf};
+
+use lab::study::{OfLoad, WHOLE};
+use lab::{Lab, RunKey, Trial, digest};
+use model::session::Cache;
+use reader::{Located, toml_text};
+use session::{Draft, Faults, Source, resolve};
+
+use crate::error::{Error, words};
+use crate::keys::{SETTER, each, set};
+use crate::load::{of_load, shorten};
+
+/// The scenarios of a lab.
+pub struct Scenarios {
+    all: Vec<lab::Scenario>,
+    sources: Vec<Source>,
+    home: Option<PathBuf>,
+    notes: Vec<String>,
+}
+
+impl Scenarios {
+    /// Takes the scenarios that the lab names, and makes sure that each can be run. For a plan
+    /// alone, what a run lacks, such as a file that is not here yet, is only noted. `shown` writes
+    /// a scenario with all its keys; the paths of the lab file start from `home`.
+    ///
+    /// # Errors
+    /// If two are called the same, or one cannot be run.
+    pub fn of(
+        lab: &Lab,
+        home: Option<&Path>,
+        sources: Vec<Source>,
+        shown: fn(Source) -> String,
+        for_plan: bool,
+    ) -> Result<Self, Error> {
+        let mut scenarios = Scenarios {
+            all: Vec::new(),
+            sources: Vec::new(),
+            home: home.map(Path::to_owned),
+            notes: Vec::new(),
+        };
+        for source in sources {
+            let mut name = scenarios.title(&source, lab);
+            let is_taken = |name: &str| scenarios.all.iter().any(|other| other.name == name);
+            // Files that a lab makes alike are still told apart.
+            if is_taken(&name) && name != source.name {
+                name = format!("{name} ({})", source.name);
+            }
+            if is_taken(&name) {
+                return Err(Error::SameName(name));
+            }
+            scenarios.all.push(lab::Scenario {
+                content: String::new(),
+                seconds: (source.scenario.load.duration.as_ref())
+                    .map(|duration| duration.value.0.as_secs_f64()),
+                name,
+                load: None,
+            });
+            scenarios.sources.push(source);
+        }
+        for place in 0..scenarios.all.len() {
+            scenarios.all[place].load = scenarios.load(lab, place);
+            scenarios.all[place].content = match scenarios.content(lab, place, shown) {
+                Ok(content) => content,
+                Err(lacking) if for_plan => {
+                    let name = &scenarios.all[place].name;
+                    let note = format!("{name} cannot be run yet: {}", words(&lacking));
+                    scenarios.notes.push(note);
+                    String::new()
+                }
+                Err(lacking) => return Err(lacking.into()),
+            };
+        }
+        Ok(scenarios)
+    }
+
+    /// Everything that the lab knows of them.
+    pub fn all(&self) -> &[lab::Scenario] {
+        &self.all
+    }
+
+    /// Remarks for the user on what they lack, one line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The variables that scenarios name for their keys: none of an engine's business.
+    pub(crate) fn key_variables(&self) -> Vec<String> {
+        let named = self
+            .sources
+            .iter()
+            .filter_map(|source| source.scenario.target.api_key_env.as_ref());
+        named.map(|named| named.value.clone()).collect()
+    }
+
+    /// The name of the scenario that is called so, or whose file is.
+    pub(crate) fn named(&self, name: &str) -> Option<&str> {
+        let mut both = self.all.iter().zip(&self.sources);
+        let found = both.find(|(own, source)| own.name == name || source.name == name);
+        found.map(|(own, _)| own.name.as_str())
+    }
+
+    /// A scenario's load, as the first engine gets it.
+    fn load(&self, lab: &Lab, place: usize) -> Option<OfLoad> {
+        of_load(self.first(&self.sources[place], lab)?)
+    }
+
+    /// Returns a scenario's title, as the first engine gets it.
+    fn title(&self, source: &Source, lab: &Lab) -> String {
+        let laid = self.first(source, lab);
+        laid.as_ref().unwrap_or(source).title()
+    }
+
+    /// A scenario as the first engine gets it, if the lab sets its keys rightly.
+    fn first(&self, source: &Source, lab: &Lab) -> Option<Source> {
+        let mut baselines = (0..lab.engines.len()).filter_map(|engine| {
+            let model = lab.engines[engine].models.first().copied().unwrap_or(0);
+            lab.baseline(engine, model)
+        });
+        self.laid(source, lab, &baselines.next()?).ok()
+    }
+
+    /// A digest of all that a scenario consists of, whatever engine it is run against.
+    fn content(
+        &self,
+        lab: &Lab,
+        place: usize,
+        shown: fn(Source) -> String,
+    ) -> Result<String, Faults> {
+        let source = &self.sources[place];
+        let own = lab.set_for(&source.name).map(|own| own.to_string());
+        let mut parts = vec![shown(source.clone()), own.unwrap_or_default()];
+        let mut drafts = Vec::new();
+        for engine in 0..lab.engines.len() {
+            let model = lab.engines[engine].models.first().copied().unwrap_or(0);
+            let Some(trial) = lab.baseline(engine, model) else {
+                continue;
+            };
+            let source = self.laid(source, lab, &trial)?;
+            drafts.push(resolve(&source)?.draft);
+        }
+        // The inputs are the same for every engine.
+        parts.extend(drafts.first().iter().flat_map(|draft| inputs(draft)));
+        Ok(digest(parts.iter().map(String::as_str)))
+    }
+
+    /// The scenario of a run.
+    ///
+    /// # Errors
+    /// If the lab sets a key wrongly, or has no such scenario.
+    pub(crate) fn source(&self, lab: &Lab, trial: &Trial, run: &RunKey) -> Result<Source, Error> {
+        let place = (self.all.iter()).position(|known| known.name == run.scenario);
+        let place = place.ok_or_else(|| Error::NoScenario(run.scenario.clone()))?;
+        let mut source = self.laid(&self.sources[place], lab, trial)?;
+        let load = &mut source.scenario.load;
+        let seed = load
+            .seed()
+            .wrapping_add(u64::from(run.round.saturating_sub(1)));
+        load.seed = Some(Located::flag(SETTER, seed));
+        if run.share < WHOLE {
+            shorten(load, f64::from(run.share) / f64::from(WHOLE));
+        }
+        // An engine that the lab starts has an empty cache; one that runs already has that of the
+        // runs before.
+        let is_started = trial.launch.is_some();
+        if !is_started && load.cache.is_none() && load.flush_cache.is_none() {
+            load.cache = Some(Located::flag(SETTER, Cache::Salt));
+        }
+        Ok(source)
+    }
+
+    /// One request of the first scenario, to see whether an engine answers.
+    ///
+    /// # Errors
+    /// If the lab sets a key wrongly.
+    pub(crate) fn question(&self, lab: &Lab, trial: &Trial) -> Result<Source, Error> {
+        let mut source = self.laid(&self.sources[0], lab, trial)?;
+        let load = &mut source.scenario.load;
+        let kept = (load.seed.take(), load.session_memory.take());
+        *load = scenario::Load {
+            seed: kept.0,
+            session_memory: kept.1,
+            ..Default::default()
+        };
+        for (key, value) in [
+            ("load.requests", "1"),
+            ("load.warmup", "0"),
+            ("load.concurrency", "1"),
+            ("timeouts.request", "\"60s\""),
+        ] {
+            set(&mut source.scenario, key, value)?;
+        }
+        source.scenario.scorers = None;
+        Ok(source)
+    }
+
+    /// A scenario with what a trial sets.
+    fn laid(&self, source: &Source, lab: &Lab, trial: &Trial) -> Result<Source, Faults> {
+        let engine = &lab.engines[trial.engine];
+        let mut source = source.clone();
+        let scenario = &mut source.scenario;
+        set(
+            scenario,
+            "target.base-url",
+            &toml_text::string(&engine.base_url),
+        )?;
+        if let Some(name) = lab.models[trial.model].served_name() {
+            set(scenario, "target.model", &toml_text::string(name))?;
+        }
+        let (backend, config) = &trial.backend;
+        if let Some(backend) = backend {
+            let file = if backend.ends_with(".wasm") {
+                backend.clone()
+            } else {
+                format!("backends/{backend}.wasm")
+            };
+            scenario.backend = Default::default();
+            set(scenario, "backend.plugin", &toml_text::string(&file))?;
+        }
+        let home = self.home.as_deref();
+        each(scenario, "backend.config", config, home)?;
+        each(scenario, "", &trial.set, home)?;
+        if let Some(own) = lab.set_for(&source.name) {
+            each(scenario, "", &own, home)?;
+        }
+        Ok(source)
+    }
+}
+
+/// The digests of a run's inputs.
+fn inputs(draft: &Draft) -> Vec<String> {
+    let mut parts = vec![
+        format!("{:?}", draft.tokenizer),
+        format!("{:?}", draft.dataset),
+    ];
+    parts.extend(draft.scorers.iter().map(|scorer| format!("{scorer:?}")));
+    parts.extend(
+        draft
+            .files
+            .iter()
+            .map(|(name, file)| format!("{name} {file:?}")),
+    );
+    parts
+}

@@ -1,0 +1,97 @@
+//! The bench of a lab that is conducted at a terminal: measures runs under the eyes of whoever
+//! watches, and passes interrupts on.
+
+use std::path::Path;
+
+use experiment::{Bench, Progress, Running, Unmeasured};
+use lab::Results;
+use session::live::Snapshot;
+use session::{Measured, Source, resolve};
+
+use super::super::failure::{Exit, Failure};
+use super::super::interrupt::Interrupt;
+use super::super::measure::{Overseer, Place, measured};
+use super::super::print::tell;
+use super::super::watch::Watching;
+
+/// A terminal as the bench of a lab. While it is there, the first interrupt between runs waits for
+/// the engine's end.
+pub(super) struct Terminal<'t> {
+    draw: &'t dyn Fn(&Results) -> Result<(), Failure>,
+    watching: &'t Watching,
+    interrupt: &'t Interrupt,
+}
+
+impl<'t> Terminal<'t> {
+    /// A terminal where runs are watched and interrupted in these ways. `draw` writes the page.
+    pub(super) fn new(
+        draw: &'t dyn Fn(&Results) -> Result<(), Failure>,
+        watching: &'t Watching,
+        interrupt: &'t Interrupt,
+    ) -> Self {
+        interrupt.between_runs(Some("stopping the engine"));
+        Terminal {
+            draw,
+            watching,
+            interrupt,
+        }
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        self.interrupt.between_runs(None);
+    }
+}
+
+impl Bench for Terminal<'_> {
+    type Failure = Failure;
+
+    fn measure(
+        &self,
+        scenario: &Source,
+        within: &Path,
+        engine: &Running,
+    ) -> Result<Measured, Unmeasured<Failure>> {
+        let place = Place {
+            within,
+            repeat: None,
+            overseer: Some(engine),
+        };
+        let made = resolve(scenario)
+            .map_err(Failure::from)
+            .and_then(|resolved| measured(resolved, place, self.watching, self.interrupt));
+        self.interrupt.done();
+        made.map_err(|failure| {
+            let words = failure.words();
+            let number = failure.number();
+            if number == Exit::Input as u8 || number == Exit::Bug as u8 {
+                Unmeasured::Machine { failure, words }
+            } else {
+                Unmeasured::Run(words)
+            }
+        })
+    }
+
+    fn draw(&self, results: &Results) -> Result<(), Failure> {
+        (self.draw)(results)
+    }
+
+    fn tell(&self, progress: Progress<'_>) {
+        tell(progress);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.came()
+    }
+
+    fn before_leaving(&self, does: Option<Box<dyn FnOnce() -> String + Send>>) {
+        self.interrupt.before_leaving(does);
+    }
+}
+
+impl Overseer for Running {
+    fn stops(&self, _: &Snapshot) -> bool {
+        self.is_dead()
+    }
+}

@@ -1,0 +1,57 @@
+//! The page of a lab, in its folder.
+
+use std::path::Path;
+
+use lab::findings::{LabReport, RunReport};
+use lab::walk::Kept;
+use lab::{Lab, Results};
+
+use super::super::destination::replace;
+use super::super::failure::Failure;
+use super::super::print::json;
+use super::super::saved::{html, workload};
+
+/// The page, as one HTML file.
+pub(super) const PAGE: &str = "lab.html";
+/// The same, as Markdown.
+const MARKDOWN: &str = "lab.md";
+/// The page's content, as JSON.
+const REPORT: &str = "lab-report.json";
+
+/// Returns the report of a lab so far.
+pub(super) fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
+    // What is shown has no secrets.
+    lab::findings::of(
+        lab.shown(),
+        &kept.scenarios,
+        results,
+        kept.previous.as_ref(),
+    )
+}
+
+/// Writes the page in both forms, and what it is made of.
+///
+/// # Errors
+/// If a file cannot be written.
+pub(super) fn write_page(
+    folder: &Path,
+    lab: &Lab,
+    kept: &Kept,
+    results: &Results,
+) -> Result<(), Failure> {
+    let mut report = found(lab, kept, results);
+    let studies = report.studies.iter();
+    let runs: Vec<&RunReport> = studies
+        .flat_map(|study| &study.trials)
+        .flat_map(|trial| &trial.runs)
+        .filter(|run| run.verdict.is_some())
+        .collect();
+    for scenario in &mut report.scenarios {
+        let own = runs.iter().filter(|run| run.scenario == scenario.name);
+        scenario.workload = workload(folder, own.map(|run| &*run.folder));
+    }
+    let page = lab::page::page(&report);
+    replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
+    replace(&folder.join(MARKDOWN), page.markdown().as_bytes())?;
+    replace(&folder.join(PAGE), html(&page)?.as_bytes())
+}
