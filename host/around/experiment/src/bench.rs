@@ -1,14 +1,12 @@
-//! The bench on which a lab is conducted: measures its runs, draws its page, and knows the person in
-//! front of it.
+//! The bench on which a lab is conducted: measures its runs, and knows the person in front of it.
 
 use std::path::Path;
 
-use lab::Results;
 use session::{Measured, Source};
 
-use crate::engine::Running;
 use crate::error::Error;
 use crate::progress::Progress;
+use crate::running::Running;
 
 /// The bench of a lab.
 pub trait Bench {
@@ -26,12 +24,6 @@ pub trait Bench {
         within: &Path,
         engine: &Running,
     ) -> Result<Measured, Unmeasured<Self::Failure>>;
-
-    /// Draws the page of the results so far.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    fn draw(&self, results: &Results) -> Result<(), Self::Failure>;
 
     /// Takes note of what happens.
     fn tell(&self, progress: Progress<'_>);

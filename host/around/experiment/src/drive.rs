@@ -6,40 +6,23 @@ use std::path::PathBuf;
 use lab::journal::{
     End, Facts, Failed, Finished, Outcome, Ready, Running as Begins, Starting, Stopped,
 };
-use lab::{Ended, Event, Lab, Measured, Next, RunKey, Start, Trial};
+use lab::{Ended, Event, Lab, Measured, Next, Results, RunKey, Start, Trial};
 use model::clock::Clock;
 use model::private;
 use model::redact::Known;
 use result::finding::Verdict;
-use runs::environment::Environment;
 
 use crate::bench::{Bench, Unmeasured};
 use crate::date::now;
-use crate::engine::{Running, Starter};
+use crate::engine::{Place, Starter};
 use crate::error::Error;
-use crate::journal::OpenJournal;
-use crate::machine::Devices;
+use crate::folder::OpenJournal;
 use crate::progress::Progress;
-use crate::question::Questions;
+use crate::running::Running;
 use crate::scenarios::Scenarios;
 
 /// The folder of runs, in the lab's.
 const RUNS: &str = "runs";
-/// The folder of engines' logs, in the lab's.
-const LOGS: &str = "logs";
-
-/// The place of a lab.
-pub struct Place {
-    /// Its folder.
-    pub folder: PathBuf,
-    /// The folder of the markers by which engines that were left behind are found: one for all labs
-    /// of a user.
-    pub markers: PathBuf,
-    /// The folder that the lab file's paths start from.
-    pub home: Option<PathBuf>,
-    /// The machine and the program.
-    pub environment: Environment,
-}
 
 /// A lab that is conducted.
 pub struct Experiment<'b, B> {
@@ -62,35 +45,28 @@ impl<'b, B: Bench> Experiment<'b, B> {
         place: Place,
         bench: &'b B,
     ) -> Result<Self, Error> {
-        let [within, logs] = [RUNS, LOGS].map(|name| place.folder.join(name));
-        for folder in [&within, &logs] {
-            private::folder(folder).map_err(Error::file("create", folder))?;
-        }
+        let within = place.folder.join(RUNS);
+        private::folder(&within).map_err(Error::file("create", &within))?;
         Ok(Experiment {
             lab,
             scenarios,
             within,
             bench,
-            starter: Starter {
-                bench,
-                runtime: Questions::new()?,
-                logs,
-                markers: place.markers,
-                home: place.home,
-                environment: place.environment,
-                devices: Devices::here(),
-                secrets: &lab.secrets,
-                withheld: scenarios.key_variables(),
-            },
+            starter: Starter::new(bench, place, &lab.secrets, scenarios.key_variables())?,
         })
     }
 
-    /// Ends what a lab that was killed left behind, and then makes start after start until nothing
-    /// is left to do, or the person wants to stop: then there is no end.
+    /// Ends what a lab that was killed left behind. Then makes start after start, with a look at the
+    /// results after each, until nothing is left to do or the person wants to stop: then there is
+    /// no end.
     ///
     /// # Errors
-    /// If the journal or the page cannot be written, or nothing can be measured on this machine.
-    pub fn conduct(&self, journal: &mut OpenJournal) -> Result<Option<Ended>, B::Failure> {
+    /// If the journal cannot be written, the look fails, or this machine cannot measure anything.
+    pub fn conduct(
+        &self,
+        journal: &mut OpenJournal,
+        mut look: impl FnMut(&Results) -> Result<(), B::Failure>,
+    ) -> Result<Option<Ended>, B::Failure> {
         self.starter.clean_up()?;
         let scenarios = self.scenarios.all();
         loop {
@@ -104,7 +80,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
             let remaining = lab::progress(self.lab, scenarios, journal.results());
             self.bench.tell(Progress::Remaining(remaining));
             self.start(start, journal)?;
-            self.bench.draw(journal.results())?;
+            look(journal.results())?;
             if self.bench.is_interrupted() {
                 return Ok(None);
             }
@@ -116,10 +92,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
         let (trial, round) = (&start.trial, start.round);
         let described = &self.lab.engines[trial.engine];
         let label = self.lab.label(trial);
-        self.bench.tell(Progress::Starting {
-            label: &label,
-            round,
-        });
+        self.bench.tell(Progress::Starting(&label, round));
         journal.add(&Event::Starting(Starting {
             at: now().to_string(),
             trial: trial.id.clone(),
@@ -142,7 +115,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
                 return Ok(self.failed(failed, journal)?);
             }
         };
-        let (devices, driver) = self.starter.devices.facts();
+        let (devices, driver) = self.starter.devices();
         let facts = Facts {
             version: self.starter.version(described, trial),
             devices,
@@ -150,10 +123,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
             ..Facts::default()
         };
         let seconds = clock.now().as_secs_f64();
-        self.bench.tell(Progress::Ready {
-            engine: &described.name,
-            seconds,
-        });
+        self.bench.tell(Progress::Ready(&described.name, seconds));
         journal.add(&Event::Ready(Ready {
             trial: trial.id.clone(),
             round,
@@ -161,7 +131,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
             facts,
         }))?;
         let made = self.runs(start, &running, journal);
-        let (end, seconds) = running.stop(&self.starter, &described.name);
+        let (end, seconds) = self.starter.stop(running, &described.name);
         let noted = journal.add(&Event::Stopped(Stopped {
             trial: trial.id.clone(),
             round,
@@ -188,7 +158,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
         if class.is_of_trial() || self.bench.is_interrupted() {
             Ok(())
         } else {
-            Err(Error::Machine { class, why })
+            Err(Error::Machine(class, why))
         }
     }
 
@@ -232,11 +202,9 @@ impl<'b, B: Bench> Experiment<'b, B> {
             Err(_) => RUNS.to_owned(),
         };
         let (outcome, failure) = self.outcome(made, running);
-        self.bench.tell(Progress::Finished {
-            scenario: &run.scenario,
-            outcome: &outcome,
-            objective: self.lab.objective.as_ref(),
-        });
+        let objective = self.lab.objective.as_ref();
+        let finished = Progress::Finished(&run.scenario, &outcome, objective);
+        self.bench.tell(finished);
         journal.add(&Event::Finished(Finished {
             run: run.clone(),
             folder,

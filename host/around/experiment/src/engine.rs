@@ -1,74 +1,93 @@
 //! A trial's engine: started, asked until it answers, and stopped. What runs already is only asked.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lab::journal::{End, Ending};
 use lab::{Engine as Described, Trial};
-use launch::{Check, Class, Death, Leftover, NotReady, Spec, StartError, State, Stopped};
+use launch::{Check, Leftover, Spec, StartError, State, Stopped};
+use model::private;
 use runs::environment::Environment;
 use session::Source;
-use tokio::sync::oneshot;
 
 use crate::bench::Bench;
 use crate::error::Error;
 use crate::machine::{Before, Devices};
 use crate::progress::Progress;
 use crate::question::{Questions, ask};
+use crate::running::{LOOK_EVERY, Running, ended, of_not_ready};
 
-/// The interval at which to look for an interrupt while an engine starts.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The time that the death of an engine may take to be noticed.
-const NOTICED_WITHIN: Duration = Duration::from_secs(3);
+/// The folder of engines' logs, in the lab's.
+const LOGS: &str = "logs";
 /// The time that a command may take that prints a version.
 const VERSION_WITHIN: Duration = Duration::from_secs(60);
 
-/// An engine that answers.
-pub struct Running {
-    started: Option<launch::Engine>,
-    before: Before,
-    death: Arc<OnceLock<Death>>,
-    /// While it is there, a thread waits for the engine's death.
-    _waits: Option<oneshot::Sender<()>>,
-}
-
-/// The way an engine is started.
-pub(crate) struct Starter<'b, B> {
-    /// The bench, which may end the wait.
-    pub bench: &'b B,
-    /// The runtime that waits.
-    pub runtime: Questions,
-    /// The folder of logs.
-    pub logs: PathBuf,
-    /// The folder of the markers by which leftovers are found.
+/// The place of a lab.
+pub struct Place {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The folder of the markers by which engines that were left behind are found: one for all labs
+    /// of a user.
     pub markers: PathBuf,
-    /// The folder that a lab file's paths start from.
+    /// The folder that the lab file's paths start from.
     pub home: Option<PathBuf>,
-    /// The place of the questions.
+    /// The machine and the program.
     pub environment: Environment,
-    /// The machine's devices.
-    pub devices: Devices,
-    /// Secrets of the lab file.
-    pub secrets: &'b [String],
-    /// Variables of ours that engines do not inherit.
-    pub withheld: Vec<String>,
 }
 
-impl<B: Bench> Starter<'_, B> {
+/// The starter of engines, which asks them and stops them too.
+pub(crate) struct Starter<'b, B> {
+    bench: &'b B,
+    place: Place,
+    logs: PathBuf,
+    runtime: Questions,
+    devices: Devices,
+    /// Secrets of the lab file.
+    secrets: &'b [String],
+    /// Variables of ours that engines do not inherit.
+    withheld: Vec<String>,
+}
+
+impl<'b, B: Bench> Starter<'b, B> {
+    /// The starter of a lab's engines, which keeps secrets out of their logs, and these variables
+    /// from them.
+    ///
+    /// # Errors
+    /// If the folder of logs cannot be made, or there is no runtime to wait on.
+    pub(crate) fn new(
+        bench: &'b B,
+        place: Place,
+        secrets: &'b [String],
+        withheld: Vec<String>,
+    ) -> Result<Self, Error> {
+        let logs = place.folder.join(LOGS);
+        private::folder(&logs).map_err(Error::file("create", &logs))?;
+        Ok(Starter {
+            bench,
+            place,
+            logs,
+            runtime: Questions::new()?,
+            devices: Devices::here(),
+            secrets,
+            withheld,
+        })
+    }
+
+    /// The names of the machine's devices, and their driver's version.
+    pub(crate) fn devices(&self) -> (Vec<String>, Option<String>) {
+        self.devices.facts()
+    }
+
     /// Ends what a lab that was killed left behind.
     ///
     /// # Errors
     /// If the markers cannot be read.
     pub(crate) fn clean_up(&self) -> Result<(), Error> {
-        let found = self.runtime.block_on(launch::clean_up(&self.markers));
-        let found = found.map_err(|cause| Error::Markers {
-            path: self.markers.clone(),
-            cause,
-        })?;
+        let found = self.runtime.block_on(launch::clean_up(&self.place.markers));
+        let found = found.map_err(|cause| Error::Markers(self.place.markers.clone(), cause))?;
         let others = |leftover: &&Leftover| !matches!(leftover.state, State::InUse { .. });
         for leftover in found.iter().filter(others) {
-            self.bench.tell(Progress::Leftover(leftover));
+            self.bench.tell(Progress::Note(leftover.to_string()));
         }
         Ok(())
     }
@@ -76,7 +95,7 @@ impl<B: Bench> Starter<'_, B> {
     /// Starts an engine and waits until it answers the question.
     ///
     /// # Errors
-    /// How it ended instead.
+    /// The end of an engine that does not answer.
     pub(crate) fn start(
         &self,
         described: &Described,
@@ -94,7 +113,7 @@ impl<B: Bench> Starter<'_, B> {
             command,
             (&described.host, described.port),
             self.logs.join(log),
-            &self.markers,
+            &self.place.markers,
         );
         spec.environment = environment;
         spec.withheld.clone_from(&self.withheld);
@@ -123,34 +142,38 @@ impl<B: Bench> Starter<'_, B> {
         });
         let failed = match ready {
             Some(Ok(())) => {
-                let death = Arc::default();
-                let waits =
-                    wait(engine.death(), &death).map_err(|cause| machine(cause.to_string()))?;
-                return Ok(Running {
-                    started: Some(engine),
-                    before,
-                    death,
-                    _waits: Some(waits),
-                });
+                return Running::started(engine, before)
+                    .map_err(|cause| machine(cause.to_string()));
             }
             Some(Err(not_ready)) => of_not_ready(&not_ready),
             None => ended(Ending::Interrupted, None),
         };
-        self.stop(engine, &before, &described.name);
+        self.end(engine, &before, &described.name);
         Err(failed)
     }
 
-    /// Stops an engine, and tells what is left of it.
-    fn stop(&self, engine: launch::Engine, before: &Before, name: &str) -> Stopped {
+    /// Stops an engine, if the lab started it. Gives how it ended, and how long that took in
+    /// seconds.
+    pub(crate) fn stop(&self, running: Running, name: &str) -> (End, f64) {
+        let death = running.ended();
+        let Some(engine) = running.started else {
+            return (ended(Ending::Stopped, None), 0.0);
+        };
+        let stopped = self.end(engine, &running.before, name);
+        let exit = stopped.exit.map(|exit| exit.to_string());
+        let end = death.unwrap_or_else(|| ended(Ending::Stopped, exit));
+        (end, stopped.took_s)
+    }
+
+    /// Ends the processes of an engine, and tells what is left of it.
+    fn end(&self, engine: launch::Engine, before: &Before, name: &str) -> Stopped {
         let stopped = self
             .runtime
             .block_on(engine.stop(async || self.devices.memory(before)));
         self.bench.before_leaving(None);
         if let Some(left) = stopped.left() {
-            self.bench.tell(Progress::StillThere {
-                engine: name,
-                left: &left,
-            });
+            let words = format!("of {name} there is left: {left}");
+            self.bench.tell(Progress::Warning(words));
         }
         stopped
     }
@@ -174,19 +197,14 @@ impl<B: Bench> Starter<'_, B> {
             }
         };
         match self.runtime.block_on(waiting) {
-            Some(Ok(())) => Ok(Running {
-                started: None,
-                before: self.devices.look(),
-                death: Arc::default(),
-                _waits: None,
-            }),
+            Some(Ok(())) => Ok(Running::other(self.devices.look())),
             Some(Err(why)) => Err(ended(Ending::NotReady, Some(why))),
             None => Err(ended(Ending::Interrupted, None)),
         }
     }
 
     async fn ask(&self, question: &Source) -> Check {
-        ask(question.clone(), self.environment.clone()).await
+        ask(question.clone(), self.place.environment.clone()).await
     }
 
     /// Resolves when the user wants to stop.
@@ -199,7 +217,7 @@ impl<B: Bench> Starter<'_, B> {
     /// The folder that an engine is started in: what the lab file says is relative to the lab file.
     fn directory(&self, described: &Described) -> Option<PathBuf> {
         let dir = described.dir.as_ref()?;
-        Some(match &self.home {
+        Some(match &self.place.home {
             Some(home) => home.join(dir),
             None => PathBuf::from(dir),
         })
@@ -221,10 +239,8 @@ impl<B: Bench> Starter<'_, B> {
         match self.runtime.block_on(asked) {
             Ok(version) => Some(version),
             Err(why) => {
-                self.bench.tell(Progress::NoVersion {
-                    engine: &described.name,
-                    why: &why.to_string(),
-                });
+                let words = format!("the version of {} is not known: {why}", described.name);
+                self.bench.tell(Progress::Note(words));
                 None
             }
         }
@@ -250,105 +266,4 @@ fn environment(
         }
     });
     Ok(values.collect())
-}
-
-impl Running {
-    /// True if it has ended by itself.
-    pub fn is_dead(&self) -> bool {
-        self.death.get().is_some()
-    }
-
-    /// The way it ended by itself, if it did.
-    pub(crate) fn ended(&self) -> Option<End> {
-        self.death.get().map(of_death)
-    }
-
-    /// The same after a run that went wrong: the engine's death is noticed a little after its
-    /// connections have broken.
-    pub(crate) fn ended_by_now(&self) -> Option<End> {
-        let looks = NOTICED_WITHIN.as_millis() / LOOK_EVERY.as_millis();
-        for _ in 0..looks {
-            if self.started.is_none() || self.is_dead() {
-                break;
-            }
-            std::thread::park_timeout(LOOK_EVERY);
-        }
-        self.ended()
-    }
-
-    /// Stops it, if the lab started it. Gives how it ended, and how long that took in seconds.
-    pub(crate) fn stop<B: Bench>(self, starter: &Starter<'_, B>, name: &str) -> (End, f64) {
-        let death = self.ended();
-        let Some(engine) = self.started else {
-            return (ended(Ending::Stopped, None), 0.0);
-        };
-        let stopped = starter.stop(engine, &self.before, name);
-        let exit = stopped.exit.map(|exit| exit.to_string());
-        let end = death.unwrap_or_else(|| ended(Ending::Stopped, exit));
-        (end, stopped.took_s)
-    }
-}
-
-/// Waits for an engine's death on a thread of its own, because runs block this one. The thread ends
-/// with the sender.
-fn wait(
-    death: impl Future<Output = Death> + Send + 'static,
-    seen: &Arc<OnceLock<Death>>,
-) -> std::io::Result<oneshot::Sender<()>> {
-    let (sender, gone) = oneshot::channel::<()>();
-    let seen = Arc::clone(seen);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    std::thread::Builder::new()
-        .name("engine".into())
-        .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    death = death => drop(seen.set(death)),
-                    _ = gone => {}
-                }
-            });
-        })?;
-    Ok(sender)
-}
-
-/// An end without a log.
-fn ended(class: Ending, exit: Option<String>) -> End {
-    End {
-        class,
-        exit,
-        log: Vec::new(),
-    }
-}
-
-fn of_death(death: &Death) -> End {
-    let class = match death.class {
-        Class::OutOfMemory | Class::OutOfDeviceMemory => Ending::OutOfMemory,
-        Class::PortTaken => Ending::PortTaken,
-        _ if death.before_ready => Ending::DiedBeforeReady,
-        _ => Ending::Died,
-    };
-    let evidence = death.evidence.iter().map(|line| format!(": {line}"));
-    End {
-        class,
-        exit: Some(format!(
-            "{}, {}{}",
-            death.exit,
-            death.class,
-            evidence.collect::<String>()
-        )),
-        log: death.last_lines.clone(),
-    }
-}
-
-fn of_not_ready(not_ready: &NotReady) -> End {
-    match not_ready {
-        NotReady::Died(death) => of_death(death),
-        other => End {
-            class: Ending::NotReady,
-            exit: Some(other.to_string()),
-            log: other.last_lines().to_vec(),
-        },
-    }
 }

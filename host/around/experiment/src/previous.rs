@@ -40,10 +40,9 @@ pub fn read(
             }
         }
     };
-    previous.map(Some).map_err(|why| Error::Previous {
-        name: name.to_owned(),
-        why,
-    })
+    previous
+        .map(Some)
+        .map_err(|why| Error::Previous(name.to_owned(), why))
 }
 
 fn of_lab(name: &str, folder: &Path) -> Result<Previous, String> {

@@ -11,7 +11,7 @@ use session::{Ending, Record, Source, Threads, resolve};
 use tokio::runtime::Runtime;
 
 use crate::date::now;
-use crate::error::{Error, words};
+use crate::error::Error;
 
 /// The runtime on which engines are asked. When it is dropped, it does not wait for a question that
 /// a server leaves without an answer.
@@ -61,11 +61,11 @@ pub(crate) async fn ask(question: Source, environment: Environment) -> Check {
 /// Checks that one request is answered: checked and measured as any run, in a folder that is
 /// removed.
 fn answered(question: &Source, environment: Environment) -> Result<(), String> {
-    let resolved = resolve(question).map_err(|faults| words(&faults))?;
+    let resolved = resolve(question).map_err(|faults| faults.to_string())?;
     let connect = resolved.dial().map_err(|error| error.to_string())?;
     let checked = resolved.check_now(&connect.afresh(), |_| {});
     let checked = checked.map_err(|error| match error {
-        CheckError::Preflight(PreflightError::Faults(faults)) => words(&faults),
+        CheckError::Preflight(PreflightError::Faults(faults)) => faults.to_string(),
         other => other.to_string(),
     })?;
     let place = tempfile::tempdir().map_err(|cause| cause.to_string())?;

@@ -9,7 +9,7 @@ use model::session::Cache;
 use reader::{Located, toml_text};
 use session::{Draft, Faults, Source, resolve};
 
-use crate::error::{Error, words};
+use crate::error::Error;
 use crate::keys::{SETTER, each, set};
 use crate::load::{of_load, shorten};
 
@@ -66,7 +66,7 @@ impl Scenarios {
                 Ok(content) => content,
                 Err(lacking) if for_plan => {
                     let name = &scenarios.all[place].name;
-                    let note = format!("{name} cannot be run yet: {}", words(&lacking));
+                    let note = format!("{name} cannot be run yet: {lacking}");
                     scenarios.notes.push(note);
                     String::new()
                 }

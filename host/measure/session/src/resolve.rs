@@ -22,6 +22,7 @@ pub(crate) mod tokens;
 mod trace;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -109,6 +110,15 @@ impl Faults {
             }
             other => self.plugins.push(other),
         }
+    }
+}
+
+impl fmt::Display for Faults {
+    /// In a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problems = self.scenario.iter().map(ToString::to_string);
+        let errors = self.plugins.iter().map(ToString::to_string);
+        f.write_str(&problems.chain(errors).collect::<Vec<_>>().join("; "))
     }
 }
 

@@ -94,11 +94,7 @@ impl Failure {
     pub fn words(&self) -> String {
         match &self.words {
             Words::Plain(words) => words.join("; "),
-            Words::Faults(faults) => {
-                let problems = faults.scenario.iter().map(ToString::to_string);
-                let errors = faults.plugins.iter().map(ToString::to_string);
-                problems.chain(errors).collect::<Vec<_>>().join("; ")
-            }
+            Words::Faults(faults) => faults.to_string(),
         }
     }
 

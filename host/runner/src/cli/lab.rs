@@ -133,14 +133,19 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     // The lab's folder tells what it is of wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
     let draw = |results: &Results| write_page(&folder, &lab, &kept, results);
-    let terminal = Terminal::new(&draw, &watching, &interrupt);
+    interrupt.between_runs(Some("stopping the engine"));
+    let terminal = Terminal {
+        watching: &watching,
+        interrupt: &interrupt,
+    };
     let place = Place {
         folder: folder.clone(),
         markers: markers.join("engines"),
         home: home.folder().map(Path::to_owned),
         environment: Environment::look(std::env::args(), None, plugins::Contract::NEWEST.version()),
     };
-    let ended = Experiment::new(&lab, &scenarios, place, &terminal)?.conduct(&mut journal)?;
+    let experiment = Experiment::new(&lab, &scenarios, place, &terminal)?;
+    let ended = experiment.conduct(&mut journal, draw)?;
     let results = journal.results();
     draw(results)?;
     match ended {

@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use experiment::{Bench, Progress, Running, Unmeasured};
-use lab::Results;
 use session::live::Snapshot;
 use session::{Measured, Source, resolve};
 
@@ -14,34 +13,12 @@ use super::super::measure::{Overseer, Place, measured};
 use super::super::print::tell;
 use super::super::watch::Watching;
 
-/// A terminal as the bench of a lab. While it is there, the first interrupt between runs waits for
-/// the engine's end.
+/// A terminal as the bench of a lab.
 pub(super) struct Terminal<'t> {
-    draw: &'t dyn Fn(&Results) -> Result<(), Failure>,
-    watching: &'t Watching,
-    interrupt: &'t Interrupt,
-}
-
-impl<'t> Terminal<'t> {
-    /// A terminal where runs are watched and interrupted in these ways. `draw` writes the page.
-    pub(super) fn new(
-        draw: &'t dyn Fn(&Results) -> Result<(), Failure>,
-        watching: &'t Watching,
-        interrupt: &'t Interrupt,
-    ) -> Self {
-        interrupt.between_runs(Some("stopping the engine"));
-        Terminal {
-            draw,
-            watching,
-            interrupt,
-        }
-    }
-}
-
-impl Drop for Terminal<'_> {
-    fn drop(&mut self) {
-        self.interrupt.between_runs(None);
-    }
+    /// The displays of runs.
+    pub watching: &'t Watching,
+    /// The interrupts.
+    pub interrupt: &'t Interrupt,
 }
 
 impl Bench for Terminal<'_> {
@@ -71,10 +48,6 @@ impl Bench for Terminal<'_> {
                 Unmeasured::Run(words)
             }
         })
-    }
-
-    fn draw(&self, results: &Results) -> Result<(), Failure> {
-        (self.draw)(results)
     }
 
     fn tell(&self, progress: Progress<'_>) {

@@ -1,0 +1,141 @@
+//! An engine that answers, and its end.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use lab::journal::{End, Ending};
+use launch::{Class, Death, NotReady};
+use tokio::sync::oneshot;
+
+use crate::machine::Before;
+
+/// The interval at which to look for an interrupt, or for an engine's death.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The time that the death of an engine may take to be noticed.
+const NOTICED_WITHIN: Duration = Duration::from_secs(3);
+
+/// An engine that answers.
+pub struct Running {
+    /// Its processes, if the lab started it.
+    pub(crate) started: Option<launch::Engine>,
+    /// The devices before it was started.
+    pub(crate) before: Before,
+    death: Arc<OnceLock<Death>>,
+    /// While it is there, a thread waits for the engine's death.
+    _waits: Option<oneshot::Sender<()>>,
+}
+
+impl Running {
+    /// An engine that the lab started. Its death is waited for on a thread of its own, because runs
+    /// block this one.
+    ///
+    /// # Errors
+    /// If there is no such thread.
+    pub(crate) fn started(engine: launch::Engine, before: Before) -> io::Result<Self> {
+        let death = Arc::default();
+        let waits = wait(engine.death(), &death)?;
+        Ok(Running {
+            started: Some(engine),
+            before,
+            death,
+            _waits: Some(waits),
+        })
+    }
+
+    /// An engine that runs without the lab.
+    pub(crate) fn other(before: Before) -> Self {
+        Running {
+            started: None,
+            before,
+            death: Arc::default(),
+            _waits: None,
+        }
+    }
+
+    /// True if it has ended by itself.
+    pub fn is_dead(&self) -> bool {
+        self.death.get().is_some()
+    }
+
+    /// The way it ended by itself, if it did.
+    pub(crate) fn ended(&self) -> Option<End> {
+        self.death.get().map(of_death)
+    }
+
+    /// The same after a run that went wrong: the engine's death is noticed a little after its
+    /// connections have broken.
+    pub(crate) fn ended_by_now(&self) -> Option<End> {
+        let looks = NOTICED_WITHIN.as_millis() / LOOK_EVERY.as_millis();
+        for _ in 0..looks {
+            if self.started.is_none() || self.is_dead() {
+                break;
+            }
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+        self.ended()
+    }
+}
+
+/// Waits for an engine's death on a thread that ends with the sender.
+fn wait(
+    death: impl Future<Output = Death> + Send + 'static,
+    seen: &Arc<OnceLock<Death>>,
+) -> io::Result<oneshot::Sender<()>> {
+    let (sender, gone) = oneshot::channel::<()>();
+    let seen = Arc::clone(seen);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new()
+        .name("engine".into())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    death = death => drop(seen.set(death)),
+                    _ = gone => {}
+                }
+            });
+        })?;
+    Ok(sender)
+}
+
+/// An end without a log.
+pub(crate) fn ended(class: Ending, exit: Option<String>) -> End {
+    End {
+        class,
+        exit,
+        log: Vec::new(),
+    }
+}
+
+fn of_death(death: &Death) -> End {
+    let class = match death.class {
+        Class::OutOfMemory | Class::OutOfDeviceMemory => Ending::OutOfMemory,
+        Class::PortTaken => Ending::PortTaken,
+        _ if death.before_ready => Ending::DiedBeforeReady,
+        _ => Ending::Died,
+    };
+    let evidence = death.evidence.iter().map(|line| format!(": {line}"));
+    End {
+        class,
+        exit: Some(format!(
+            "{}, {}{}",
+            death.exit,
+            death.class,
+            evidence.collect::<String>()
+        )),
+        log: death.last_lines.clone(),
+    }
+}
+
+pub(crate) fn of_not_ready(not_ready: &NotReady) -> End {
+    match not_ready {
+        NotReady::Died(death) => of_death(death),
+        other => End {
+            class: Ending::NotReady,
+            exit: Some(other.to_string()),
+            log: other.last_lines().to_vec(),
+        },
+    }
+}
