@@ -95,8 +95,7 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     let Some(path) = &args.lab else {
         return match (&args.resume, args.page_only) {
             (Some(folder), true) => draw_again(folder),
-            _ => Err(Failure::new(
-                Exit::CommandLine,
+            _ => Err(Failure::command_line(
                 "name a lab file, or a lab's folder with --resume",
             )),
         };

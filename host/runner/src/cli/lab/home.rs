@@ -1,8 +1,9 @@
 //! The place of a lab file: a folder, or the program itself.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::super::failure::{Exit, Failure};
+use super::super::failure::Failure;
 
 /// The place of a lab file, from which its paths start.
 pub(super) enum Home {
@@ -19,27 +20,19 @@ impl Home {
     /// If it cannot be read.
     pub(super) fn read(name: &str) -> Result<(String, Self), Failure> {
         let path = Path::new(name);
-        match reader::read_text(path) {
-            Ok(text) => {
+        match (reader::read_text(path), shipped::lab(name)) {
+            (Ok(text), _) => {
                 let folder = path.parent().unwrap_or(Path::new("")).to_owned();
                 Ok((text, Home::Folder(folder)))
             }
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-                match shipped::lab(name) {
-                    Some(text) => Ok((text.to_owned(), Home::Shipped(name.to_owned()))),
-                    None => Err(Failure::new(
-                        Exit::Input,
-                        format!(
-                            "no lab `{name}`: there is no such file; the built-in ones are {}",
-                            shipped::labs().collect::<Vec<_>>().join(", ")
-                        ),
-                    )),
-                }
-            }
-            Err(cause) => Err(Failure::new(
-                Exit::Input,
-                format!("cannot read the lab `{name}`: {cause}"),
-            )),
+            (Err(cause), _) if cause.kind() != ErrorKind::NotFound => Err(Failure::input(format!(
+                "cannot read the lab `{name}`: {cause}"
+            ))),
+            (Err(_), Some(text)) => Ok((text.to_owned(), Home::Shipped(name.to_owned()))),
+            (Err(_), None) => Err(Failure::input(format!(
+                "no lab `{name}`: there is no such file; the built-in ones are {}",
+                shipped::labs().collect::<Vec<_>>().join(", ")
+            ))),
         }
     }
 
