@@ -12,7 +12,7 @@ use model::private;
 use model::redact::Known;
 use result::finding::Verdict;
 
-use crate::bench::{Bench, Unmeasured};
+use crate::caller::{Caller, Unmeasured};
 use crate::date::now;
 use crate::engine::{Place, Starter};
 use crate::error::Error;
@@ -30,11 +30,11 @@ pub struct Experiment<'b, B> {
     scenarios: &'b Scenarios,
     /// The folder of runs.
     within: PathBuf,
-    bench: &'b B,
+    caller: &'b B,
     starter: Starter<'b, B>,
 }
 
-impl<'b, B: Bench> Experiment<'b, B> {
+impl<'b, B: Caller> Experiment<'b, B> {
     /// A lab in its place.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
         lab: &'b Lab,
         scenarios: &'b Scenarios,
         place: Place,
-        bench: &'b B,
+        caller: &'b B,
     ) -> Result<Self, Error> {
         let within = place.folder.join(RUNS);
         private::folder(&within).map_err(Error::file("create", &within))?;
@@ -51,8 +51,8 @@ impl<'b, B: Bench> Experiment<'b, B> {
             lab,
             scenarios,
             within,
-            bench,
-            starter: Starter::new(bench, place, &lab.secrets, scenarios.key_variables())?,
+            caller,
+            starter: Starter::new(caller, place, &lab.secrets, scenarios.key_variables())?,
         })
     }
 
@@ -78,10 +78,10 @@ impl<'b, B: Bench> Experiment<'b, B> {
                 return Ok(None);
             };
             let remaining = lab::progress(self.lab, scenarios, journal.results());
-            self.bench.tell(Progress::Remaining(remaining));
+            self.caller.tell(Progress::Remaining(remaining));
             self.start(start, journal)?;
             look(journal.results())?;
-            if self.bench.is_interrupted() {
+            if self.caller.is_interrupted() {
                 return Ok(None);
             }
         }
@@ -92,7 +92,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
         let (trial, round) = (&start.trial, start.round);
         let described = &self.lab.engines[trial.engine];
         let label = self.lab.label(trial);
-        self.bench.tell(Progress::Starting(&label, round));
+        self.caller.tell(Progress::Starting(&label, round));
         journal.add(&Event::Starting(Starting {
             at: now().to_string(),
             trial: trial.id.clone(),
@@ -123,7 +123,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
             ..Facts::default()
         };
         let seconds = clock.now().as_secs_f64();
-        self.bench.tell(Progress::Ready(&described.name, seconds));
+        self.caller.tell(Progress::Ready(&described.name, seconds));
         journal.add(&Event::Ready(Ready {
             trial: trial.id.clone(),
             round,
@@ -153,9 +153,9 @@ impl<'b, B: Bench> Experiment<'b, B> {
     fn failed(&self, failed: Failed, journal: &mut OpenJournal) -> Result<(), Error> {
         let End { class, exit, .. } = &failed.end;
         let (class, why) = (*class, exit.clone().unwrap_or_default());
-        self.bench.tell(Progress::NotStarted(&failed.end));
+        self.caller.tell(Progress::NotStarted(&failed.end));
         journal.add(&Event::Failed(failed))?;
-        if class.is_of_trial() || self.bench.is_interrupted() {
+        if class.is_of_trial() || self.caller.is_interrupted() {
             Ok(())
         } else {
             Err(Error::Machine(class, why))
@@ -169,7 +169,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
         journal: &mut OpenJournal,
     ) -> Result<(), B::Failure> {
         for run in &start.runs {
-            if self.bench.is_interrupted() || running.is_dead() {
+            if self.caller.is_interrupted() || running.is_dead() {
                 break;
             }
             self.run(&start.trial, run, running, journal)?;
@@ -184,7 +184,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
         running: &Running,
         journal: &mut OpenJournal,
     ) -> Result<(), B::Failure> {
-        self.bench.tell(Progress::Running(&run.scenario));
+        self.caller.tell(Progress::Running(&run.scenario));
         let source = self.scenarios.source(self.lab, trial, run)?;
         journal.add(&Event::Running(Begins {
             at: now().to_string(),
@@ -192,7 +192,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
             folder: RUNS.to_owned(),
         }))?;
         let clock = Clock::start();
-        let made = self.bench.measure(&source, &self.within, running);
+        let made = self.caller.measure(&source, &self.within, running);
         let seconds = clock.now().as_secs_f64();
         let folder = match &made {
             Ok(measured) => {
@@ -204,7 +204,7 @@ impl<'b, B: Bench> Experiment<'b, B> {
         let (outcome, failure) = self.outcome(made, running);
         let objective = self.lab.objective.as_ref();
         let finished = Progress::Finished(&run.scenario, &outcome, objective);
-        self.bench.tell(finished);
+        self.caller.tell(finished);
         journal.add(&Event::Finished(Finished {
             run: run.clone(),
             folder,
@@ -223,13 +223,13 @@ impl<'b, B: Bench> Experiment<'b, B> {
         let went_well = made.as_ref().is_ok_and(|measured| {
             measured.ended.is_ok() && measured.summary.verdict != Verdict::Invalid
         });
-        let ended = if went_well || self.bench.is_interrupted() {
+        let ended = if went_well || self.caller.is_interrupted() {
             running.ended()
         } else {
             running.ended_by_now()
         };
         // An interrupt may come while the engine's end is waited for.
-        if self.bench.is_interrupted() {
+        if self.caller.is_interrupted() {
             return (Outcome::Stopped("interrupted".to_owned()), None);
         }
         match (made, ended) {

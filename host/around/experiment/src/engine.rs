@@ -10,7 +10,7 @@ use model::private;
 use runs::environment::Environment;
 use session::Source;
 
-use crate::bench::Bench;
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::machine::{Before, Devices};
 use crate::progress::Progress;
@@ -37,7 +37,7 @@ pub struct Place {
 
 /// The starter of engines, which asks them and stops them too.
 pub(crate) struct Starter<'b, B> {
-    bench: &'b B,
+    caller: &'b B,
     place: Place,
     logs: PathBuf,
     runtime: Questions,
@@ -48,14 +48,14 @@ pub(crate) struct Starter<'b, B> {
     withheld: Vec<String>,
 }
 
-impl<'b, B: Bench> Starter<'b, B> {
+impl<'b, B: Caller> Starter<'b, B> {
     /// The starter of a lab's engines, which keeps secrets out of their logs, and these variables
     /// from them.
     ///
     /// # Errors
     /// If the folder of logs cannot be made, or there is no runtime to wait on.
     pub(crate) fn new(
-        bench: &'b B,
+        caller: &'b B,
         place: Place,
         secrets: &'b [String],
         withheld: Vec<String>,
@@ -63,7 +63,7 @@ impl<'b, B: Bench> Starter<'b, B> {
         let logs = place.folder.join(LOGS);
         private::folder(&logs).map_err(Error::file("create", &logs))?;
         Ok(Starter {
-            bench,
+            caller,
             place,
             logs,
             runtime: Questions::new()?,
@@ -87,7 +87,7 @@ impl<'b, B: Bench> Starter<'b, B> {
         let found = found.map_err(|cause| Error::Markers(self.place.markers.clone(), cause))?;
         let others = |leftover: &&Leftover| !matches!(leftover.state, State::InUse { .. });
         for leftover in found.iter().filter(others) {
-            self.bench.tell(Progress::Note(leftover.to_string()));
+            self.caller.tell(Progress::Note(leftover.to_string()));
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl<'b, B: Bench> Starter<'b, B> {
             ended(class, Some(error.to_string()))
         })?;
         let killer = engine.killer();
-        (self.bench).before_leaving(Some(Box::new(move || killer.kill())));
+        (self.caller).before_leaving(Some(Box::new(move || killer.kill())));
         let ready = self.runtime.block_on(async {
             tokio::select! {
                 ready = engine.ready(async || self.ask(question).await) => Some(ready.map(drop)),
@@ -170,10 +170,10 @@ impl<'b, B: Bench> Starter<'b, B> {
         let stopped = self
             .runtime
             .block_on(engine.stop(async || self.devices.memory(before)));
-        self.bench.before_leaving(None);
+        self.caller.before_leaving(None);
         if let Some(left) = stopped.left() {
             let words = format!("of {name} there is left: {left}");
-            self.bench.tell(Progress::Warning(words));
+            self.caller.tell(Progress::Warning(words));
         }
         stopped
     }
@@ -209,7 +209,7 @@ impl<'b, B: Bench> Starter<'b, B> {
 
     /// Resolves when the user wants to stop.
     async fn interrupted(&self) {
-        while !self.bench.is_interrupted() {
+        while !self.caller.is_interrupted() {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -240,7 +240,7 @@ impl<'b, B: Bench> Starter<'b, B> {
             Ok(version) => Some(version),
             Err(why) => {
                 let words = format!("the version of {} is not known: {why}", described.name);
-                self.bench.tell(Progress::Note(words));
+                self.caller.tell(Progress::Note(words));
                 None
             }
         }

@@ -4,21 +4,20 @@
 //! This crate owns the order of a start ([`Experiment`]), the lab's folder ([`OpenJournal`],
 //! [`opened`]), what a trial changes in a scenario ([`Scenarios`]), and the figures of a previous
 //! release as they are on disk ([`previous()`]). It leaves to `lab` which start is next and what
-//! results mean, to `launch` the processes of an engine, and to its caller all that a person sees
-//! or says. The caller is the [`Bench`], which measures a run, shows [`Progress`] and knows of
-//! interrupts. This crate prints nothing.
+//! results mean, to `launch` the processes of an engine, and to its [`Caller`] to measure a run, to
+//! show [`Progress`] and to know of interrupts. This crate prints nothing.
 //!
 //! ```text
 //! let scenarios = Scenarios::of(&lab, home, sources, shown, false)?;
 //! let mut journal = OpenJournal::open(folder, &lab, &text)?;
-//! let ended = Experiment::new(&lab, &scenarios, place, &bench)?.conduct(&mut journal, draw)?;
+//! let ended = Experiment::new(&lab, &scenarios, place, &caller)?.conduct(&mut journal, draw)?;
 //! ```
 //!
 //! **After a crash** the order is the same: the journal says what was measured, and the markers of
 //! engines say what still runs.
 #![forbid(unsafe_code)]
 
-mod bench;
+mod caller;
 #[allow(clippy::disallowed_methods, reason = "dates journals and runs")]
 mod date;
 mod drive;
@@ -34,7 +33,7 @@ mod question;
 mod running;
 mod scenarios;
 
-pub use bench::{Bench, Unmeasured};
+pub use caller::{Caller, Unmeasured};
 pub use drive::Experiment;
 pub use engine::Place;
 pub use error::Error;

@@ -66,7 +66,7 @@ pub enum FleetError {
     #[error("{}", .0.join("; "))]
     NotAllowed(Vec<String>),
     /// The scenario that rank 0 sent cannot be resolved.
-    #[error("{}", listed(.0))]
+    #[error("{0}")]
     Faults(Faults),
     /// The folders that were named are not a fleet's run and lost parts of it, or cannot be brought
     /// together, in whole words.
@@ -84,12 +84,6 @@ pub enum FleetError {
     /// A file of the run, or of a part of it, cannot be read or written.
     #[error(transparent)]
     Keep(#[from] FolderError),
-}
-
-fn listed(faults: &Faults) -> String {
-    let problems = faults.scenario.iter().map(ToString::to_string);
-    let errors = faults.plugins.iter().map(ToString::to_string);
-    problems.chain(errors).collect::<Vec<_>>().join("; ")
 }
 
 /// The system's error, when it was asked to do this.

@@ -1,17 +1,17 @@
 //! `runner lab`: starts engines with the options of a lab file, measures them, and writes the page.
 
-mod bench;
 mod home;
 mod pages;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
 
-use self::bench::Terminal;
 use self::home::Home;
 use self::pages::{PAGE, found, write_page};
+use self::terminal::Terminal;
 use super::artifacts::Artifacts;
 use super::destination::replace;
 use super::failure::{Exit, Failure};

@@ -9,7 +9,7 @@ use lab::{Lab, Results};
 use super::super::destination::replace;
 use super::super::failure::Failure;
 use super::super::print::json;
-use super::super::saved::{html, workload};
+use super::super::saved::workload;
 
 /// The page, as one HTML file.
 pub(super) const PAGE: &str = "lab.html";
@@ -53,5 +53,5 @@ pub(super) fn write_page(
     let page = lab::page::page(&report);
     replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
     replace(&folder.join(MARKDOWN), page.markdown().as_bytes())?;
-    replace(&folder.join(PAGE), html(&page)?.as_bytes())
+    replace(&folder.join(PAGE), page.html().as_bytes())
 }

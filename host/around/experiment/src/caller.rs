@@ -1,4 +1,4 @@
-//! The bench on which a lab is conducted: measures its runs, and knows the person in front of it.
+//! The program that has a lab conducted: it measures the runs, and knows the person in front of it.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::progress::Progress;
 use crate::running::Running;
 
-/// The bench of a lab.
-pub trait Bench {
+/// The program that has a lab conducted.
+pub trait Caller {
     /// The error that ends the lab.
     type Failure: From<Error>;
 

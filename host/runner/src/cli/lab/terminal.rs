@@ -1,9 +1,9 @@
-//! The bench of a lab that is conducted at a terminal: measures runs under the eyes of whoever
+//! The caller of a lab that is conducted at a terminal: measures runs under the eyes of whoever
 //! watches, and passes interrupts on.
 
 use std::path::Path;
 
-use experiment::{Bench, Progress, Running, Unmeasured};
+use experiment::{Caller, Progress, Running, Unmeasured};
 use session::live::Snapshot;
 use session::{Measured, Source, resolve};
 
@@ -13,7 +13,7 @@ use super::super::measure::{Overseer, Place, measured};
 use super::super::print::tell;
 use super::super::watch::Watching;
 
-/// A terminal as the bench of a lab.
+/// A terminal that has a lab conducted.
 pub(super) struct Terminal<'t> {
     /// The displays of runs.
     pub watching: &'t Watching,
@@ -21,7 +21,7 @@ pub(super) struct Terminal<'t> {
     pub interrupt: &'t Interrupt,
 }
 
-impl Bench for Terminal<'_> {
+impl Caller for Terminal<'_> {
     type Failure = Failure;
 
     fn measure(
