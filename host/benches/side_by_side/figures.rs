@@ -260,35 +260,36 @@ pub fn send_lag(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// From process start to the first request at the engine.
+/// From process start to the first request at the engine: of one, and of a thousand at once.
 pub fn start(rounds: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mock = Mock::start(folder.path(), &["--ttft", "0ms", "--itl", "0ms"])?;
-    let (mut cold, mut warm) = (Vec::new(), Vec::new());
+    let mut times: [Vec<f64>; 3] = Default::default();
     for _ in 0..rounds {
         let cache = folder.path().join("cache");
         if cache.exists() {
             std::fs::remove_dir_all(&cache)?;
         }
-        for times in [&mut cold, &mut warm] {
-            let mut command = runner(
-                &mock.address,
-                folder.path(),
-                "--num-prompts 1 --random-output-len 1",
-            );
+        for (times, requests) in times.iter_mut().zip([1, 1, STREAMS]) {
+            let flags = format!("--num-prompts {requests} --random-output-len 1");
             // Compiling may use every core.
-            command = unpinned(&command);
-            run(command)?;
+            run(unpinned(&runner(&mock.address, folder.path(), &flags)))?;
             times.push(first_request_ms(folder.path())?);
         }
     }
-    println!(
-        "  process start to first request: {:.0} ms with a cold cache, {:.0} ms with a warm one (cold {}; warm {})",
-        median(&mut cold.clone()),
-        median(&mut warm.clone()),
-        list(&cold),
-        list(&warm)
-    );
+    let names = [
+        "one request, no compiled plugins at hand".to_owned(),
+        "one request".to_owned(),
+        format!("{STREAMS} at once"),
+    ];
+    println!("  process start to first request, ms");
+    for (name, times) in names.iter().zip(&times) {
+        println!(
+            "    {name}: {:.0} ({})",
+            median(&mut times.clone()),
+            list(times)
+        );
+    }
     Ok(())
 }
 

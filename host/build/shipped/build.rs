@@ -20,22 +20,31 @@ use std::{env, fs, io};
 fn main() -> Result<(), Box<dyn Error>> {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let root = (manifest.ancestors().nth(3)).expect("the workspace holds this package");
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-
-    println!("cargo::rerun-if-env-changed=RUNNER_COMPONENTS");
-    let components = env::var_os("RUNNER_COMPONENTS")
-        .map_or_else(|| root.join("target/components"), PathBuf::from);
-
-    // Statics, not constants: the bytes of a constant are in the program once for each use.
-    let mut text = String::from(
-        "/// The components that ship, by name, and what unpacks them.\n\
-         pub static PLUGINS: &[Plugin] = &[\n",
-    );
+    let packed = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let level = match env::var("PROFILE").as_deref() {
         Ok("release") => 19,
         _ => 1,
     };
-    let packed = out.join("components");
+    // Statics, not constants: the bytes of a constant are in the program once for each use.
+    let tables = [
+        components(root, &packed, level)?,
+        scenarios(root)?,
+        texts(root, &packed, level)?,
+    ];
+    fs::write(packed.join("shipped.rs"), tables.concat())?;
+    Ok(())
+}
+
+/// Compresses the components against what the largest of each kind have in common; the table of
+/// them, in Rust.
+fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error>> {
+    println!("cargo::rerun-if-env-changed=RUNNER_COMPONENTS");
+    let components = env::var_os("RUNNER_COMPONENTS")
+        .map_or_else(|| root.join("target/components"), PathBuf::from);
+    let mut table = String::from(
+        "/// The components that ship, by name, and what unpacks them.\n\
+         pub static PLUGINS: &[Plugin] = &[\n",
+    );
     let mut shared = Vec::new();
     let mut each = Vec::new();
     for kind in ["backends", "datasets", "scorers"] {
@@ -56,25 +65,36 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(&to, compressor.compress(&component)?)?;
         let size = component.len();
         writeln!(
-            text,
+            table,
             "    ({name:?}, || unpacked(include_bytes!({to:?}), {size})),"
         )?;
     }
     let to = packed.join("shared.zst");
     fs::write(&to, zstd::encode_all(&shared[..], level)?)?;
-    writeln!(text, "];\nstatic SHARED: &[u8] = include_bytes!({to:?});")?;
-    text.push_str("static SCENARIOS: &[(&str, &str)] = &[\n");
+    writeln!(table, "];\nstatic SHARED: &[u8] = include_bytes!({to:?});")?;
+    Ok(table)
+}
+
+/// The tables of scenarios and of lab files, in Rust. They are not compressed, because nearly every
+/// command reads one.
+fn scenarios(root: &Path) -> Result<String, Box<dyn Error>> {
     let all = files(&root.join("scenarios"), "scenarios", Some("toml"))?;
-    let is_lab = |(name, _): &&(String, PathBuf)| name.starts_with("scenarios/labs/");
-    for (name, path) in all.iter().filter(|file| !is_lab(file)) {
-        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
+    let (labs, scenarios): (Vec<_>, Vec<_>) = (all.into_iter())
+        .partition(|(name, _): &(String, PathBuf)| name.starts_with("scenarios/labs/"));
+    let mut tables = String::new();
+    for (name, files) in [("SCENARIOS", scenarios), ("LABS", labs)] {
+        writeln!(tables, "static {name}: &[(&str, &str)] = &[")?;
+        for (name, path) in files {
+            writeln!(tables, "    ({name:?}, include_str!({path:?})),")?;
+        }
+        tables.push_str("];\n");
     }
-    text.push_str("];\nstatic LABS: &[(&str, &str)] = &[\n");
-    for (name, path) in all.iter().filter(is_lab) {
-        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
-    }
-    text.push_str("];\n/// The texts, one after the other: each one's name and length in bytes.\nstatic TEXTS: &[(&str, usize)] = &[\n");
-    let mut texts = kit::texts(&root)?;
+    Ok(tables)
+}
+
+/// Compresses the texts as one; the table of them, in Rust.
+fn texts(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error>> {
+    let mut texts = kit::texts(root)?;
     for (place, folder, extension) in [
         ("guide", "host/guide/src", "md"),
         ("plugins/guide", "plugins/guide", "md"),
@@ -86,19 +106,22 @@ fn main() -> Result<(), Box<dyn Error>> {
             texts.push((name, fs::read_to_string(path)?));
         }
     }
+    let mut table = String::from(
+        "/// The texts, one after the other: each one's name and length in bytes.\n\
+         static TEXTS: &[(&str, usize)] = &[\n",
+    );
     let mut whole = String::new();
-    for (name, one) in texts {
-        writeln!(text, "    ({name:?}, {}),", one.len())?;
-        whole.push_str(&one);
+    for (name, text) in texts {
+        writeln!(table, "    ({name:?}, {}),", text.len())?;
+        whole.push_str(&text);
     }
     let to = packed.join("texts.zst");
     fs::write(&to, zstd::encode_all(whole.as_bytes(), level)?)?;
     writeln!(
-        text,
+        table,
         "];\nstatic PACKED_TEXTS: &[u8] = include_bytes!({to:?});"
     )?;
-    fs::write(out.join("shipped.rs"), text)?;
-    Ok(())
+    Ok(table)
 }
 
 /// The files below `folder`, those with that extension or all, sorted, each with its name below
