@@ -13,6 +13,15 @@ use rustix::io::fcntl_dupfd_cloexec;
 /// The most descriptors that the table is made for ahead: half a megabyte of the kernel's memory.
 const MOST: u64 = 1 << 16;
 
+/// Makes room while the process has no other thread, when nothing has to be waited for, for as many
+/// descriptors as it may have.
+pub fn make_room_ahead() {
+    // Without the room there are the pauses, and nothing else.
+    if let Ok(limit) = rlimit::increase_nofile_limit(MOST) {
+        let _ = make_room(limit.min(MOST));
+    }
+}
+
 /// Allows this process that many file descriptors, or as many as it may allow itself, and has a
 /// thread make room for them, for which nobody waits. Returns the limit in force.
 ///

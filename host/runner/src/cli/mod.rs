@@ -202,6 +202,13 @@ impl Cli {
     }
 
     fn made(self) -> Result<ExitCode, Failure> {
+        // Not for a lab, whose engines would have this process's limit.
+        if let None
+        | Some(Command::Run(_) | Command::Sweep(_) | Command::Search(_) | Command::Fleet(_)) =
+            &self.command
+        {
+            load::descriptors::make_room_ahead();
+        }
         if let None
         | Some(
             Command::Run(_)
