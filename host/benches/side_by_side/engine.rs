@@ -20,7 +20,7 @@ const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const START: &str = r#"{"id":"chatcmpl-0123456789abcdef","object":"chat.completion.chunk","created":1732190000,"model":"mock","#;
 
-/// What an engine does with each request.
+/// The pace of every answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Time to the first token.

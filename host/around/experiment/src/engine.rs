@@ -165,7 +165,7 @@ impl<'b, B: Caller> Starter<'b, B> {
         (end, stopped.took_s)
     }
 
-    /// Ends the processes of an engine, and tells what is left of it.
+    /// Ends the processes of an engine, and returns how they stopped.
     fn end(&self, engine: launch::Engine, before: &Before, name: &str) -> Stopped {
         let stopped = self
             .runtime

@@ -123,7 +123,7 @@ impl Agent {
     /// 0's may read and where secrets go.
     ///
     /// # Errors
-    /// If a file cannot be laid out, the scenario is wrong, or it wants what is not allowed.
+    /// If a file cannot be written, or the scenario is wrong or wants what is not allowed.
     pub fn resolve(&self, source: Source, own: Option<Source>) -> Result<Resolved, FleetError> {
         let (roles, work) = (self.documents.files.clone(), &self.work.0);
         let mut source = reading(source, roles, self.joined.files(), work)?;

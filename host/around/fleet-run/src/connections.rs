@@ -44,7 +44,7 @@ impl Connections {
 }
 
 /// The program that this is: its version, the platform, and the beginning of the executable's
-/// digest, so that builds of one version that differ are told apart.
+/// digest, so that two builds of one version count as different.
 pub(crate) fn version() -> Result<String, FleetError> {
     let digest = digest().map_err(unable("read this program's own file"))?;
     Ok(format!(

@@ -16,7 +16,7 @@ pub enum FleetError {
     /// The system does not do what a process needs.
     #[error("cannot {what}: {cause}")]
     System {
-        /// What it was asked to do.
+        /// The request, as a verb with its object.
         what: String,
         /// Its error.
         cause: io::Error,
@@ -50,7 +50,7 @@ pub enum FleetError {
     /// Rank 0 is gone before it had everything.
     #[error("{why}")]
     NotHandedOver {
-        /// What happened to rank 0.
+        /// The end of rank 0.
         why: JoinError,
         /// The folder with what this process measured, if it measured anything.
         kept: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! Starting the other processes by ssh, where nothing else does.
 //!
-//! What each machine runs goes through the connection's input: variables, the fleet's token and
-//! keys are in no process list.
+//! The command of each machine goes through the connection's input: variables, the fleet's token
+//! and keys are in no process list.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};

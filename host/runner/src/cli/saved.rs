@@ -27,7 +27,7 @@ use report::workload::Workload;
 use runs::folder::RunFolder;
 use session::Source;
 
-/// The folder in which it is kept, and the form in which it is printed.
+/// The folder for the result, and the form in which it is printed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Keep {
     #[command(flatten)]

@@ -12,7 +12,7 @@ use clap::{Arg, ArgMatches, Command, Id};
 /// matches.
 ///
 /// # Errors
-/// What is wrong with the words or with a variable that counts, or the help that they ask for.
+/// The mistake in the words or in a variable that counts, or the help that they ask for.
 pub(super) fn read(
     build: fn() -> Command,
     words: &[OsString],

@@ -7,12 +7,11 @@ use std::convert::Infallible;
 use proptest::prelude::*;
 
 use crate::chart::{Look, Theme, Width, svg};
-use crate::charts::fixture::run_of;
+use crate::charts::fixture::{run_of, sides_of};
 use crate::charts::{Charts, Shown};
 use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
 use crate::{csv, json, page, published, text};
-use compare::{self, Choice, Measured, Options, Side};
 use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Turn, Usage};
 use model::units::Nanos;
 use runs::folder;
@@ -136,26 +135,9 @@ fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
             assert!(drawing.len() < 2_000_000 && !drawing.contains("NaN"));
         }
     }
-    let figures = compare::figures(&Choice::Headline, &[], &[]);
-    let fewest = exchanges.iter().map(|exchanges| exchanges.len() as u64);
-    let blocks = fewest.min().and_then(compare::blocks);
-    let sides = runs.iter().zip(exchanges).map(|(run, exchanges)| {
-        let facts = folder::facts(&run.reported.plan, Default::default(), false);
-        let exchanges = exchanges.iter().cloned().map(Ok::<_, Infallible>);
-        let Ok(measured) = Measured::read(
-            run.reported.clone(),
-            &facts,
-            &figures,
-            blocks,
-            None,
-            exchanges,
-        );
-        Side::Runs(vec![measured])
-    });
-    let sides: Vec<Side> = sides.collect();
-    let mut asked = Options::of(figures, blocks);
-    asked.allowed = compare::Kind::ALL.to_vec();
-    let compared = compare::compare(&sides, &asked);
+    let (sides, mut options) = sides_of(runs, exchanges);
+    options.allowed = compare::Kind::ALL.to_vec();
+    let compared = compare::compare(&sides, &options);
     if let Ok(compared) = &compared {
         assert!(!crate::compared::page(compared).text().is_empty());
         assert!(serde_json::to_string(compared).is_ok());

@@ -1,8 +1,11 @@
 //! Runs for tests of what is drawn: made-up exchanges with the rest of what a page says.
 
+use std::convert::Infallible;
+
 use super::shown::Shown;
 use crate::exchanges::{failed, ms, reply};
 use crate::view::{View, grain};
+use compare::{Choice, Measured, Options, Side};
 use model::exchange::{Class, Exchange, Kind, Turn, Usage};
 use result::summary::{RunFacts, Summary};
 use runs::Reported;
@@ -111,4 +114,25 @@ pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> 
         reported,
         view,
     }
+}
+
+/// The runs, of which each has those exchanges, as sides of a comparison of their headline figures.
+pub(crate) fn sides_of(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> (Vec<Side>, Options) {
+    let figures = compare::figures(&Choice::Headline, &[], &[]);
+    let fewest = exchanges.iter().map(|exchanges| exchanges.len() as u64);
+    let blocks = fewest.min().and_then(compare::blocks);
+    let sides = runs.iter().zip(exchanges).map(|(run, exchanges)| {
+        let facts = facts(&run.reported.plan, Default::default(), false);
+        let exchanges = exchanges.iter().cloned().map(Ok::<_, Infallible>);
+        let Ok(measured) = Measured::read(
+            run.reported.clone(),
+            &facts,
+            &figures,
+            blocks,
+            None,
+            exchanges,
+        );
+        Side::Runs(vec![measured])
+    });
+    (sides.collect(), Options::of(figures, blocks))
 }

@@ -1,9 +1,6 @@
-use std::convert::Infallible;
-
 use super::*;
-use crate::charts::fixture::{exchanges, run_of};
+use crate::charts::fixture::{exchanges, run_of, sides_of};
 use crate::exchanges::failed;
-use compare::{self, Choice, Measured, Options, Side};
 use model::exchange::{Class, Exchange};
 use runs::folder;
 
@@ -14,25 +11,9 @@ fn page_of(runs: &[Shown]) -> String {
 
 /// The page of runs of which each has those exchanges.
 fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
-    let figures = compare::figures(&Choice::Headline, &[], &[]);
-    let fewest = exchanges.iter().map(|exchanges| exchanges.len() as u64);
-    let blocks = fewest.min().and_then(compare::blocks);
-    let sides = runs.iter().zip(exchanges).map(|(run, exchanges)| {
-        let facts = folder::facts(&run.reported.plan, Default::default(), false);
-        let exchanges = exchanges.iter().cloned().map(Ok::<_, Infallible>);
-        let Ok(measured) = Measured::read(
-            run.reported.clone(),
-            &facts,
-            &figures,
-            blocks,
-            None,
-            exchanges,
-        );
-        Side::Runs(vec![measured])
-    });
-    let asked = Options::of(figures.clone(), blocks);
+    let (sides, options) = sides_of(runs, exchanges);
     let several = runs.len() > 1;
-    let compared = several.then(|| compare::compare(&sides.collect::<Vec<_>>(), &asked));
+    let compared = several.then(|| compare::compare(&sides, &options));
     page(runs, compared.as_ref()).html()
 }
 
