@@ -27,11 +27,13 @@ pub fn golden(path: &str, now: &str) {
     );
 }
 
-/// Returns the body of a page, without its style and its script.
+/// Returns the body of a page, without its style, its script and the version of this program.
 pub fn body(page: &Document) -> String {
     let html = page.html();
     let (_, rest) = html.split_once("<main").unwrap();
     let (main, _) = rest.split_once("</main>").unwrap();
+    let by = concat!("Made by runner ", env!("CARGO_PKG_VERSION"), ".");
+    let main = main.replace(by, "Made by runner VERSION.");
     format!("<main{main}</main>\n")
 }
 
