@@ -15,6 +15,7 @@ mod freeze;
 mod fuzz;
 mod guest;
 mod left_out;
+mod release;
 mod steps;
 mod toolchain;
 
@@ -35,6 +36,8 @@ cargo xtask COMMAND
   examples    build the examples in plugins/examples and plugins/scorers/code and run their cases, if the tools of their languages are available
   guide       build the user guide as a site with mdBook, to target/guide
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
+  release     raise the version, or check a release before it is published; `cargo xtask release --help` has the forms
+  release-notes  print what the changelog says of a version
   freeze      keep plugins of the contract's version in wit/, as they are now, in tests/versions; before wit/ changes
   help        print this text
 
@@ -64,6 +67,8 @@ fn run() -> Result<ExitCode> {
     match command.to_str() {
         Some("demo") => return steps::demo(&root, &rest),
         Some("fuzz") => return fuzz::fuzz(&root, &rest),
+        Some("release") => return release::release(&root, &rest),
+        Some("release-notes") => return release::notes(&root, &rest),
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),
