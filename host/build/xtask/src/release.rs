@@ -29,6 +29,7 @@ const CHANGELOG: &str = "CHANGELOG.md";
 /// Help for `release` and `release-notes`.
 const HELP: &str = "\
 cargo xtask release VERSION [--date YYYY-MM-DD]   raise the version and date the changelog's open section
+cargo xtask release --show            print the version of this tree
 cargo xtask release --check TAG       check that the tag names the version of this tree
 cargo xtask release --gather FOLDER   copy the packages of all machines from FOLDER/TARGET to target/gathered
 cargo xtask release --complete        check that target/gathered has every package, as in its SHA256SUMS
@@ -46,6 +47,7 @@ enum Task {
     Check(String),
     Gather(PathBuf),
     Complete,
+    Show,
     Help,
 }
 
@@ -64,10 +66,11 @@ pub fn release(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     let root = &options.root;
     let done = match task {
         Task::Help => Ok(HELP.to_owned()),
+        Task::Show => Ok(format!("{}\n", versions::current(root)?)),
         Task::Raise(version, date) => raise(root, &version, date.as_deref())?,
         Task::Check(tag) => check(root, &tag)?,
-        Task::Gather(from) => packages::gather(&of_tree(root)?, &from, &options.output)?,
-        Task::Complete => packages::complete(&of_tree(root)?, &options.output)?,
+        Task::Gather(from) => packages::gather(&versions::current(root)?, &from, &options.output)?,
+        Task::Complete => packages::complete(&versions::current(root)?, &options.output)?,
     };
     match done {
         Ok(words) => {
@@ -91,7 +94,7 @@ pub fn notes(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     let mut arguments = Arguments::split(arguments, &["root"])?;
     let root = &arguments.root(root);
     let version = match arguments.words.as_slice() {
-        [] => of_tree(root)?.to_string(),
+        [] => versions::current(root)?.to_string(),
         [word] if word == "--help" => {
             print!("{HELP}");
             return Ok(ExitCode::SUCCESS);
@@ -166,6 +169,7 @@ fn asked(root: &Path, arguments: &[OsString]) -> Result<(Task, Options)> {
     let task = match (words.as_slice(), flags.as_slice()) {
         (["--help"], []) => Task::Help,
         (["--complete"], []) => Task::Complete,
+        (["--show"], []) => Task::Show,
         ([], [("check", tag)]) => Task::Check((*tag).to_owned()),
         ([], [("gather", folder)]) => Task::Gather(folder.into()),
         ([version], []) if !version.starts_with('-') => Task::Raise((*version).to_owned(), None),
@@ -307,11 +311,6 @@ fn parsed(text: &str) -> Result<Version, String> {
         ));
     }
     Ok(version)
-}
-
-/// The version in Cargo.toml.
-fn of_tree(root: &Path) -> Result<Version> {
-    Ok(Versions::read(root)?.current)
 }
 
 fn today() -> Date {

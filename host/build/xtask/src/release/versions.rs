@@ -50,35 +50,12 @@ impl Versions {
     /// # Errors
     /// If a file cannot be read, or has another form than cargo's.
     pub fn read(root: &Path) -> Result<Self> {
-        let text = super::read(root, MANIFEST)?;
-        let table = parsed(MANIFEST, &text)?;
-        let found = ["workspace", "package", "version"]
-            .iter()
-            .try_fold(None, |at: Option<&Spanned<DeValue>>, key| {
-                let next = match at {
-                    None => table.get(*key),
-                    Some(value) => value.get_ref().as_table().and_then(|t| t.get(*key)),
-                };
-                next.map(Some)
-            })
-            .flatten();
-        let (version, place) = found
-            .and_then(string)
-            .context("Cargo.toml has no `workspace.package.version`")?;
-        let current: Version = version
-            .parse()
-            .with_context(|| format!("Cargo.toml: version `{version}`"))?;
+        let (current, file) = manifest(root)?;
         let mut versions = Self {
             current,
-            files: Vec::new(),
+            files: vec![file],
             mistakes: Vec::new(),
         };
-        drop(table);
-        versions.files.push(File {
-            path: MANIFEST,
-            text,
-            places: vec![place],
-        });
         let mut ours = Vec::new();
         for path in LOCKS {
             versions.lock(root, path, &mut ours)?;
@@ -166,6 +143,42 @@ impl Versions {
         let changed = new.zip(&self.files).filter(|(new, old)| new.1 != old.text);
         changed.map(|(new, _)| new).collect()
     }
+}
+
+/// The version in Cargo.toml.
+///
+/// # Errors
+/// If the file cannot be read, or has none.
+pub fn current(root: &Path) -> Result<Version> {
+    Ok(manifest(root)?.0)
+}
+
+fn manifest(root: &Path) -> Result<(Version, File)> {
+    let text = super::read(root, MANIFEST)?;
+    let table = parsed(MANIFEST, &text)?;
+    let found = ["workspace", "package", "version"]
+        .iter()
+        .try_fold(None, |at: Option<&Spanned<DeValue>>, key| {
+            let next = match at {
+                None => table.get(*key),
+                Some(value) => value.get_ref().as_table().and_then(|t| t.get(*key)),
+            };
+            next.map(Some)
+        })
+        .flatten();
+    let (version, place) = found
+        .and_then(string)
+        .context("Cargo.toml has no `workspace.package.version`")?;
+    let current: Version = version
+        .parse()
+        .with_context(|| format!("Cargo.toml: version `{version}`"))?;
+    drop(table);
+    let file = File {
+        path: MANIFEST,
+        text,
+        places: vec![place],
+    };
+    Ok((current, file))
 }
 
 fn parsed<'t>(path: &str, text: &'t str) -> Result<DeTable<'t>> {

@@ -1,0 +1,144 @@
+//! Releases without the network: what `cargo xtask release` writes and refuses, what the workflows
+//! may do, and the release workflow itself, run step by step with recorders in place of what needs
+//! the network.
+
+mod bump;
+mod hosted;
+mod publishing;
+mod workflow;
+mod workflows;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The files that a release reads and writes.
+const FILES: [&str; 4] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "tests/fuzz/Cargo.lock",
+    "CHANGELOG.md",
+];
+
+/// The file of the Python package, where there is one.
+const PYTHON: &str = "host/python/pyproject.toml";
+
+/// A checkout with the files of this tree that a release reads, of version 0.1.0 and with a changelog
+/// of its own.
+struct Scratch(TempDir);
+
+impl Scratch {
+    fn new(changelog: &str) -> Self {
+        let scratch = Self(tempfile::tempdir().unwrap());
+        let mut files = FILES.to_vec();
+        if root().join(PYTHON).exists() {
+            files.push(PYTHON);
+        }
+        let now = version(&root());
+        for file in files {
+            let text = read(root().join(file));
+            let own = format!("version = \"{now}\"");
+            scratch.write(file, &text.replace(&own, "version = \"0.1.0\""));
+        }
+        scratch.write("CHANGELOG.md", changelog);
+        scratch.git(&["init", "--quiet"]);
+        scratch.commit();
+        scratch
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn read(&self, file: &str) -> String {
+        read(self.path().join(file))
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let path = self.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .current_dir(self.path())
+            .args([
+                "-c",
+                "user.name=Tester",
+                "-c",
+                "user.email=tester@example.org",
+            ])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "A change"]);
+    }
+
+    /// Runs a command of xtask on this checkout.
+    fn xtask(&self, arguments: &[&str]) -> Ended {
+        xtask(self.path(), arguments)
+    }
+}
+
+/// A command's end.
+#[derive(Debug)]
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ended {
+    #[track_caller]
+    fn well(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (0, ""));
+        self.stdout
+    }
+
+    /// What a command that wrote nothing said.
+    #[track_caller]
+    fn badly(self) -> Vec<String> {
+        assert_eq!((self.code, self.stdout.as_str()), (1, ""));
+        let lines = self.stderr.lines();
+        lines
+            .map(|line| line.strip_prefix("xtask: ").unwrap_or(line).to_owned())
+            .collect()
+    }
+}
+
+fn xtask(root: &Path, arguments: &[&str]) -> Ended {
+    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(arguments)
+        .arg("--root")
+        .arg(root)
+        .output()
+        .unwrap();
+    Ended {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The version of a tree.
+fn version(root: &Path) -> String {
+    xtask(root, &["release", "--show"]).well().trim().to_owned()
+}

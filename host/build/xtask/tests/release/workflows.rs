@@ -1,0 +1,206 @@
+//! What the workflows may do: least rights, pinned actions, and scripts that take nothing from
+//! outside.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::workflow::{Workflow, expressions};
+use super::{read, root};
+
+#[test]
+fn each_job_has_the_least_rights() {
+    let release = Workflow::of("release.yml");
+    assert_eq!(release.contents["permissions"], json!({}));
+    let reads = json!({"contents": "read"});
+    let signs = json!({"id-token": "write"});
+    let expected = json!({
+        "check": reads,
+        "test": reads,
+        "package": reads,
+        "site": reads,
+        "gather": reads,
+        "attest": {"id-token": "write", "attestations": "write"},
+        "draft": {"contents": "write"},
+        "pypi": signs,
+        "npm": signs,
+        "image": {"packages": "write", "id-token": "write", "attestations": "write"},
+        "pages": {"pages": "write", "id-token": "write"},
+        "publish": {"contents": "write"},
+    });
+    let rights: Value = (release.jobs())
+        .map(|(name, job)| (name.clone(), job["permissions"].clone()))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    assert_eq!(rights, expected);
+    let test = Workflow::of("test.yml");
+    assert_eq!(test.contents["permissions"], reads);
+    assert!(test.jobs().all(|(_, job)| job["permissions"].is_null()));
+}
+
+/// What may write, sign or publish runs nothing that a commit could bring, and waits for somebody.
+#[test]
+fn jobs_with_rights_run_no_code_of_the_repository() {
+    let release = Workflow::of("release.yml");
+    for (name, job) in release.jobs() {
+        let may_write = job["permissions"]
+            .as_object()
+            .unwrap()
+            .values()
+            .any(|right| right == "write");
+        let steps = job["steps"].as_array().unwrap();
+        let is_of_tree = |step: &Value| {
+            step["uses"]
+                .as_str()
+                .is_some_and(|uses| uses.starts_with("actions/checkout@"))
+                || step["run"]
+                    .as_str()
+                    .is_some_and(|run| run.contains("cargo"))
+        };
+        assert!(!(may_write && steps.iter().any(is_of_tree)), "{name}");
+        let publishes = may_write && name != "attest";
+        assert_eq!(publishes, job["environment"].is_string(), "{name}");
+        assert!(job["timeout-minutes"].is_u64(), "{name}");
+    }
+}
+
+#[test]
+fn actions_are_pinned_to_commits() {
+    for workflow in Workflow::all() {
+        let mut pinned = 0;
+        for line in workflow.text.lines() {
+            let line = line.trim_start().trim_start_matches("- ");
+            let Some(uses) = line.strip_prefix("uses: ") else {
+                continue;
+            };
+            let (action, version) = uses.split_once(" # ").unwrap_or((uses, ""));
+            let (_, commit) = action.split_once('@').unwrap_or((action, ""));
+            assert!(
+                commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()),
+                "{}: `{uses}` is not pinned to a commit",
+                workflow.name
+            );
+            let numbers = version.strip_prefix('v').unwrap_or("");
+            assert!(
+                numbers.split('.').count() == 3
+                    && numbers
+                        .split('.')
+                        .all(|number| number.parse::<u32>().is_ok()),
+                "{}: `{uses}` does not say which version that is",
+                workflow.name
+            );
+            pinned += 1;
+        }
+        // One that YAML finds and the lines do not would not have been looked at.
+        let steps = workflow.steps();
+        let used = steps.iter().filter(|(_, step)| step["uses"].is_string());
+        assert_eq!(used.count(), pinned, "{}", workflow.name);
+        assert!(workflow.jobs().all(|(_, job)| job["uses"].is_null()));
+    }
+}
+
+/// One action has one commit in all workflows.
+#[test]
+fn an_action_has_one_version() {
+    let workflows = Workflow::all();
+    let steps = workflows.iter().flat_map(Workflow::steps);
+    let uses: BTreeSet<&str> = steps
+        .filter_map(|(_, step)| step["uses"].as_str())
+        .collect();
+    let actions: BTreeSet<&str> = (uses.iter().filter_map(|uses| uses.split('@').next())).collect();
+    assert_eq!(uses.len(), actions.len(), "{uses:?}");
+}
+
+/// A script with an expression in it runs what the expression's value says. Values come in by
+/// variables, and none of them is a title, a branch or another text that strangers write.
+#[test]
+fn scripts_take_nothing_from_outside() {
+    let known = [
+        "github.token",
+        "github.ref",
+        "github.repository",
+        "!inputs.dry-run",
+        "matrix.target",
+        "matrix.machine",
+        "needs.check.outputs.version",
+        "steps.version.outputs.version",
+        "steps.push.outputs.image",
+        "steps.push.outputs.digest",
+    ];
+    for workflow in Workflow::all() {
+        for (job, step) in workflow.steps() {
+            let script = step["run"].as_str().unwrap_or("");
+            assert!(!script.contains("${{"), "{} {job}: {script}", workflow.name);
+            if let Some(uses) = step["uses"].as_str()
+                && uses.starts_with("actions/checkout@")
+            {
+                assert_eq!(step["with"]["persist-credentials"], false, "{job}");
+            }
+        }
+        for expression in expressions(&workflow.text) {
+            assert!(
+                known.contains(&expression),
+                "{}: {expression}",
+                workflow.name
+            );
+        }
+        assert_eq!(workflow.contents["defaults"]["run"]["shell"], "bash");
+    }
+}
+
+/// What compiles for long is not run by these tests, but it must be there.
+#[test]
+fn commands_of_xtask_exist() {
+    let help = Command::new(env!("CARGO_BIN_EXE_xtask")).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let known: Vec<&str> = (help.lines())
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
+        .collect();
+    let mut called = BTreeSet::new();
+    for workflow in Workflow::all() {
+        for (_, step) in workflow.steps() {
+            let script = step["run"].as_str().unwrap_or("");
+            for call in script.split("cargo xtask ").skip(1) {
+                let end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
+                called.insert(call.split(end).next().unwrap().to_owned());
+            }
+        }
+    }
+    let expected = ["guide", "package", "release", "release-notes", "test"];
+    assert_eq!(called, expected.map(str::to_owned).into());
+    // What makes the packages is a crate of its own.
+    if !root().join("host/build/package").exists() {
+        called.remove("package");
+    }
+    for command in called {
+        assert!(known.contains(&command.as_str()), "`cargo xtask {command}`");
+    }
+}
+
+/// Changes are tested by the one command that the README has.
+#[test]
+fn pull_requests_run_the_readmes_test() {
+    let test = Workflow::of("test.yml");
+    let steps = test.steps();
+    let scripts: Vec<&str> = (steps.iter())
+        .filter_map(|(_, step)| step["run"].as_str())
+        .collect();
+    assert_eq!(scripts, ["cargo xtask test"]);
+    assert!(read(root().join("README.md")).contains("\ncargo xtask test\n"));
+    let events = test.contents["on"].as_object().unwrap();
+    // `pull_request_target` would run a stranger's change with the rights of the repository.
+    assert_eq!(events.keys().collect::<Vec<_>>(), ["pull_request", "push"]);
+}
+
+/// New versions of actions are proposed, so that the pins do not grow old.
+#[test]
+fn dependabot_knows_the_workflows() {
+    let text = read(root().join(".github/dependabot.yml"));
+    let contents: Value = serde_saphyr::from_str(&text).unwrap();
+    let updates = contents["updates"].as_array().unwrap();
+    let kinds: Vec<&str> = (updates.iter())
+        .map(|update| update["package-ecosystem"].as_str().unwrap())
+        .collect();
+    assert!(kinds.contains(&"github-actions") && kinds.contains(&"cargo"));
+}
