@@ -40,6 +40,14 @@ struct Scratch(TempDir);
 
 impl Scratch {
     fn new(changelog: &str) -> Self {
+        let scratch = Self::without_git(changelog);
+        scratch.git(&["init", "--quiet"]);
+        scratch.commit();
+        scratch
+    }
+
+    /// The files alone.
+    fn without_git(changelog: &str) -> Self {
         let scratch = Self(tempfile::tempdir().unwrap());
         let mut files = FILES.to_vec();
         if root().join(PYTHON).exists() {
@@ -52,8 +60,6 @@ impl Scratch {
             scratch.write(file, &text.replace(&own, "version = \"0.1.0\""));
         }
         scratch.write("CHANGELOG.md", changelog);
-        scratch.git(&["init", "--quiet"]);
-        scratch.commit();
         scratch
     }
 
