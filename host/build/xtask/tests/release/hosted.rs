@@ -293,6 +293,7 @@ impl Machine<'_, '_> {
             .env("GITHUB_REF", event.git_ref)
             .env("GITHUB_REF_NAME", name)
             .env("GITHUB_REPOSITORY", "Owner/Runner")
+            .env("GITHUB_SERVER_URL", "https://github.example")
             .env("GITHUB_WORKSPACE", workspace)
             .env("LOG", all.join("log"))
             .env("JOB", self.name)

@@ -74,7 +74,7 @@ fn a_tag_publishes_everything_in_order() {
         run.of("gather"),
         [
             "cargo xtask release --gather target/machines",
-            "cargo xtask package formula --output target/gathered",
+            "cargo xtask package formula --output target/gathered --repository https://github.example/Owner/Runner",
             "cargo xtask release --complete",
             "cargo xtask release-notes",
         ]

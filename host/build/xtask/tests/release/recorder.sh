@@ -19,6 +19,8 @@ if [[ -n $BREAK && "$JOB: $line" == $BREAK ]]; then
     exit 1
 fi
 
+readonly REPOSITORY=https://github.example/Owner/Runner
+
 case "$line" in
 "cargo xtask release "* | "cargo xtask release-notes"*)
     exec "$XTASK" "${@:2}" --root "$PWD"
@@ -29,7 +31,7 @@ case "$line" in
     mkdir -p target/guide
     echo page > target/guide/index.html
     ;;
-"cargo xtask package all --target "*)
+"cargo xtask package all --target "*" --repository $REPOSITORY")
     version=$("$XTASK" release --show --root "$PWD")
     target=$5
     case "$target" in
@@ -48,7 +50,7 @@ case "$line" in
     # Changed after its digest was written.
     if [[ -n $SPOIL && -e $SPOIL ]]; then echo more >> "$SPOIL"; fi
     ;;
-"cargo xtask package formula --output target/gathered")
+"cargo xtask package formula --output target/gathered --repository $REPOSITORY")
     cd target/gathered
     for name in runner-llm.rb flake.nix package.nix; do
         echo *.tar.gz > "$name"
