@@ -35,8 +35,9 @@ cargo xtask release --gather FOLDER   copy the packages of all machines from FOL
 cargo xtask release --complete        check that target/gathered has every package, as in its SHA256SUMS
 cargo xtask release-notes [VERSION]   print a version's section of the changelog; `unreleased` is a version too
 
-  --root FOLDER     another checkout instead of this one
-  --output FOLDER   another folder instead of target/gathered
+  --root FOLDER      another checkout instead of this one
+  --output FOLDER    another folder instead of target/gathered
+  --repository URL   for notes: links to files lead there
 
 Mistakes are told all at once, and nothing is written where there is one.
 ";
@@ -91,7 +92,7 @@ pub fn release(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
 /// # Errors
 /// If the changelog has no such section, or an empty one.
 pub fn notes(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
-    let mut arguments = Arguments::split(arguments, &["root"])?;
+    let mut arguments = Arguments::split(arguments, &["root", "repository"])?;
     let root = &arguments.root(root);
     let version = match arguments.words.as_slice() {
         [] => versions::current(root)?.to_string(),
@@ -115,8 +116,28 @@ pub fn notes(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     if !section.has_entries() {
         bail!("{CHANGELOG}:{}: the section is empty", section.line);
     }
-    println!("{}", section.text.trim());
+    let text = section.text.trim();
+    match arguments.flags.get("repository") {
+        Some(repository) => println!("{}", linked(text, &format!("{repository}/blob/v{version}"))),
+        None => println!("{text}"),
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Text whose links to files of the tree lead to where the tree is: the page of a release has no
+/// folder to start from.
+fn linked(text: &str, tree: &str) -> String {
+    let mut parts = text.split("](");
+    let mut linked = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        linked += "](";
+        if !part.starts_with('#') && !part.split(')').next().unwrap_or("").contains("://") {
+            linked += tree;
+            linked += "/";
+        }
+        linked += part;
+    }
+    linked
 }
 
 /// Arguments: words, and flags with their values.
@@ -347,7 +368,16 @@ fn write_all(root: &Path, files: &[(PathBuf, String)]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::parsed;
+    use super::{linked, parsed};
+
+    #[test]
+    fn links_to_files_lead_to_the_tree() {
+        let text = "[A](a/B.md#c), [b](https://example.org/x), [c](#d) and (e)";
+        assert_eq!(
+            linked(text, "https://example.org/r/blob/v1"),
+            "[A](https://example.org/r/blob/v1/a/B.md#c), [b](https://example.org/x), [c](#d) and (e)"
+        );
+    }
 
     #[test]
     fn a_released_version_has_three_numbers() {

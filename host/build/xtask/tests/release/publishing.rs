@@ -76,7 +76,7 @@ fn a_tag_publishes_everything_in_order() {
             "cargo xtask release --gather target/machines",
             "cargo xtask package formula --output target/gathered --repository https://github.example/Owner/Runner",
             "cargo xtask release --complete",
-            "cargo xtask release-notes",
+            "cargo xtask release-notes --repository https://github.example/Owner/Runner",
         ]
     );
     let attested = run.of("attest");

@@ -204,3 +204,24 @@ fn dependabot_knows_the_workflows() {
         .collect();
     assert!(kinds.contains(&"github-actions") && kinds.contains(&"cargo"));
 }
+
+/// Only a tag publishes by itself, and only one release runs at a time.
+#[test]
+fn a_release_starts_with_a_tag_or_a_dry_run() {
+    let release = Workflow::of("release.yml");
+    let events = release.contents["on"].as_object().unwrap();
+    assert_eq!(
+        events.keys().collect::<Vec<_>>(),
+        ["push", "workflow_dispatch"]
+    );
+    assert_eq!(events["push"], json!({"tags": ["v*"]}));
+    let dry_run = &events["workflow_dispatch"]["inputs"]["dry-run"];
+    assert_eq!(
+        (&dry_run["type"], &dry_run["default"]),
+        (&json!("boolean"), &json!(true))
+    );
+    assert_eq!(
+        release.contents["concurrency"],
+        json!({"group": "release", "cancel-in-progress": false})
+    );
+}
