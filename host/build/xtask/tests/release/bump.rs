@@ -252,6 +252,9 @@ fn documents_name_no_version() {
         let text = read(&page);
         for word in [
             format!("runner {version}"),
+            format!("runner-{version}"),
+            format!("llm-{version}"),
+            format!("llm_{version}"),
             format!("v{version}"),
             format!("=={version}"),
         ] {
