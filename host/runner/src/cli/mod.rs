@@ -250,7 +250,7 @@ impl Cli {
             Some(Command::Guide(args)) => guide::exec(&args),
             Some(Command::Scenario(args)) => scenario::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),
-            Some(Command::Completions(args)) => completions::exec(&args, Cli::command()),
+            Some(Command::Completions(args)) => completions::exec(&args),
         }
     }
 }
