@@ -258,6 +258,8 @@ fn endpoints(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let of_it = |route: &&backends::Route| backend.as_deref().is_none_or(|own| own == route.plugin);
     let routes = backends::routes().filter(of_it);
     let mut paths: Vec<&str> = routes.map(|route| route.path).collect();
+    // Parts that the user chooses are in capitals.
+    paths.retain(|path| !path.contains(|c: char| c.is_ascii_uppercase()));
     paths.sort_unstable();
     paths.dedup();
     begun(written, paths)
@@ -444,10 +446,14 @@ fn sides(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     }
     let mut offered = after(written, &[','], |part| runs(part, line));
     if !written.contains(',') {
-        offered.extend(places::files(written));
+        // The folders to look in are there already.
+        let files = places::files(written).into_iter();
+        let is_folder =
+            |one: &CompletionCandidate| one.get_value().as_encoded_bytes().ends_with(b"/");
+        offered.extend(files.filter(|one| !is_folder(one)));
         offered.extend(published_results(written));
     }
-    without_twice(offered)
+    offered
 }
 
 // Figures.
