@@ -1,0 +1,76 @@
+//! The program for one target, with all that goes into its packages.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::date::Date;
+use crate::elf::Elf;
+use crate::project::{Project, read};
+use crate::target::Target;
+use crate::texts::Texts;
+use crate::tree::Level;
+
+/// What packages are made of.
+#[derive(Clone, Debug)]
+pub struct Product {
+    /// The project.
+    pub project: Project,
+    /// The machine that the program is for.
+    pub target: Target,
+    /// The program's head.
+    pub elf: Elf,
+    /// The program's file.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub program: Vec<u8>,
+    /// What it says about itself.
+    pub texts: Texts,
+    /// The bill of materials, as CycloneDX writes it in JSON.
+    pub sbom: Vec<u8>,
+    /// The date of every file.
+    pub date: Date,
+    /// How hard packages are compressed.
+    pub level: Level,
+}
+
+impl Product {
+    /// Reads a binary and puts the rest beside it.
+    ///
+    /// # Errors
+    /// If the binary cannot be read, is for another target, or has another version.
+    pub fn new(
+        project: Project,
+        binary: &Path,
+        target: Option<&str>,
+        texts: Texts,
+        sbom: Vec<u8>,
+    ) -> Result<Self> {
+        let program = read(binary)?;
+        let elf = Elf::read(&program).with_context(|| binary.display().to_string())?;
+        let target = Target::of(&elf, target)?;
+        ensure!(
+            texts.version == project.version,
+            "the program has version {}, and Cargo.toml {}: build it again",
+            texts.version,
+            project.version
+        );
+        let date = Date::of(&project.root)?;
+        Ok(Product {
+            project,
+            target,
+            elf,
+            path: binary.to_owned(),
+            program,
+            texts,
+            sbom,
+            date,
+            level: Level::default(),
+        })
+    }
+
+    /// The name of the archive without its ending, and of the folder in it.
+    pub(crate) fn release_name(&self) -> String {
+        format!("runner-{}-{}", self.project.version, self.target)
+    }
+}
