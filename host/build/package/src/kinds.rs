@@ -1,6 +1,12 @@
-//! The kinds of packages. Each has a module that says what is in it.
+//! The kinds of packages. Each has a module that says what is in it. Formulas are made of archives,
+//! not of a program.
 
 pub mod archive;
+pub mod deb;
+pub mod formula;
+pub mod image;
+pub mod npm;
+pub mod wheel;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,16 +21,34 @@ use crate::product::Product;
 pub enum Kind {
     /// An archive to unpack.
     Archive,
+    /// A wheel for Python.
+    Wheel,
+    /// A package for Debian and Ubuntu.
+    Deb,
+    /// Packages for npm.
+    Npm,
+    /// A container image.
+    Image,
 }
 
 impl Kind {
     /// Every kind, in the order in which they are made.
-    pub const ALL: [Kind; 1] = [Kind::Archive];
+    pub const ALL: [Kind; 5] = [
+        Kind::Archive,
+        Kind::Wheel,
+        Kind::Deb,
+        Kind::Npm,
+        Kind::Image,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Archive => "archive",
+            Kind::Wheel => "wheel",
+            Kind::Deb => "deb",
+            Kind::Npm => "npm",
+            Kind::Image => "image",
         }
     }
 
@@ -35,6 +59,10 @@ impl Kind {
     pub fn make(self, product: &Product, folder: &Path) -> Result<Vec<PathBuf>> {
         let files = match self {
             Kind::Archive => archive::make(product)?,
+            Kind::Wheel => wheel::make(product)?,
+            Kind::Deb => deb::make(product)?,
+            Kind::Npm => npm::make(product)?,
+            Kind::Image => image::make(product)?,
         };
         write(files, folder)
     }
@@ -47,7 +75,7 @@ impl FromStr for Kind {
         match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
             Some(kind) => Ok(kind),
             None => bail!(
-                "no kind of package `{name}`; expected all, {}",
+                "no kind of package `{name}`; expected all, formula, {}",
                 Kind::ALL.map(Kind::name).join(", ")
             ),
         }

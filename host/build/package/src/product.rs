@@ -11,6 +11,9 @@ use crate::target::Target;
 use crate::texts::Texts;
 use crate::tree::Level;
 
+/// Where most distributions keep the certificates of authorities.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
 /// What packages are made of.
 #[derive(Clone, Debug)]
 pub struct Product {
@@ -27,7 +30,9 @@ pub struct Product {
     /// What it says about itself.
     pub texts: Texts,
     /// The bill of materials, as CycloneDX writes it in JSON.
-    pub sbom: Vec<u8>,
+    pub sbom: Option<Vec<u8>>,
+    /// The certificates of authorities that go into an image.
+    pub certificates: PathBuf,
     /// The date of every file.
     pub date: Date,
     /// How hard packages are compressed.
@@ -44,7 +49,7 @@ impl Product {
         binary: &Path,
         target: Option<&str>,
         texts: Texts,
-        sbom: Vec<u8>,
+        sbom: Option<Vec<u8>>,
     ) -> Result<Self> {
         let program = read(binary)?;
         let elf = Elf::read(&program).with_context(|| binary.display().to_string())?;
@@ -64,6 +69,7 @@ impl Product {
             program,
             texts,
             sbom,
+            certificates: CERTIFICATES.into(),
             date,
             level: Level::default(),
         })

@@ -15,6 +15,8 @@ pub struct Project {
     pub version: String,
     /// Its licence, as SPDX writes it.
     pub license: String,
+    /// The address of its repository, if it has one: `https://github.com/OWNER/NAME`.
+    pub repository: Option<String>,
     /// The licence's text.
     pub license_text: Vec<u8>,
     /// `README.md`.
@@ -34,12 +36,13 @@ impl Project {
             let package = manifest.get("workspace")?.get("package")?;
             package.get(key)?.as_str().map(str::to_owned)
         };
-        let package = |key| {
+        let required = |key| {
             package(key).with_context(|| format!("Cargo.toml has no `workspace.package.{key}`"))
         };
         Ok(Project {
-            version: package("version")?,
-            license: package("license")?,
+            version: required("version")?,
+            license: required("license")?,
+            repository: package("repository"),
             license_text: read(&root.join("LICENSE"))?,
             readme: read(&root.join("README.md"))?,
             changelog: read(&root.join("CHANGELOG.md"))?,

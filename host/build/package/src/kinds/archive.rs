@@ -21,7 +21,9 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
     tree.file(format!("{name}/LICENSE"), &product.project.license_text);
     tree.file(format!("{name}/README.md"), &product.project.readme);
     tree.file(format!("{name}/CHANGELOG.md"), &product.project.changelog);
-    tree.file(format!("{name}/{SBOM}"), &product.sbom);
+    if let Some(sbom) = &product.sbom {
+        tree.file(format!("{name}/{SBOM}"), sbom);
+    }
     for (page, text) in &product.texts.man {
         tree.file(format!("{name}/man/{page}"), text);
     }
