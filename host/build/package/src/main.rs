@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
+use package::date::Date;
 use package::kinds::{Kind, formula};
 use package::project::Project;
 use package::texts::Texts;
@@ -105,8 +106,9 @@ fn product(asked: &Arguments, project: Project) -> Result<Product> {
         .binary
         .as_ref()
         .context("no program: give --binary PATH")?;
-    let texts = Texts::of(asked.texts_from.as_ref().unwrap_or(binary))?;
-    let mut product = Product::new(project, binary, asked.target.as_deref(), texts, None)?;
+    let date = Date::of(&project.root)?;
+    let texts = Texts::of(asked.texts_from.as_ref().unwrap_or(binary), date)?;
+    let mut product = Product::new(project, binary, asked.target.as_deref(), texts, date)?;
     if let Some(certificates) = &asked.certificates {
         product.certificates.clone_from(certificates);
     }

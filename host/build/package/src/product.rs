@@ -29,7 +29,7 @@ pub struct Product {
     pub program: Vec<u8>,
     /// What it says about itself.
     pub texts: Texts,
-    /// The bill of materials, as CycloneDX writes it in JSON.
+    /// The bill of materials, as CycloneDX writes it in JSON; packages without one have no such file.
     pub sbom: Option<Vec<u8>>,
     /// The certificates of authorities that go into an image.
     pub certificates: PathBuf,
@@ -49,7 +49,7 @@ impl Product {
         binary: &Path,
         target: Option<&str>,
         texts: Texts,
-        sbom: Option<Vec<u8>>,
+        date: Date,
     ) -> Result<Self> {
         let program = read(binary)?;
         let elf = Elf::read(&program).with_context(|| binary.display().to_string())?;
@@ -60,7 +60,6 @@ impl Product {
             texts.version,
             project.version
         );
-        let date = Date::of(&project.root)?;
         Ok(Product {
             project,
             target,
@@ -68,7 +67,7 @@ impl Product {
             path: binary.to_owned(),
             program,
             texts,
-            sbom,
+            sbom: None,
             certificates: CERTIFICATES.into(),
             date,
             level: Level::default(),

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::COMMAND;
+use crate::date::{self, Date};
 use crate::project::read;
 
 /// A shell, and the file name that its completions have everywhere.
@@ -20,7 +21,7 @@ const SHELLS: [(&str, &str); 5] = [
 ];
 
 /// What a program says about itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Texts {
     /// Its version.
     pub version: String,
@@ -35,9 +36,11 @@ impl Texts {
     ///
     /// # Errors
     /// If it does not run, or does not have what packages need.
-    pub fn of(program: &Path) -> Result<Self> {
+    pub fn of(program: &Path, date: Date) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        said(program, &["man", "--output"], Some(folder.path()))?;
+        let mut pages = Command::new(program);
+        pages.args(["man", "--output"]).arg(folder.path());
+        said(pages.env(date::VARIABLE, date.seconds().to_string()))?;
         let mut man = BTreeMap::new();
         for entry in fs::read_dir(folder.path())? {
             let entry = entry?;
@@ -46,27 +49,19 @@ impl Texts {
             man.insert(name, read(&entry.path())?);
         }
         ensure!(!man.is_empty(), "`man` wrote no page");
-        let mut texts = Texts::without_man(program)?;
-        texts.man = man;
-        Ok(texts)
-    }
-
-    /// The same without man pages.
-    ///
-    /// # Errors
-    /// If the program does not run, or does not have completions.
-    pub fn without_man(program: &Path) -> Result<Self> {
-        let version = String::from_utf8(said(program, &["--version"], None)?)?;
+        let version = String::from_utf8(said(Command::new(program).arg("--version"))?)?;
         let version = version.trim().strip_prefix(COMMAND).map(str::trim);
-        let mut texts = Texts {
-            version: version.context("it is no runner")?.to_owned(),
-            ..Texts::default()
-        };
+        let version = version.with_context(|| format!("{} is no runner", program.display()))?;
+        let mut completions = BTreeMap::new();
         for (shell, _) in SHELLS {
-            let script = said(program, &["completions", shell], None)?;
-            texts.completions.insert(shell, script);
+            let script = said(Command::new(program).args(["completions", shell]))?;
+            completions.insert(shell, script);
         }
-        Ok(texts)
+        Ok(Texts {
+            version: version.to_owned(),
+            man,
+            completions,
+        })
     }
 
     /// Completions, by the file name that they have where shells do not decide it.
@@ -78,23 +73,16 @@ impl Texts {
     }
 }
 
-/// Runs the program, and returns what it prints.
-fn said(program: &Path, words: &[&str], last: Option<&Path>) -> Result<Vec<u8>> {
-    let asked = || format!("`{} {}`", program.display(), words.join(" "));
-    let output = Command::new(program)
-        .args(words)
-        .args(last)
-        .output()
-        .with_context(|| {
-            format!(
-                "{} does not start; for another machine's program, name one of this machine with --texts-from",
-                asked()
-            )
-        })?;
+/// Runs a command of the program, and returns what it prints.
+fn said(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.output().with_context(|| {
+        format!(
+            "{command:?} does not start; for another machine's program, name one of this machine with --texts-from"
+        )
+    })?;
     ensure!(
         output.status.success(),
-        "{}: {}",
-        asked(),
+        "{command:?}: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
     Ok(output.stdout)

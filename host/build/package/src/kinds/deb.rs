@@ -141,7 +141,7 @@ fn copyright(product: &Product) -> Vec<u8> {
     let _ = write!(
         text,
         "\nFiles: *\n\
-         Copyright: the authors of runner\n\
+         Copyright: 2026 the authors of runner\n\
          License: {license}\n \
          On Debian systems, the text of this licence is in\n \
          /usr/share/common-licenses/{license}.\n"
