@@ -9,6 +9,9 @@ fn main() -> ExitCode {
     if runner::cli::templates::are_asked() {
         return runner::cli::templates::exec();
     }
+    if runner::cli::completions::are_asked() {
+        return runner::cli::completions::answer();
+    }
     model::clock::since_process_began();
     runner::cli::panics::install();
     let cli = runner::cli::Cli::read();

@@ -1,20 +1,47 @@
-//! `runner completions`: prints what a shell needs to complete the command line.
+//! `runner completions`: prints the script that connects a shell with the program, and answers the
+//! shell when it asks what a word can be.
+//!
+//! A script asks the program itself at each press of the key: what can be written depends on the
+//! plugins, runs and files that are there. [`offers`] says which values an argument takes, [`places`]
+//! finds those that are files, [`line`] knows what is written already, and [`shells`] has the scripts.
+//! An answer reads names alone: it runs no plugin, asks no server, writes nothing and reports no
+//! error. Where anything fails, nothing is offered.
 
+mod line;
+mod offers;
+mod places;
+mod shells;
+
+use std::ffi::OsString;
+use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, Command};
-use clap_complete::Shell;
+use clap_complete::{CompleteEnv, Shell};
 
+use super::error::CliError;
 use super::failure::Failure;
-use super::flags::{backends, datasets};
 use super::print::write_stdout;
-use crate::guide::pages::PAGES;
+use line::Line;
 
-/// Print shell completions
+/// Names the shell that asks. It is this program's own, because others use `COMPLETE` too.
+const VARIABLE: &str = "RUNNER_COMPLETE";
+
+/// The program's name, as it is found in `PATH`.
+const PROGRAM: &str = "runner";
+
+/// Print the script that completes command lines in a shell
+///
+/// The script asks `runner`, as it is found in PATH, what can be written: commands and flags with
+/// their descriptions, plugins, scenarios and their keys, runs (the newest first), figures,
+/// published results, and files.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        source <(runner completions bash)            in this shell, or in ~/.bashrc for all\n  \
+        source <(runner completions zsh)             the same in ~/.zshrc, below compinit\n  \
+        runner completions fish > ~/.config/fish/completions/runner.fish")]
 pub struct Args {
-    /// Shell to print completions for
+    /// Shell to print the script for
     shell: Shell,
 }
 
@@ -22,102 +49,32 @@ pub struct Args {
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub fn exec(args: &Args, command: Command) -> Result<ExitCode, Failure> {
-    write_stdout(&script(args.shell, command))?;
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let script = shells::script(args.shell).map_err(CliError::cannot("write the script"))?;
+    write_stdout(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything that a shell needs.
-fn script(shell: Shell, command: Command) -> String {
-    let mut script = Vec::new();
-    let mut command = with_values(command);
-    clap_complete::generate(shell, &mut command, "runner", &mut script);
-    let mut script = String::from_utf8_lossy(&script).into_owned();
-    if shell == Shell::Zsh {
-        // It offers either names or files, and these are both.
-        for names in [scenarios(), shipped::labs().collect()] {
-            let names = names.join(" ");
-            script = script.replace(
-                &format!(":({names})'"),
-                &format!(":{{_files; compadd {names}}}'"),
-            );
-        }
-    }
-    script
+/// True if a shell started this process to know what a word can be.
+pub fn are_asked() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|shell| !shell.is_empty() && shell != "0")
 }
 
-/// The scenarios that ship, and the folders of several.
-fn scenarios() -> Vec<&'static str> {
-    let files = shipped::scenarios();
-    let folders = files.filter_map(|file| Some(file.rsplit_once('/')?.0));
-    let mut names: Vec<&str> = shipped::scenarios().chain(folders).collect();
-    names.retain(|name| name.contains('/'));
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
-/// The command line with the names that shells offer as values: what ships, and the names that
-/// other tools have for it. The command line itself takes others too, such as plugins in files.
-fn with_values(command: Command) -> Command {
-    let of = command.get_name().to_owned();
-    let named = |arg: Arg| {
-        let names: Vec<&'static str> = match (arg.get_id().as_str(), of.as_str()) {
-            ("backend", _) => (shipped_in("backends/"))
-                .chain(backends::shipped_aliases().map(|alias| alias.name))
-                .collect(),
-            ("dataset_name", _) => (shipped_in("datasets/"))
-                .chain(datasets::ALIASES.iter().map(|alias| alias.name))
-                .collect(),
-            ("page", "guide") => PAGES.iter().map(|page| page.name).collect(),
-            ("lab", _) => shipped::labs().collect(),
-            ("scenarios", _) | ("files", "check") if arg.is_positional() => scenarios(),
-            _ => return arg,
-        };
-        arg.value_parser(PossibleValuesParser::new(names))
-            .hide_possible_values(true)
-    };
-    command.mut_args(named).mut_subcommands(with_values)
-}
-
-/// The names of the plugins of a folder that ship.
-fn shipped_in(folder: &'static str) -> impl Iterator<Item = &'static str> {
-    shipped::plugins().filter_map(move |plugin| plugin.strip_prefix(folder)?.strip_suffix(".wasm"))
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-    use crate::cli::Cli;
-
-    #[test]
-    fn shells_offer_names_of_what_ships() {
-        for shell in [Shell::Bash, Shell::Zsh] {
-            let script = script(shell, Cli::command());
-            for name in [
-                "sglang-oai-chat",
-                "lmdeploy",
-                "prefix_repetition",
-                "shared-prefix",
-                "coming-from",
-                "scenarios/lmdeploy/long-input.toml",
-                "scenarios/gpustack scenarios/gpustack/generation-heavy.toml",
-                "scenarios/labs/gpustack.toml",
-            ] {
-                assert!(script.contains(name), "{shell}: {name}");
-            }
-        }
-    }
-
-    #[test]
-    fn zsh_offers_files_beside_the_names() {
-        let script = script(Shell::Zsh, Cli::command());
-        for of in ["'*::scenarios -- ", "'::lab -- "] {
-            let mut lines = script.lines().filter(|line| line.starts_with(of));
-            assert!(lines.all(|line| line.contains(":{_files; compadd scenarios/")));
-            assert!(script.contains(of));
-        }
-    }
+/// Tells the shell. A mistake is not for it to show: the user is in the middle of a line.
+pub fn answer() -> ExitCode {
+    panic::set_hook(Box::new(|_| {}));
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let here = std::env::current_dir().ok();
+    let answered = AssertUnwindSafe(|| {
+        let line = Arc::new(Line::of_shell(&words));
+        let shell = CompleteEnv::with_factory(|| offers::command(&line))
+            .var(VARIABLE)
+            .bin(PROGRAM)
+            .completer(PROGRAM)
+            .shells(shells::all());
+        // Neither what a shell asked wrongly nor a pipe that it closed concerns anybody.
+        let _ = shell.try_complete(words.clone(), here.as_deref());
+    });
+    let _ = panic::catch_unwind(answered);
+    ExitCode::SUCCESS
 }

@@ -34,7 +34,7 @@ pub const GROUPS: [(&str, &[&str]); 4] = [
     ("Author", &["plugin", "mock"]),
     (
         "Look up",
-        &["guide", "scenario", "schema", "fetch", "completions"],
+        &["guide", "scenario", "schema", "fetch", "completions", "man"],
     ),
 ];
 

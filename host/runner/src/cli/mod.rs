@@ -22,6 +22,7 @@ pub mod judge;
 pub mod lab;
 mod limits;
 mod loads;
+pub mod man;
 mod measure;
 mod mistyped;
 pub mod mock;
@@ -122,6 +123,7 @@ enum Command {
     Scenario(Box<scenario::Args>),
     Schema(schema::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Cli {
@@ -250,7 +252,8 @@ impl Cli {
             Some(Command::Guide(args)) => guide::exec(&args),
             Some(Command::Scenario(args)) => scenario::exec(&args),
             Some(Command::Schema(args)) => schema::exec(&args),
-            Some(Command::Completions(args)) => completions::exec(&args, Cli::command()),
+            Some(Command::Completions(args)) => completions::exec(&args),
+            Some(Command::Man(args)) => man::exec(&args),
         }
     }
 }

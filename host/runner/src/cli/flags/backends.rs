@@ -224,6 +224,11 @@ pub fn shipped_aliases() -> impl Iterator<Item = &'static Alias> {
     ALIASES.iter().filter(ships)
 }
 
+/// The routes of the shipped backends, the usual one of each first.
+pub fn routes() -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter()
+}
+
 /// The component of a backend.
 pub fn file(plugin: &str) -> String {
     format!("backends/{plugin}.wasm")

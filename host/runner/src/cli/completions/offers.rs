@@ -1,0 +1,526 @@
+//! The values that arguments take, as a shell offers them: by the flag, or by what help calls the
+//! value.
+//!
+//! A name that many arguments share (`RUN`, `FIGURE`) offers the same everywhere, so that a new
+//! command has its values without a word here.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::builder::StyledStr;
+use clap::{Arg, Args, Command, CommandFactory, ValueHint};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+
+use super::line::Line;
+use super::places;
+use crate::cli::flags::{backends, datasets};
+use crate::cli::{Cli, run};
+use crate::guide::pages::PAGES;
+use audit::published;
+use result::figure::WHOLE;
+use result::metric::{CATALOGUE, Of, objective};
+use scenario::Key;
+use search::preset::PRESETS;
+
+/// The values that can follow what is written, on a line.
+type Offer = fn(&str, &Line) -> Vec<CompletionCandidate>;
+
+/// The statistics of a metric that a shell offers; others are percentiles too.
+const STATISTICS: [&str; 8] = ["mean", "median", "p90", "p95", "p99", "min", "max", "std"];
+
+/// Backends that are no engine's.
+const NO_ENGINES: [&str; 2] = ["openai", "template"];
+
+/// The command line with the values of its arguments.
+pub(super) fn command(line: &Arc<Line>) -> Command {
+    let whole = Cli::command();
+    let is_short = (line.first()).is_some_and(|first| whole.find_subcommand(first).is_none());
+    // After a scenario or a flag, the line is short for `runner run`, and no word is a command.
+    let command = if is_short {
+        run::Args::augment_args(Command::new("runner"))
+    } else {
+        whole
+    };
+    offered(command, line)
+}
+
+/// A command with the values of its arguments, and so with those below it.
+fn offered(command: Command, line: &Arc<Line>) -> Command {
+    let of = command.get_name().to_owned();
+    let command = command.mut_args(|arg| match offer(&of, &arg) {
+        Some(offer) => {
+            let line = Arc::clone(line);
+            arg.add(ArgValueCompleter::new(move |written: &OsStr| {
+                let written = written.to_str();
+                written.map_or_else(Vec::new, |written| offer(written, &line))
+            }))
+        }
+        None => arg,
+    });
+    // More than a hundred flags would bury the values.
+    let is_flag = line.current().as_encoded_bytes().starts_with(b"-");
+    let has_words = command.has_subcommands() || command.get_positionals().any(|arg| has(&of, arg));
+    let command = if has_words && !is_flag {
+        command
+            .mut_args(|arg| {
+                if arg.is_positional() {
+                    arg
+                } else {
+                    arg.hide(true)
+                }
+            })
+            .disable_help_flag(true)
+            .disable_version_flag(true)
+    } else {
+        command
+    };
+    command.mut_subcommands(|below| offered(below, line))
+}
+
+/// True if something is offered for an argument.
+fn has(of: &str, arg: &Arg) -> bool {
+    offer(of, arg).is_some()
+        || arg.get_value_hint() != ValueHint::Unknown
+        || !arg.get_possible_values().is_empty()
+}
+
+/// The values of an argument of a command, if they are not a fixed list that clap knows.
+fn offer(of: &str, arg: &Arg) -> Option<Offer> {
+    if !arg.get_possible_values().is_empty() {
+        return None;
+    }
+    let named = arg.get_long().and_then(|flag| of_flag(of, flag));
+    let value = arg.get_value_names().and_then(<[_]>::first);
+    named.or_else(|| of_value(of, value?))
+}
+
+fn of_flag(of: &str, flag: &str) -> Option<Offer> {
+    Some(match (flag, of) {
+        ("backend", _) => backend_names,
+        ("baseline" | "floor" | "run-variation", _) => runs,
+        ("dataset-name", _) => dataset_names,
+        ("device-metrics", _) => |written, _| begun(written, ["none", "nvml", "http://"]),
+        ("endpoint", _) => endpoints,
+        ("engine", _) => engines,
+        ("goodput", _) => objectives,
+        ("plugin", _) => plugins,
+        ("preset", "search" | "sweep") => presets,
+        ("preset", _) => |written, _| begun(written, [run::accuracy::NAME]),
+        ("resume", "sweep") => |written, line| resumed(written, line, places::is_sweep),
+        ("resume", "search") => |written, line| resumed(written, line, places::is_search),
+        ("resume", "lab") => |written, line| resumed(written, line, places::is_lab),
+        ("fail-if" | "until", _) => figures,
+        ("threshold", _) => thresholds,
+        ("scorer", _) => scorers,
+        ("set", "judge") => return None,
+        ("set", _) => assignments,
+        ("slo", _) => tiers,
+        ("tokenizer", _) => tokenizers,
+        _ => return None,
+    })
+}
+
+fn of_value(of: &str, value: &str) -> Option<Offer> {
+    Some(match (value, of) {
+        ("AGENT_FOLDER" | "FOLDER" | "FOLDERS", _) => |written, _| places::folders(written),
+        ("FIGURE", _) => figures,
+        ("FILE", "audit") => results_of_tools,
+        ("FILE", "check") if of == "check" => scenarios,
+        ("FILE" | "PATH", _) => |written, _| places::files(written),
+        ("LAB", _) => labs,
+        ("PAGE", "guide") => pages,
+        ("PATTERN", "published") => |written, _| begun(written, published_names()),
+        ("PLUGIN", _) => plugin_names,
+        ("PREFIX", "keys") => prefixes,
+        ("RUN", _) => runs,
+        ("SCENARIO", _) => scenarios,
+        ("SIDE", _) => sides,
+        _ => return None,
+    })
+}
+
+/// Those of these names that begin with what is written.
+fn begun<N: AsRef<str>>(
+    written: &str,
+    names: impl IntoIterator<Item = N>,
+) -> Vec<CompletionCandidate> {
+    let names = names.into_iter();
+    let begun = names.filter(|name| name.as_ref().starts_with(written));
+    begun
+        .map(|name| CompletionCandidate::new(name.as_ref()))
+        .collect()
+}
+
+/// Those of these names that begin with what is written, with what is said of each.
+fn told<N: AsRef<str>, A: Into<StyledStr>>(
+    written: &str,
+    names: impl IntoIterator<Item = (N, A)>,
+) -> Vec<CompletionCandidate> {
+    let names = names.into_iter();
+    let begun = names.filter(|(name, _)| name.as_ref().starts_with(written));
+    begun
+        .map(|(name, about)| CompletionCandidate::new(name.as_ref()).help(Some(about.into())))
+        .collect()
+}
+
+/// What is offered for the part of a word after a separator, with what stands before it.
+fn after(
+    written: &str,
+    separators: &[char],
+    offer: impl Fn(&str) -> Vec<CompletionCandidate>,
+) -> Vec<CompletionCandidate> {
+    let cut = written.rfind(separators).map_or(0, |at| at + 1);
+    let (before, part) = written.split_at(cut);
+    let offered = offer(part).into_iter();
+    offered.map(|one| one.add_prefix(before)).collect()
+}
+
+/// Adds names without those that are there already, as where a scenario that ships is also a file.
+fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|one| {
+        let name = one.get_value().to_string_lossy();
+        seen.insert(name.trim_end_matches('/').to_owned())
+    });
+    all
+}
+
+// Plugins.
+
+/// The folders to search for plugins.
+fn plugin_folders(line: &Line) -> Vec<PathBuf> {
+    let said = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
+    said.map_or_else(Vec::new, |folders| {
+        std::env::split_paths(&folders).collect()
+    })
+}
+
+/// Plugins of a kind by their names, those that ship and others that are found.
+fn named(kind: &str, line: &Line) -> Vec<String> {
+    let folders = [vec![PathBuf::from(".")], plugin_folders(line)].concat();
+    let found = places::components(&folders);
+    let of_kind = |file: &str| {
+        let name = file.strip_prefix(kind)?.strip_prefix('/')?;
+        Some(name.strip_suffix(".wasm")?.to_owned())
+    };
+    let ship = shipped::plugins().filter_map(of_kind);
+    let mut names: Vec<String> = ship.collect();
+    for name in found.iter().filter_map(|file| of_kind(file)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn backend_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    let aliases = backends::shipped_aliases().map(|alias| alias.name.to_owned());
+    begun(written, named("backends", line).into_iter().chain(aliases))
+}
+
+fn dataset_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    let aliases = datasets::ALIASES.iter().map(|alias| alias.name.to_owned());
+    begun(written, named("datasets", line).into_iter().chain(aliases))
+}
+
+/// Plugins as `--plugin` takes them: by name, or as a file.
+fn plugins(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    let found = places::components(&plugin_folders(line));
+    let mut offered = begun(written, shipped::plugins());
+    offered.extend(begun(written, found));
+    offered.extend(places::files_of(written, "wasm"));
+    without_twice(offered)
+}
+
+/// Plugins as `runner plugin info` takes them: by a short name that means one, too.
+fn plugin_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    let short = |file: &'static str| Some(file.split_once('/')?.1.trim_end_matches(".wasm"));
+    let all: Vec<&str> = shipped::plugins().filter_map(short).collect();
+    let is_one = |name: &&&str| all.iter().filter(|other| other == name).count() == 1;
+    let mut offered = begun(written, all.iter().filter(is_one));
+    if offered.is_empty() || written.contains('/') {
+        offered.extend(plugins(written, line));
+    }
+    offered
+}
+
+fn scorers(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    let mut offered = begun(written, named("scorers", line));
+    offered.extend(places::files_of(written, "wasm"));
+    offered.extend(places::files_of(written, "toml"));
+    without_twice(offered)
+}
+
+/// The paths of the backend that the line names, or of all.
+fn endpoints(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    let backend = backend(line);
+    let of_it = |route: &&backends::Route| backend.as_deref().is_none_or(|own| own == route.plugin);
+    let routes = backends::routes().filter(of_it);
+    let mut paths: Vec<&str> = routes.map(|route| route.path).collect();
+    // Parts that the user chooses are in capitals.
+    paths.retain(|path| !path.contains(|c: char| c.is_ascii_uppercase()));
+    paths.sort_unstable();
+    paths.dedup();
+    begun(written, paths)
+}
+
+/// The backend that the line names.
+fn backend(line: &Line) -> Option<String> {
+    let name = line.value("--backend", "RUNNER_BACKEND")?;
+    let name = name.into_string().ok()?;
+    Some(backends::alias(&name).map_or(name, |alias| alias.plugin.to_owned()))
+}
+
+fn engines(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    let backends = shipped::plugins().filter_map(|file| file.strip_prefix("backends/"));
+    let names = backends.map(|file| file.trim_end_matches(".wasm"));
+    begun(written, names.filter(|name| !NO_ENGINES.contains(name)))
+}
+
+// Scenarios.
+
+/// Scenarios that ship, folders of several, and files.
+fn scenarios(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    let ship = shipped::scenarios();
+    let folders = ship.filter_map(|file| Some(file.rsplit_once('/')?.0));
+    let mut names: Vec<&str> = shipped::scenarios().chain(folders).collect();
+    names.retain(|name| name.contains('/'));
+    names.sort_unstable();
+    names.dedup();
+    let mut offered = begun(written, names);
+    offered.extend(places::files_of(written, "toml"));
+    without_twice(offered)
+}
+
+fn labs(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    let mut offered = begun(written, shipped::labs());
+    offered.extend(places::files_of(written, "toml"));
+    without_twice(offered)
+}
+
+/// Keys of a scenario with `=`, and behind it what the key can be.
+fn assignments(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    match written.split_once('=') {
+        None => told(written, keys()),
+        Some((key, value)) => {
+            let offered = values(key, value, line).into_iter();
+            offered
+                .map(|one| one.add_prefix(format!("{key}=")))
+                .collect()
+        }
+    }
+}
+
+/// The keys that a value can be given to in one word, with their documentation. What the user names
+/// ends with a dot.
+fn keys() -> Vec<(String, String)> {
+    let mut keys = Vec::new();
+    for key in scenario::keys() {
+        let about = key.about.first().cloned().unwrap_or_default();
+        let path = key.path.as_str();
+        match path.rsplit_once('.') {
+            _ if path.contains('[') => {}
+            Some((table @ "goodput", _)) => {
+                let metrics = objective::metrics();
+                keys.extend(metrics.map(|metric| (format!("{table}.{metric}="), about.clone())));
+            }
+            Some((table, name)) if name.chars().all(|c| c.is_ascii_uppercase()) => {
+                keys.push((format!("{table}."), about));
+            }
+            Some((_, "config")) => {
+                keys.push((format!("{path}."), about));
+            }
+            _ => keys.push((format!("{path}="), about)),
+        }
+    }
+    let about = "Route of the backend, as its configuration names it".to_owned();
+    keys.push(("backend.config.route=".to_owned(), about));
+    keys
+}
+
+/// What a key can be.
+fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    match key {
+        "backend.plugin" | "dataset.plugin" => {
+            let kind = key.replace(".plugin", "s/");
+            let all = plugins(written, line).into_iter();
+            all.filter(|one| {
+                let name = one.get_value().to_string_lossy();
+                name.starts_with(&kind) || !shipped::has_plugin(&name)
+            })
+            .collect()
+        }
+        "backend.config.route" => {
+            let backend = backend(line);
+            let of_it =
+                |route: &&backends::Route| backend.as_deref().is_none_or(|own| own == route.plugin);
+            let routes = backends::routes().filter(of_it);
+            let mut names: Vec<&str> = routes.filter_map(|route| route.route).collect();
+            names.sort_unstable();
+            names.dedup();
+            begun(written, names)
+        }
+        "about.engine" => engines(written, line),
+        "tokenizer.path" => tokenizers(written, line),
+        "connection.ca-cert" | "load.trace.file" => places::files(written),
+        _ => match scenario::keys().iter().find(|known| known.path == key) {
+            Some(key) if key.switch => begun(written, ["true", "false"]),
+            Some(key) => told(written, key.words.iter().copied()),
+            None => Vec::new(),
+        },
+    }
+}
+
+/// What `runner scenario keys` takes: tables and keys.
+fn prefixes(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    let mut tables: Vec<&str> = scenario::keys().iter().map(Key::table).collect();
+    tables.retain(|table| !table.is_empty());
+    tables.dedup();
+    let mut offered = begun(written, tables);
+    if !written.is_empty() {
+        offered.extend(begun(written, scenario::keys().iter().map(|key| &key.path)));
+    }
+    without_twice(offered)
+}
+
+/// Names on the hub of the tokenizers that are here, and files.
+fn tokenizers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    let mut offered = begun(written, places::tokenizers());
+    offered.extend(places::files(written));
+    without_twice(offered)
+}
+
+// Results.
+
+/// The folder in which results get a folder each.
+fn home(line: &Line) -> PathBuf {
+    let said = line.value("--output-dir", "RUNNER_OUTPUT_DIR");
+    said.map_or_else(|| PathBuf::from("runs"), PathBuf::from)
+}
+
+fn runs(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    places::results(written, &home(line), places::is_run)
+}
+
+fn resumed(
+    written: &str,
+    line: &Line,
+    is_wanted: fn(&std::path::Path) -> bool,
+) -> Vec<CompletionCandidate> {
+    places::results(written, &home(line), is_wanted)
+}
+
+/// The names of the published results.
+fn published_names() -> Vec<String> {
+    let all = published::all().into_iter();
+    let name = |file: &str| file.trim_start_matches(published::PREFIX).to_owned();
+    all.map(|claim| name(&claim.source.file)).collect()
+}
+
+/// Published results by their full names; without a beginning, only how they begin.
+fn published_results(written: &str) -> Vec<CompletionCandidate> {
+    match written.strip_prefix(published::PREFIX) {
+        Some(name) => {
+            let names = begun(name, published_names()).into_iter();
+            names.map(|one| one.add_prefix(published::PREFIX)).collect()
+        }
+        None => told(
+            written,
+            [(published::PREFIX, "A published result (runner published)")],
+        ),
+    }
+}
+
+/// Results of other tools: files and what was published.
+fn results_of_tools(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    let mut offered = published_results(written);
+    offered.extend(places::files(written));
+    offered
+}
+
+/// The sides of a comparison: runs, several with commas between them, and results of other tools.
+fn sides(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    if written.starts_with(published::PREFIX) {
+        return published_results(written);
+    }
+    let mut offered = after(written, &[','], |part| runs(part, line));
+    if !written.contains(',') {
+        // The folders to look in are there already.
+        let files = places::files(written).into_iter();
+        let is_folder =
+            |one: &CompletionCandidate| one.get_value().as_encoded_bytes().ends_with(b"/");
+        offered.extend(files.filter(|one| !is_folder(one)));
+        offered.extend(published_results(written));
+    }
+    offered
+}
+
+// Figures.
+
+/// Figures by their names: of the run as a whole, and metrics, whose statistics follow a dot.
+fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    let whole = WHOLE.iter().map(|whole| (whole.name, whole.label));
+    let mut offered = match written.split_once('.') {
+        None => {
+            let metrics = CATALOGUE.iter();
+            let metrics = metrics.map(|metric| (format!("{}.", metric.name), metric.definition));
+            let mut offered = told(written, metrics);
+            offered.extend(told(written, [("score.", "A score, by its name")]));
+            offered
+        }
+        Some((metric, statistic)) if CATALOGUE.iter().any(|known| known.name == metric) => {
+            let statistics = begun(statistic, STATISTICS).into_iter();
+            statistics
+                .map(|one| one.add_prefix(format!("{metric}.")))
+                .collect()
+        }
+        Some(_) => Vec::new(),
+    };
+    offered.extend(told(written, whole));
+    offered
+}
+
+fn thresholds(written: &str, line: &Line) -> Vec<CompletionCandidate> {
+    let mut offered = figures(written, line);
+    offered.extend(told(written, [("verdict", "Whether to trust the run")]));
+    offered
+}
+
+/// Metrics of a request with their limits, as `--goodput` takes them.
+fn objectives(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    begun(written, objective::metrics().map(|name| format!("{name}:")))
+}
+
+/// Percentiles of requests' times, as `--slo` takes them: several in a tier, which may have a name.
+fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    after(written, &[';', ':', ' '], |part| {
+        let of_requests = |name: &&str| {
+            let metric = CATALOGUE.iter().find(|metric| metric.name == *name);
+            metric.is_some_and(|metric| metric.of != Of::Session)
+        };
+        let metrics = objective::metrics().filter(of_requests);
+        match part.split_once('.') {
+            None => begun(part, metrics.map(|name| format!("{name}."))),
+            Some((metric, _)) => {
+                let known = metrics.filter(|name| *name == metric);
+                let percentiles = ["p50", "p90", "p95", "p99", "p99.9"];
+                let all = known.flat_map(|name| percentiles.map(|p| format!("{name}.{p}<")));
+                begun(part, all)
+            }
+        }
+    })
+}
+
+// Texts.
+
+fn pages(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    told(written, PAGES.iter().map(|page| (page.name, page.about)))
+}
+
+fn presets(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    told(
+        written,
+        PRESETS.iter().map(|preset| (preset.name, preset.about)),
+    )
+}

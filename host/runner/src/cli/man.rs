@@ -1,0 +1,147 @@
+//! `runner man`: prints the manual page of a command, or writes those of all commands to a folder.
+//!
+//! The pages are made of the same words as help. [`page`] lays a page out, [`below`] reads the text
+//! that stands below the flags in help (examples, exit codes), [`pieces`] has the pieces of the
+//! format. Their bytes depend on the version, the command line and `SOURCE_DATE_EPOCH` alone.
+
+mod below;
+mod page;
+mod pieces;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Command, CommandFactory};
+
+use super::Cli;
+use super::destination::Destination;
+use super::error::CliError;
+use super::failure::Failure;
+use super::print::write_stdout;
+use model::nearest;
+
+/// Print the manual page of a command, or write those of all commands
+///
+/// A date stands on the pages only where SOURCE_DATE_EPOCH gives one, so that two builds write the
+/// same bytes.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner man run | man -l -                       read the page of `runner run`\n  \
+        runner man plugin new | man -l -                the page of a command below another\n  \
+        runner man --output ~/.local/share/man/man1     install all pages: man runner-search")]
+pub struct Args {
+    /// Words of the command, such as `run` or `plugin new` [default: the page of the program]
+    #[arg(value_name = "COMMAND")]
+    words: Vec<String>,
+    /// Folder to write all pages to, each under its name, such as runner-run.1
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_MAN_OUTPUT",
+        conflicts_with = "words"
+    )]
+    output: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If there is no such command, or a page cannot be written.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let program = page::built(Cli::command());
+    let date = date(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
+    let Some(folder) = &args.output else {
+        let command = named(&program, &args.words)?;
+        write_stdout(&page::page(&program, command, &date))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    std::fs::create_dir_all(folder).map_err(CliError::write(
+        folder,
+        "; give a writable folder with --output",
+    ))?;
+    for command in all(&program) {
+        let mut file = Destination::open(&folder.join(page::file(command)))?;
+        file.text(&page::page(&program, command, &date))?;
+        file.finish()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command with these words.
+fn named<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Failure> {
+    let mut command = program;
+    for word in words {
+        let Some(below) = command.find_subcommand(word) else {
+            let of = command.get_bin_name().unwrap_or_default();
+            let names = command.get_subcommands().map(Command::get_name);
+            let instead = match nearest(word, names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("`{of} --help` lists the commands"),
+            };
+            let words = format!("there is no command `{of} {word}`; {instead}");
+            return Err(Failure::command_line(words));
+        };
+        command = below;
+    }
+    Ok(command)
+}
+
+/// A command and all that are below it.
+fn all(command: &Command) -> Vec<&Command> {
+    let below = command.get_subcommands().flat_map(all);
+    std::iter::once(command).chain(below).collect()
+}
+
+/// The date of pages, from `SOURCE_DATE_EPOCH`; empty without it.
+fn date(epoch: Option<&str>) -> Result<String, Failure> {
+    let Some(text) = epoch.filter(|text| !text.is_empty()) else {
+        return Ok(String::new());
+    };
+    let seconds = text.parse().ok();
+    let time = seconds.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    let time = time.ok_or_else(|| {
+        Failure::command_line(format!(
+            "`SOURCE_DATE_EPOCH`: expected seconds since 1970, found `{text}`; unset it for pages without a date"
+        ))
+    })?;
+    Ok(time.strftime("%Y-%m-%d").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_is_that_of_the_sources() {
+        for (epoch, expected) in [
+            (None, Some("")),
+            (Some(""), Some("")),
+            (Some("0"), Some("1970-01-01")),
+            (Some("1795651200"), Some("2026-11-26")),
+            (Some("yesterday"), None),
+            (Some("99999999999999999"), None),
+        ] {
+            assert_eq!(date(epoch).ok().as_deref(), expected, "{epoch:?}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_a_command_is_told() {
+        let program = page::built(Cli::command());
+        let told = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            named(&program, &words)
+                .map(Command::get_name)
+                .map_err(|failure| failure.words())
+        };
+        assert_eq!(told("plugin new"), Ok("new"));
+        assert_eq!(
+            told("plugin nwe").unwrap_err(),
+            "there is no command `runner plugin nwe`; did you mean `new`?"
+        );
+        assert_eq!(
+            told("run fast").unwrap_err(),
+            "there is no command `runner run fast`; `runner run --help` lists the commands"
+        );
+    }
+}
