@@ -19,7 +19,9 @@ fn a_package_is_installed_into_an_empty_root_and_measures() {
     let root = TempDir::new().unwrap();
     let root = root.path();
     fs::create_dir_all(root.join("var/lib/dpkg")).unwrap();
-    fs::create_dir(root.join("work")).unwrap();
+    for folder in ["work", "dev", "proc"] {
+        fs::create_dir(root.join(folder)).unwrap();
+    }
     fs::write(root.join("var/lib/dpkg/status"), libraries_in(root)).unwrap();
     let dpkg = |arguments: &[&str]| {
         let mut command = bare("dpkg");
@@ -47,13 +49,12 @@ fn a_package_is_installed_into_an_empty_root_and_measures() {
     }
     let mock = Mock::start(&[]);
     let mut command = bare("unshare");
-    // What is installed sees this root and nothing else.
-    command
-        .env("PATH", "/usr/bin")
-        .env("XDG_CACHE_HOME", "/work/cache");
-    command.arg("--mount").arg("--root").arg(root);
-    command.args(["--wd", "/work", "runner"]);
-    measures(command.args(measuring(&mock, "runs")));
+    // What is installed sees this root, and devices and processes as in a system that runs.
+    let inside = "mount --rbind /dev \"$0/dev\" && mount --rbind /proc \"$0/proc\" \
+                  && exec chroot \"$0\" /usr/bin/runner \"$@\"";
+    command.env("XDG_CACHE_HOME", "/work/cache");
+    command.args(["--mount", "sh", "-c", inside]).arg(root);
+    measures(command.args(measuring(&mock, "/work/runs")));
     dpkg(&["--remove", "runner-llm"]);
     assert!(!root.join("usr/bin").exists() && !root.join("usr/share").exists());
 }

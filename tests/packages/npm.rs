@@ -1,12 +1,12 @@
 //! The packages for npm, installed from files without a network, and the launcher between a caller
 //! and the program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use package::Kind;
 use tempfile::TempDir;
 
-use super::{bare, made, measures, measuring};
+use super::{bare, made, measures, measuring, product};
 use crate::support::lacking::{self, NPM};
 use crate::support::process::{Mock, Process, processes_with, run};
 
@@ -32,6 +32,14 @@ fn installed() -> Option<(TempDir, PathBuf)> {
     Some((prefix, command))
 }
 
+/// The way a mock engine ends that gets a signal through this command: its exit code, if it has one.
+fn ended_by(signal: &str, command: &Path) -> Option<i32> {
+    let mut process = Process::start(bare(command).args(["mock", "--port", "0"]));
+    process.until("the mock engine listens", |it| it.stdout().contains('\n'));
+    process.signal(signal);
+    process.end().code
+}
+
 #[test]
 fn packages_are_installed_by_npm_and_pass_signals_and_exit_codes() {
     let Some((prefix, command)) = installed() else {
@@ -43,10 +51,8 @@ fn packages_are_installed_by_npm_and_pass_signals_and_exit_codes() {
     run(bare(&command).arg("nowhere.toml")).with_code(3);
     run(bare(&command).arg("--no-such-flag")).with_code(2);
     for signal in ["INT", "TERM", "HUP"] {
-        let mut process = Process::start(bare(&command).args(["mock", "--port", "0"]));
-        process.until("the mock engine listens", |it| it.stdout().contains('\n'));
-        process.signal(signal);
-        process.end().with_code(0);
+        let direct = ended_by(signal, &product().path);
+        assert_eq!(ended_by(signal, &command), direct, "{signal}");
     }
     let left = processes_with(prefix.path().to_str().unwrap());
     assert!(left.is_empty(), "{left:?}");
