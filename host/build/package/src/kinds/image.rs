@@ -52,6 +52,8 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
     });
     let config = serde_json::to_vec(&config)?;
     let config = layout.blob("application/vnd.oci.image.config.v1+json", config);
+    let name = format!("{PACKAGE_NAME}:{}", version::tag(&product.project.version));
+    layout.add_docker(&name, &config, &packed)?;
     let manifest = serde_json::to_vec(&json!({
         "schemaVersion": 2,
         "mediaType": MANIFEST,
@@ -61,9 +63,7 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
     }))?;
     let mut manifest = layout.blob(MANIFEST, manifest);
     manifest["platform"] = json!({ "architecture": machine, "os": "linux" });
-    let tag = version::tag(&product.project.version);
-    manifest["annotations"] =
-        json!({ "org.opencontainers.image.ref.name": format!("{PACKAGE_NAME}:{tag}") });
+    manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": name });
     let name = format!("{}.oci.tar", product.release_name());
     Ok(vec![(name, layout.archive(&manifest, product)?)])
 }
@@ -83,6 +83,22 @@ impl Layout {
         let size = bytes.len();
         self.tree.file(format!("blobs/sha256/{digest}"), bytes);
         json!({ "mediaType": media_type, "digest": format!("sha256:{digest}"), "size": size })
+    }
+
+    /// Adds the file that Docker's older store reads instead of the index. Others leave it alone.
+    fn add_docker(&mut self, name: &str, config: &Value, layer: &Value) -> Result<()> {
+        let path = |descriptor: &Value| {
+            let digest = descriptor["digest"].as_str().unwrap_or_default();
+            format!("blobs/{}", digest.replace(':', "/"))
+        };
+        let manifest = json!([{
+            "Config": path(config),
+            "RepoTags": [name],
+            "Layers": [path(layer)],
+        }]);
+        self.tree
+            .file("manifest.json", serde_json::to_vec(&manifest)?);
+        Ok(())
     }
 
     /// The archive of the image with this manifest.
