@@ -56,8 +56,9 @@ fn product() -> &'static Product {
         let project = Project::read(&root).unwrap();
         let date = Date::of(&root).unwrap();
         let texts = Texts::of(&program, date).unwrap();
-        let mut product = Product::new(project, &program, None, texts, date).unwrap();
-        product.sbom = Some(br#"{ "bomFormat": "CycloneDX" }"#.to_vec());
+        let product = Product::new(project, &program, None, texts, date).unwrap();
+        let sbom = br#"{ "bomFormat": "CycloneDX", "components": [] }"#.to_vec();
+        let mut product = product.with_sbom(sbom).unwrap();
         product.level = Level(1);
         product
     })

@@ -32,6 +32,7 @@ fn an_archive_is_unpacked_and_measures() {
         "README.md",
         "CHANGELOG.md",
         "runner.cyclonedx.json",
+        "THIRD-PARTY.txt",
         "man/runner.1",
         "completions/runner.bash",
         "completions/runner.fish",

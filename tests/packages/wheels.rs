@@ -51,6 +51,7 @@ fn a_wheel_is_installed_by_pip_and_measures() {
     let mut files = vec![
         "../../../bin/runner".to_owned(),
         "licenses/LICENSE".to_owned(),
+        "licenses/THIRD-PARTY.txt".to_owned(),
         "sboms/runner.cyclonedx.json".to_owned(),
     ];
     let module = product().project.root.join("host/python/src/runner_llm");

@@ -16,6 +16,7 @@
 pub mod date;
 pub mod elf;
 pub mod kinds;
+pub mod notices;
 pub mod product;
 pub mod project;
 pub mod sums;

@@ -6,11 +6,16 @@ use anyhow::{Context, Result, ensure};
 
 use crate::date::Date;
 use crate::elf::Elf;
+use crate::notices::notices;
 use crate::project::{Project, read};
 use crate::target::Target;
 use crate::texts::Texts;
 use crate::tree::Level;
 
+/// The file of the bill of materials.
+pub const SBOM: &str = "runner.cyclonedx.json";
+/// The file of the notices.
+pub const NOTICES: &str = "THIRD-PARTY.txt";
 /// Where most distributions keep the certificates of authorities.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
@@ -31,6 +36,8 @@ pub struct Product {
     pub texts: Texts,
     /// The bill of materials, as CycloneDX writes it in JSON; packages without one have no such file.
     pub sbom: Option<Vec<u8>>,
+    /// The licences of what is inside; packages without a bill of materials have none.
+    pub notices: Option<Vec<u8>>,
     /// The certificates of authorities that go into an image.
     pub certificates: PathBuf,
     /// The date of every file.
@@ -68,10 +75,33 @@ impl Product {
             program,
             texts,
             sbom: None,
+            notices: None,
             certificates: CERTIFICATES.into(),
             date,
             level: Level::default(),
         })
+    }
+
+    /// Adds the bill of materials, and the notices of what it lists.
+    ///
+    /// # Errors
+    /// If a notice cannot be read.
+    pub fn with_sbom(mut self, sbom: Vec<u8>) -> Result<Self> {
+        self.notices = Some(notices(
+            &self.project.root,
+            &self.target.to_string(),
+            &sbom,
+        )?);
+        self.sbom = Some(sbom);
+        Ok(self)
+    }
+
+    /// The documents on what is inside, by file name.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        let documents = [(SBOM, &self.sbom), (NOTICES, &self.notices)];
+        documents
+            .into_iter()
+            .filter_map(|(name, bytes)| Some((name, bytes.as_deref()?)))
     }
 
     /// The name of the archive without its ending, and of the folder in it.

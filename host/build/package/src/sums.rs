@@ -47,3 +47,24 @@ pub fn write(folder: &Path) -> Result<()> {
     let path = folder.join(FILE);
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    #[test]
+    fn every_file_but_the_list_itself_is_listed_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("b"), "").unwrap();
+        fs::write(folder.path().join("a"), "abc").unwrap();
+        for _ in 0..2 {
+            super::write(folder.path()).unwrap();
+            let text = fs::read_to_string(folder.path().join(super::FILE)).unwrap();
+            assert_eq!(
+                text,
+                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  a\n\
+                 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b\n"
+            );
+        }
+    }
+}

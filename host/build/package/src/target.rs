@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use crate::elf::Elf;
 
@@ -69,29 +69,39 @@ impl Target {
         }
         Ok(target)
     }
-
-    /// Reads a target's name.
-    ///
-    /// # Errors
-    /// If it is none that packages are made for.
-    pub fn read(name: &str) -> Result<Self> {
-        for machine in [Machine::X86_64, Machine::Aarch64] {
-            for is_static in [true, false] {
-                let target = Target { machine, is_static };
-                if target.to_string() == name {
-                    return Ok(target);
-                }
-            }
-        }
-        bail!(
-            "no packages are made for {name}; expected x86_64 or aarch64, then -unknown-linux-musl or -unknown-linux-gnu"
-        )
-    }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let library = if self.is_static { "musl" } else { "gnu" };
         write!(f, "{}-unknown-linux-{library}", self.machine.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Target;
+    use crate::elf::Elf;
+    use crate::elf::tests::made_up;
+
+    #[test]
+    fn a_target_is_what_the_binary_is_for() {
+        let of = |number, loader, named| {
+            let elf = Elf::read(&made_up(number, loader)).unwrap();
+            Target::of(&elf, named).map(|target| target.to_string())
+        };
+        let musl = "aarch64-unknown-linux-musl";
+        assert_eq!(of(183, None, None).unwrap(), musl);
+        assert_eq!(of(183, None, Some(musl)).unwrap(), musl);
+        let gnu = "x86_64-unknown-linux-gnu";
+        assert_eq!(
+            of(62, Some("/lib64/ld-linux-x86-64.so.2"), None).unwrap(),
+            gnu
+        );
+        let wrong = of(62, None, Some(gnu)).unwrap_err().to_string();
+        assert_eq!(
+            wrong,
+            "--target x86_64-unknown-linux-gnu: the binary is for x86_64-unknown-linux-musl"
+        );
     }
 }

@@ -172,3 +172,73 @@ pub fn gzip(bytes: &[u8], level: Level) -> Result<Vec<u8>> {
     output.write_all(bytes)?;
     Ok(output.finish()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::{Level, Tree};
+    use crate::date::Date;
+
+    fn date() -> Date {
+        Date::read("1767323045").unwrap()
+    }
+
+    /// A tree whose files were added in this order.
+    fn added(order: &[usize]) -> Tree<'static> {
+        let mut tree = Tree::new();
+        for number in order {
+            match number {
+                0 => tree.program("usr/bin/runner", b"program".as_slice()),
+                1 => tree.file("usr/share/doc/LICENSE", b"text".as_slice()),
+                _ => tree.folder("work", 0o755, 65_532),
+            }
+        }
+        tree.with_folders()
+    }
+
+    #[test]
+    fn the_order_of_adding_makes_no_difference() {
+        let (one, other) = (added(&[0, 1, 2]), added(&[2, 1, 0]));
+        let level = Level(6);
+        let packed = one.tar_gz(date(), level).unwrap();
+        assert_eq!(packed, other.tar_gz(date(), level).unwrap());
+        let zipped = one.zip(date(), level).unwrap();
+        assert_eq!(zipped, other.zip(date(), level).unwrap());
+        let later = Date::read("1767323047").unwrap();
+        assert_ne!(packed, one.tar_gz(later, level).unwrap());
+    }
+
+    #[test]
+    fn entries_of_tar_have_root_the_date_and_folders_before_what_is_in_them() {
+        let packed = added(&[0, 1, 2]).tar_gz(date(), Level(1)).unwrap();
+        let mut archive = tar::Archive::new(GzDecoder::new(packed.as_slice()));
+        let mut seen = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let header = entry.header().clone();
+            assert_eq!(header.mtime().unwrap(), 1_767_323_045);
+            let owner = (header.uid().unwrap(), header.gid().unwrap());
+            let mode = header.mode().unwrap();
+            let mut content = String::new();
+            entry.read_to_string(&mut content).unwrap();
+            let path = entry.path().unwrap().display().to_string();
+            seen.push((path, mode, owner, content));
+        }
+        let row = |path: &str, mode, owner: u64, content: &str| {
+            (path.to_owned(), mode, (owner, owner), content.to_owned())
+        };
+        let expected = [
+            row("usr/", 0o755, 0, ""),
+            row("usr/bin/", 0o755, 0, ""),
+            row("usr/bin/runner", 0o755, 0, "program"),
+            row("usr/share/", 0o755, 0, ""),
+            row("usr/share/doc/", 0o755, 0, ""),
+            row("usr/share/doc/LICENSE", 0o644, 0, "text"),
+            row("work/", 0o755, 65_532, ""),
+        ];
+        assert_eq!(seen, expected);
+    }
+}

@@ -7,9 +7,6 @@ use crate::COMMAND;
 use crate::product::Product;
 use crate::tree::Tree;
 
-/// The file of the bill of materials.
-pub const SBOM: &str = "runner.cyclonedx.json";
-
 /// Makes `runner-VERSION-TARGET.tar.gz`.
 ///
 /// # Errors
@@ -21,8 +18,8 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
     tree.file(format!("{name}/LICENSE"), &product.project.license_text);
     tree.file(format!("{name}/README.md"), &product.project.readme);
     tree.file(format!("{name}/CHANGELOG.md"), &product.project.changelog);
-    if let Some(sbom) = &product.sbom {
-        tree.file(format!("{name}/{SBOM}"), sbom);
+    for (file, bytes) in product.contents() {
+        tree.file(format!("{name}/{file}"), bytes);
     }
     for (page, text) in &product.texts.man {
         tree.file(format!("{name}/man/{page}"), text);

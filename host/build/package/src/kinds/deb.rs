@@ -7,7 +7,6 @@ use anyhow::Result;
 use md5::{Digest, Md5};
 
 use super::Package;
-use crate::kinds::archive::SBOM;
 use crate::product::Product;
 use crate::sums::hex;
 use crate::tree::{Level, Tree, gzip};
@@ -79,8 +78,8 @@ fn files<'a>(product: &'a Product, version: &str) -> Result<Tree<'a>> {
     tree.file(format!("{documents}/changelog.gz"), changelog);
     let news = gzip(&product.project.changelog, HARDEST)?;
     tree.file(format!("{documents}/CHANGELOG.md.gz"), news);
-    if let Some(sbom) = &product.sbom {
-        tree.file(format!("{documents}/{SBOM}.gz"), gzip(sbom, HARDEST)?);
+    for (file, bytes) in product.contents() {
+        tree.file(format!("{documents}/{file}.gz"), gzip(bytes, HARDEST)?);
     }
     if product.target.is_static {
         // On purpose: one program for every version of Debian.
@@ -144,7 +143,8 @@ fn copyright(product: &Product) -> Vec<u8> {
          Copyright: 2026 the authors of runner\n\
          License: {license}\n \
          On Debian systems, the text of this licence is in\n \
-         /usr/share/common-licenses/{license}.\n"
+         /usr/share/common-licenses/{license}.\n \
+         THIRD-PARTY.txt.gz has the licences of the crates inside.\n"
     );
     text.into_bytes()
 }

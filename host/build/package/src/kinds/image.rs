@@ -11,7 +11,6 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::Package;
-use crate::kinds::archive::SBOM;
 use crate::product::Product;
 use crate::project::read;
 use crate::sums::sha256;
@@ -124,8 +123,8 @@ fn files(product: &Product) -> Result<Tree<'_>> {
         format!("{documents}/LICENSE"),
         &product.project.license_text,
     );
-    if let Some(sbom) = &product.sbom {
-        tree.file(format!("{documents}/{SBOM}"), sbom);
+    for (file, bytes) in product.contents() {
+        tree.file(format!("{documents}/{file}"), bytes);
     }
     let users = format!(
         "root:x:0:0:root:/:/sbin/nologin\n{COMMAND}:x:{USER}:{USER}:{COMMAND}:/{WORK}:/sbin/nologin\n"

@@ -5,7 +5,6 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::Package;
-use crate::kinds::archive::SBOM;
 use crate::product::Product;
 use crate::project::Project;
 use crate::target::Machine;
@@ -76,8 +75,8 @@ fn with_program<'a>(product: &'a Product, name: &str) -> Result<Tree<'a>> {
     manifest["preferUnplugged"] = json!(true);
     let mut tree = tree(&product.project, &manifest)?;
     tree.program(format!("package/bin/{COMMAND}"), &product.program);
-    if let Some(sbom) = &product.sbom {
-        tree.file(format!("package/{SBOM}"), sbom);
+    for (file, bytes) in product.contents() {
+        tree.file(format!("package/{file}"), bytes);
     }
     Ok(tree)
 }

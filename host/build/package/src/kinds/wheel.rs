@@ -15,8 +15,7 @@ use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
 use super::Package;
-use crate::kinds::archive::SBOM;
-use crate::product::Product;
+use crate::product::{NOTICES, Product, SBOM};
 use crate::project::read;
 use crate::target::Target;
 use crate::tree::Tree;
@@ -43,6 +42,7 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
         version: &version,
         semantic: &product.project.version,
         license: &product.project.license,
+        has_notices: product.notices.is_some(),
         repository: product.project.repository.as_deref(),
         readme: &product.project.readme,
         folder: &python,
@@ -51,6 +51,9 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
     tree.file(format!("{info}/WHEEL"), wheel(&platforms));
     let license = &product.project.license_text;
     tree.file(format!("{info}/licenses/LICENSE"), license);
+    if let Some(notices) = &product.notices {
+        tree.file(format!("{info}/licenses/{NOTICES}"), notices);
+    }
     if let Some(sbom) = &product.sbom {
         tree.file(format!("{info}/sboms/{SBOM}"), sbom);
     }
@@ -121,6 +124,7 @@ struct Metadata<'a> {
     version: &'a str,
     semantic: &'a str,
     license: &'a str,
+    has_notices: bool,
     repository: Option<&'a str>,
     readme: &'a [u8],
     folder: &'a Path,
@@ -218,6 +222,9 @@ impl Metadata<'_> {
         line("Summary", summary)?;
         line("License-Expression", license)?;
         line("License-File", "LICENSE")?;
+        if self.has_notices {
+            line("License-File", NOTICES)?;
+        }
         for (name, url) in urls {
             line("Project-URL", &format!("{name}, {url}"))?;
         }
@@ -274,6 +281,7 @@ mod tests {
             version: "1.2.3rc4",
             semantic: "1.2.3-rc.4",
             license: "Apache-2.0",
+            has_notices: true,
             repository: Some("https://example.org/runner"),
             readme: b"# runner\n",
             folder: Path::new("nowhere"),
@@ -314,6 +322,7 @@ Requires-Dist: pandas>=2.2 ; (python_version > '3.9') and extra == 'tables'
 Summary: What it is
 License-Expression: Apache-2.0
 License-File: LICENSE
+License-File: THIRD-PARTY.txt
 Project-URL: Repository, https://example.org/runner
 Project-URL: Guide, https://example.org/guide
 Description-Content-Type: text/markdown; charset=UTF-8
