@@ -8,6 +8,7 @@
 //! - `guide`: the plugin author's guide, followed to the letter.
 //! - `live`: what people and Prometheus can see of a run while it goes on.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
+//! - `packages`: wheels, images and the like, installed where nothing of the program was before.
 //! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.
 //! - `sockets`: resets, refusals, servers that come and go, TLS, on real processes.
 //! - `browser`: pages of results in a real browser: drawn, stepped through, printed.
@@ -34,6 +35,7 @@ mod hostile_guests;
 mod invariants;
 mod labs;
 mod live;
+mod packages;
 mod plugin_cases;
 mod sockets;
 mod support;

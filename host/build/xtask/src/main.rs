@@ -33,6 +33,7 @@ cargo xtask COMMAND
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
   test        run all checks that a change must pass, step by step
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
+  package K.. make packages of a built program, such as an archive, in target/packages; `cargo xtask package --help` has options
   examples    build the examples in plugins/examples and plugins/scorers/code and run their cases, if the tools of their languages are available
   guide       build the user guide as a site with mdBook, to target/guide
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
@@ -69,6 +70,7 @@ fn run() -> Result<ExitCode> {
         Some("fuzz") => return fuzz::fuzz(&root, &rest),
         Some("release") => return release::release(&root, &rest),
         Some("release-notes") => return release::notes(&root, &rest),
+        Some("package") => return steps::package(&root, &rest),
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),

@@ -32,6 +32,17 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
+/// Has the program `package` make packages. It is a program of its own, so that nobody compiles what
+/// it needs without packaging.
+pub fn package(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
+    let code = build_binary(root, "package")?;
+    if code != 0 {
+        return Ok(exit_code(code));
+    }
+    let code = run(Command::new(binary(root, "package")).args(arguments))?;
+    Ok(exit_code(code))
+}
+
 const CARGO_DENY: Lack = Lack {
     key: "cargo-deny",
     what: "cargo-deny",

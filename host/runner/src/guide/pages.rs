@@ -32,11 +32,16 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 27] = [
+pub const PAGES: [Page; 28] = [
     page!(
         "start",
         "start",
         "install, build, and run for the first time"
+    ),
+    page!(
+        "installing",
+        "installing",
+        "packages: what is in each, and how to build it"
     ),
     page!("scenarios", "scenarios", "describe a run in a file"),
     page!(

@@ -1,0 +1,133 @@
+//! Archives, their digests, and the formulas that install them.
+
+use std::process::Command;
+
+use package::elf::Elf;
+use package::kinds::{Kind, formula};
+use package::target::{Machine, Target};
+use package::{Product, sums};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{bare, made, measures, measuring, product};
+use crate::support::lacking::{self, NIX, RUBY};
+use crate::support::process::{Mock, run};
+
+#[test]
+fn an_archive_is_unpacked_and_measures() {
+    let (folder, packages) = made(Kind::Archive);
+    sums::write(folder.path()).unwrap();
+    let mut check = bare("sha256sum");
+    check
+        .current_dir(folder.path())
+        .args(["--check", "--strict", sums::FILE]);
+    let name = packages[0].file_name().unwrap().to_str().unwrap();
+    assert_eq!(run(&mut check).with_code(0).stdout, format!("{name}: OK\n"));
+    let mut unpack = bare("tar");
+    unpack.current_dir(folder.path()).arg("-xzf").arg(name);
+    run(&mut unpack).with_code(0);
+    let release = folder.path().join(name.strip_suffix(".tar.gz").unwrap());
+    for file in [
+        "LICENSE",
+        "README.md",
+        "CHANGELOG.md",
+        "runner.cyclonedx.json",
+        "THIRD-PARTY.txt",
+        "man/runner.1",
+        "completions/runner.bash",
+        "completions/runner.fish",
+        "completions/_runner",
+    ] {
+        let size = release.join(file).metadata().map(|file| file.len());
+        assert!(size.is_ok_and(|size| size > 0), "{file}");
+    }
+    let mock = Mock::start(&[]);
+    let mut command = bare("./runner");
+    measures(command.current_dir(release).args(measuring(&mock, "runs")));
+}
+
+/// The product with a few bytes for its program, static, for this machine.
+fn made_up(machine: Machine, number: u16) -> Product {
+    let mut program = vec![0; 64];
+    program[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    program[18..20].copy_from_slice(&number.to_le_bytes());
+    let mut product = product().clone();
+    product.elf = Elf::read(&program).unwrap();
+    product.target = Target::of(&product.elf, None).unwrap();
+    assert_eq!(
+        product.target,
+        Target {
+            machine,
+            is_static: true
+        }
+    );
+    product.program = program;
+    product.project.repository = Some("https://example.org/team/runner".to_owned());
+    product
+}
+
+#[test]
+fn formulas_install_the_archives_that_are_there() {
+    let folder = TempDir::new().unwrap();
+    let intel = made_up(Machine::X86_64, 62);
+    let none = formula::make(&intel.project, folder.path()).unwrap_err();
+    assert!(none.to_string().contains("make the archive"), "{none:#}");
+    let mut archives = Kind::Archive.make(&intel, folder.path()).unwrap();
+    let arm = made_up(Machine::Aarch64, 183);
+    archives.extend(Kind::Archive.make(&arm, folder.path()).unwrap());
+    formula::make(&intel.project, folder.path()).unwrap();
+    let digests: Vec<String> = archives
+        .iter()
+        .map(|path| sums::sha256(&std::fs::read(path).unwrap()))
+        .collect();
+    let ruby = std::fs::read_to_string(folder.path().join("runner-llm.rb")).unwrap();
+    let at = |text: &str| ruby.find(text).unwrap_or_else(|| panic!("{text}: {ruby}"));
+    assert!(at("on_intel") < at(&digests[0]) && at(&digests[0]) < at("on_arm"));
+    assert!(at("on_arm") < at(&digests[1]));
+    if lacking::has("ruby", &RUBY) {
+        let mut check = bare("ruby");
+        run(check.arg("-wc").arg(folder.path().join("runner-llm.rb"))).with_code(0);
+    }
+    if lacking::has("nix-instantiate", &NIX) {
+        for (machine, digest) in [("x86_64", &digests[0]), ("aarch64", &digests[1])] {
+            check_nix(folder.path(), machine, digest, &intel.project.version);
+        }
+    }
+}
+
+/// Evaluates the package for Nix with functions that say what they are given.
+fn check_nix(folder: &std::path::Path, machine: &str, digest: &str, version: &str) {
+    let nix = |arguments: &[&str]| {
+        let mut command = bare("nix-instantiate");
+        let home = folder.join("nix");
+        command
+            .env("HOME", &home)
+            .env("NIX_STATE_DIR", home.join("state"));
+        command.env("NIX_STORE_DIR", home.join("store"));
+        command.current_dir(folder).args(arguments);
+        run(&mut command).with_code(0).stdout
+    };
+    nix(&["--parse", "flake.nix"]);
+    let expression = format!(
+        "(import ./package.nix {{ \
+           lib = {{ licenses.asl20 = \"asl20\"; sourceTypes.binaryNativeCode = 1; }}; \
+           stdenvNoCC = {{ hostPlatform.system = \"{machine}-linux\"; mkDerivation = it: it; }}; \
+           fetchurl = it: it; installShellFiles = null; \
+         }})"
+    );
+    let text = nix(&["--eval", "--strict", "--json", "--expr", &expression]);
+    let package: Value = serde_json::from_str(&text).unwrap();
+    let name = format!("runner-{version}-{machine}-unknown-linux-musl");
+    assert_eq!(package["sourceRoot"], name);
+    let url = format!("https://example.org/team/runner/releases/download/v{version}/{name}.tar.gz");
+    assert_eq!(package["src"]["url"], url);
+    let mut convert = Command::new("sh");
+    let hash = package["src"]["hash"].as_str().unwrap();
+    let hash = hash.strip_prefix("sha256-").unwrap();
+    convert.args([
+        "-c",
+        "printf %s \"$0\" | base64 -d | od -An -v -tx1 | tr -d ' \\n'",
+        hash,
+    ]);
+    assert_eq!(run(&mut convert).with_code(0).stdout, digest);
+}
