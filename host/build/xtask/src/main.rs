@@ -15,6 +15,8 @@ mod freeze;
 mod fuzz;
 mod guest;
 mod left_out;
+mod links;
+mod site;
 mod steps;
 mod toolchain;
 
@@ -33,7 +35,7 @@ cargo xtask COMMAND
   test        run all checks that a change must pass, step by step
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
   examples    build the examples in plugins/examples and plugins/scorers/code and run their cases, if the tools of their languages are available
-  guide       build the user guide as a site with mdBook, to target/guide
+  guide       build the site with mdBook, to target/guide: the user guide, and pages whose reports the runner draws
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
   freeze      keep plugins of the contract's version in wit/, as they are now, in tests/versions; before wit/ changes
   help        print this text
@@ -68,7 +70,7 @@ fn run() -> Result<ExitCode> {
         Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),
         Some("examples") => return steps::examples(&root),
-        Some("guide") => return steps::guide(&root),
+        Some("guide") => return site::guide(&root).map(steps::exit_code),
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => dist::build(&root)?,
         Some("help" | "--help" | "-h") => print!("{HELP}"),
