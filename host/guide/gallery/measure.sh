@@ -4,7 +4,7 @@
 #   measure.sh ENGINE
 #
 # ENGINE is the folder that `host/benches/engines/install-vllm.sh` installed. `runner` is the one in the PATH. What is kept
-# is what reports are drawn from: the engines' logs stay behind, because they name paths of the machine.
+# is what reports are drawn from.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -23,11 +23,13 @@ down() {
     kill "$server"
     wait "$server" || :
 }
-# kept NAME: keeps what was measured last as the gallery's folder NAME, without pages and what names this machine's paths.
+# kept NAME: keeps what was measured last as the gallery's folder NAME, without pages, without summaries, which are functions
+# of the records, and without what names paths of this machine.
 kept() {
     local name=$1 found=(out/*)
-    rm -rf "${here:?}/$name" "${found[@]/%//logs}"
-    rm -f "${found[@]/%//command.json}" out/*/*.{html,md} out/*/lock
+    find out -name logs -prune -exec rm -r {} +
+    find out \( -name summary.json -o -name command.json -o -name lock -o -name '*.html' -o -name '*.md' \) -delete
+    rm -rf "${here:?}/$name"
     if ((${#found[@]} == 1)); then
         mv "${found[0]}" "$here/$name"
     else
@@ -50,5 +52,5 @@ up --max-num-seqs 2
 runner run short.toml "${with[@]}" --repeat 4 --request-rate 12 --cache salt --launch-command 'vllm serve tiny --max-num-seqs 2'
 kept two-slots
 down
-runner lab lab.toml --output-dir out
+runner lab lab.toml --output-dir out/lab
 kept lab

