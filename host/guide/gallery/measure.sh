@@ -24,7 +24,7 @@ down() {
     wait "$server" || :
 }
 # kept NAME: keeps what was measured last as the gallery's folder NAME, without pages, without summaries, which are functions
-# of the records, and without what names paths of this machine.
+# of the records, and without what names paths of this machine. Repeats are NAME-1, NAME-2 and so on, as reports call them.
 kept() {
     local name=$1 found=(out/*)
     find out -name logs -prune -exec rm -r {} +
@@ -34,7 +34,11 @@ kept() {
         mv "${found[0]}" "$here/$name"
     else
         mkdir "$here/$name"
-        mv "${found[@]}" "$here/$name/"
+        local number=0 run
+        for run in "${found[@]}"; do
+            number=$((number + 1))
+            mv "$run" "$here/$name/$name-$number"
+        done
     fi
 }
 with=(--base-url http://127.0.0.1:8200 --tokenizer engine/tiny --ready-check-timeout-sec 300 --output-dir out --no-progress)

@@ -92,7 +92,7 @@ fn page(url: &str, results: &[&Value]) -> Result<String> {
     Ok(text)
 }
 
-/// A table of the rules that spoke about these results: about how many, and what each means.
+/// A list of the rules that spoke about these results: about how many, and what each means.
 fn rules(results: &[&Value]) -> Result<String> {
     let mut rules: BTreeMap<(usize, &str), (usize, &Value)> = BTreeMap::new();
     for result in results {
@@ -106,21 +106,19 @@ fn rules(results: &[&Value]) -> Result<String> {
     if rules.is_empty() {
         return Ok(String::new());
     }
-    let mut table = "| rule | makes a result | results | why it matters | what to do |\n\
-                     | --- | --- | ---: | --- | --- |\n"
-        .to_owned();
+    let mut list = String::new();
     for ((_, id), (count, finding)) in rules {
         let severity = match word(finding, "severity")? {
             "note" => "a note only",
             severity => severity,
         };
-        table += &format!(
-            "| `{id}` | {severity} | {count} | {} | {} |\n",
+        list += &format!(
+            "- **`{id}`**, {severity}, in {count}: {}. *To do:* {}.\n",
             escaped(word(finding, "why")?),
             escaped(word(finding, "advice")?)
         );
     }
-    Ok(table)
+    Ok(list)
 }
 
 /// The number of results of each verdict, in words.
@@ -195,7 +193,7 @@ mod tests {
         for part in [
             "The program knows 2 published results of 1 pages: 1 valid, 0 suspect, 1 invalid.",
             "## a.example/b\n",
-            "| `peak-impossible` | invalid | 1 | it is 12 | count again |",
+            "- **`peak-impossible`**, invalid, in 1: it is 12. *To do:* count again.\n",
             "<code>x/one</code> <span class=\"verdict invalid\">",
             "- **invalid** `peak-impossible`: 3 \\* 4 is 13. *Explained by:* 3 + 10\n",
             "No rule speaks about `x/two`.",
