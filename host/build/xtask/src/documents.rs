@@ -1,6 +1,7 @@
-//! The commands in the documents: each block of the README and of the guide's pages that is fenced
-//! as `sh tested` is run, a document's blocks one after the other in an empty folder, with the
-//! runner just built in the path.
+//! The documents: their links lead somewhere, and their commands work. Each block of the README and
+//! of the guide's pages that is fenced as `sh tested` is run, a document's blocks one after the
+//! other in an empty folder, with the runner just built in the path. Those of the site's own pages
+//! are run where the site is made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub fn test(root: &Path) -> Result<i32> {
         return Ok(code);
     }
     let mut documents = vec![root.join("README.md")];
-    documents.extend(pages(&root.join(GUIDE))?);
+    documents.extend(files(&root.join(GUIDE), "md")?);
     let mut blocks = 0;
     for document in documents {
         let text = fs::read_to_string(&document)
@@ -41,15 +42,17 @@ pub fn test(root: &Path) -> Result<i32> {
     Ok(0)
 }
 
-/// The Markdown files below a folder, in the order of their names.
-fn pages(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The files with an extension below a folder, in the order of their names.
+pub fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() {
-            found.extend(pages(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
+        let entry = entry?;
+        let path = entry.path();
+        // Links are not followed: they may lead out of the tree.
+        if entry.file_type()?.is_dir() {
+            found.extend(files(&path, extension)?);
+        } else if path.extension().is_some_and(|known| known == extension) {
             found.push(path);
         }
     }
@@ -66,6 +69,11 @@ fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
         fs::remove_dir_all(folder)?;
     }
     fs::create_dir_all(folder)?;
+    run_in(root, folder, blocks)
+}
+
+/// Runs blocks one after the other in a folder, with the runner that was built.
+pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
     let mut search: Vec<PathBuf> = vec![steps::built(root)];
     search.extend(std::env::split_paths(
         &std::env::var_os("PATH").unwrap_or_default(),
@@ -91,7 +99,7 @@ fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
 }
 
 /// The contents of the blocks fenced as `sh tested`.
-fn tested_blocks(markdown: &str) -> Vec<String> {
+pub fn tested_blocks(markdown: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut open: Option<String> = None;
     for line in markdown.lines() {
@@ -110,7 +118,44 @@ fn tested_blocks(markdown: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::tested_blocks;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use super::{files, tested_blocks};
+    use crate::links::{self, Page};
+
+    /// Where documents for people stand. The pages of `host/guide/site` are checked where what they
+    /// show is drawn.
+    const FOLDERS: [&str; 8] = [
+        ".github",
+        "host/benches",
+        "host/guide/src",
+        "host/guide/gallery",
+        "plugins",
+        "scenarios",
+        "tests",
+        "wit",
+    ];
+
+    #[test]
+    fn links_and_anchors_lead_somewhere() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let mut documents = vec![
+            root.join("README.md"),
+            root.join("CHANGELOG.md"),
+            root.join("host/ARCHITECTURE.md"),
+        ];
+        for folder in FOLDERS {
+            documents.extend(files(&root.join(folder), "md").unwrap());
+        }
+        let mut pages = BTreeMap::new();
+        for document in documents {
+            let page = Page::of_markdown(&std::fs::read_to_string(&document).unwrap());
+            pages.insert(document.strip_prefix(&root).unwrap().to_owned(), page);
+        }
+        let broken = links::broken(&root, &pages);
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
 
     #[test]
     fn only_blocks_that_say_so_are_run() {

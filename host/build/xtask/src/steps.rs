@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::component::{self, Which};
 use crate::left_out::{self, Lack};
-use crate::{documents, examples};
+use crate::{documents, examples, site};
 
 /// Builds a program of the workspace; the exit code.
 ///
@@ -55,7 +55,7 @@ const ADVISORIES: Lack = Lack {
 };
 
 /// The end of a step.
-enum Done {
+pub enum Done {
     /// With this exit code.
     Exit(i32),
     /// Not run, because a tool is missing that the step can do without.
@@ -65,7 +65,7 @@ enum Done {
 /// Runs every step until one fails; the rest is then listed as not run.
 pub fn test(root: &Path) -> Result<ExitCode> {
     type Step = (&'static str, fn(&Path) -> Result<Done>);
-    let steps: [Step; 9] = [
+    let steps: [Step; 10] = [
         ("tools", |root| tools(root).map(Done::Exit)),
         // Before what compiles the host, because the host embeds them.
         ("plugins", |root| {
@@ -87,6 +87,7 @@ pub fn test(root: &Path) -> Result<ExitCode> {
             .map(Done::Exit)
         }),
         ("documents", |root| documents::test(root).map(Done::Exit)),
+        ("site", site::test),
     ];
     let left_out = left_out_list(root);
     if left_out.exists() {
@@ -132,15 +133,6 @@ fn left_out_list(root: &Path) -> PathBuf {
 /// Notes that a part of a step is left out, if that is allowed.
 pub fn leave_out(root: &Path, lack: &Lack, who: &str) -> Result<()> {
     left_out::leave_out(lack, who, Some(&left_out_list(root))).map_err(anyhow::Error::msg)
-}
-
-/// Builds the user guide as a site.
-pub fn guide(root: &Path) -> Result<ExitCode> {
-    let code = run(Command::new("mdbook")
-        .arg("build")
-        .arg(root.join("host/guide")))
-    .context("mdBook makes the site: `cargo install mdbook --locked`")?;
-    Ok(exit_code(code))
 }
 
 /// Builds the runner and tests the examples with it.
@@ -271,7 +263,7 @@ fn cargo_command(root: &Path) -> Command {
 }
 
 /// The runner that was built.
-fn runner(root: &Path) -> PathBuf {
+pub fn runner(root: &Path) -> PathBuf {
     binary(root, "runner")
 }
 
@@ -293,6 +285,6 @@ pub fn run(command: &mut Command) -> Result<i32> {
     Ok(status.code().unwrap_or(1))
 }
 
-fn exit_code(code: i32) -> ExitCode {
+pub fn exit_code(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

@@ -82,25 +82,6 @@ fn files(folder: &str, extension: &str) -> Vec<String> {
 }
 
 #[test]
-fn links_lead_somewhere() {
-    for document in DOCUMENTS {
-        let text = read(document);
-        let folder = root().join(document);
-        let folder = folder.parent().expect("a file lies in a folder");
-        for link in links(&text) {
-            if link.contains("://") || link.starts_with('#') {
-                continue;
-            }
-            let path = link.split('#').next().unwrap_or(link);
-            assert!(
-                folder.join(path).exists(),
-                "{document} links to `{path}`, which is not there"
-            );
-        }
-    }
-}
-
-#[test]
 fn paths_in_prose_exist() {
     let tops = ["host/", "wit/", "plugins/", "scenarios/", "tests/", ".ci/"];
     for document in DOCUMENTS {
