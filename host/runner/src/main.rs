@@ -5,6 +5,11 @@ use std::process::ExitCode;
 
 use runner::cli::failure::Failure;
 
+/// musl's allocator has one lock for all threads, which the readers of replies would wait for.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     if runner::cli::templates::are_asked() {
         return runner::cli::templates::exec();

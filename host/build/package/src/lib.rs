@@ -13,12 +13,14 @@
 )]
 #![forbid(unsafe_code)]
 
+pub mod binary;
 pub mod date;
 pub mod elf;
 pub mod kinds;
 pub mod notices;
 pub mod product;
 pub mod project;
+pub mod sbom;
 pub mod sums;
 pub mod target;
 pub mod texts;

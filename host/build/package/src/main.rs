@@ -16,7 +16,7 @@ use package::date::Date;
 use package::kinds::{Kind, formula};
 use package::project::Project;
 use package::texts::Texts;
-use package::{Product, sums};
+use package::{Product, binary, sbom, sums};
 
 const HELP: &str = "\
 cargo xtask package KIND... [FLAG...]
@@ -31,8 +31,8 @@ Kinds:
   all      all of these; formula only where the project has a repository
 
 Flags:
-  --binary PATH        the program to package
-  --target TRIPLE      what the program must be for; the default is what it is for
+  --binary PATH        the program to package; the default is a static one, which is compiled now
+  --target TRIPLE      what the program is for; the default is this machine, or what the binary is for
   --output FOLDER      where packages go; the default is target/packages
   --texts-from PATH    a program of this machine and of the same version, which prints man pages and completions;
                        the default is the program itself
@@ -102,13 +102,16 @@ fn run(arguments: &[OsString]) -> Result<()> {
 
 /// Puts together what packages are made of.
 fn product(asked: &Arguments, project: Project) -> Result<Product> {
-    let binary = asked
-        .binary
-        .as_ref()
-        .context("no program: give --binary PATH")?;
+    let target = asked.target.as_deref();
+    let binary = match &asked.binary {
+        Some(binary) => binary.clone(),
+        None => binary::build(&project.root, target.unwrap_or(binary::OWN))?,
+    };
     let date = Date::of(&project.root)?;
-    let texts = Texts::of(asked.texts_from.as_ref().unwrap_or(binary), date)?;
-    let mut product = Product::new(project, binary, asked.target.as_deref(), texts, date)?;
+    let texts = Texts::of(asked.texts_from.as_ref().unwrap_or(&binary), date)?;
+    let mut product = Product::new(project, &binary, target, texts, date)?;
+    let sbom = sbom::sbom(&product.project.root, &product.target.to_string())?;
+    product = product.with_sbom(sbom)?;
     if let Some(certificates) = &asked.certificates {
         product.certificates.clone_from(certificates);
     }

@@ -25,6 +25,12 @@ pub enum NvmlError {
     /// There is no such library.
     #[error("NVML cannot be loaded ({0}); is NVIDIA's driver installed?")]
     NoLibrary(String),
+    /// The program is linked with nothing, and can load nothing.
+    #[error(
+        "NVML cannot be loaded by this program, which is static so that it runs on every Linux; \
+         give --device-metrics the URL of DCGM's exporter, or build the program on this machine"
+    )]
+    Static,
     /// The library is none, or of no version that is known.
     #[error("the library for NVML has no function `{0}`")]
     NoFunction(&'static str),
@@ -112,6 +118,9 @@ pub(super) struct Library {
 impl Library {
     /// Loads and initialises NVML.
     pub fn open(path: &Path) -> Result<Self, NvmlError> {
+        if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
+            return Err(NvmlError::Static);
+        }
         // SAFETY: loading a library runs its initialisers. The path is that of NVIDIA's driver, or
         // one that the caller answers for.
         let library = unsafe { libloading::Library::new(path) };
