@@ -33,6 +33,9 @@ lacks! {
     RUNC: "runc", "runc", "apt-get install runc";
     RUBY: "ruby", "ruby", "apt-get install ruby";
     NIX: "nix", "nix-instantiate", "apt-get install nix-bin";
+    ZSH: "zsh", "zsh", "apt-get install zsh";
+    FISH: "fish", "fish", "apt-get install fish";
+    MANDOC: "mandoc", "mandoc", "apt-get install mandoc";
     CURL: "curl", "curl", "apt-get install curl";
     PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask examples";
     JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask examples";

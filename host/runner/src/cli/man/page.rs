@@ -307,13 +307,7 @@ fn examples(page: &mut Page, parts: &[(String, Vec<Example>)]) {
         for Example { command, purpose } in examples {
             if let Some(purpose) = purpose {
                 if !block.is_empty() {
-                    page.verbatim(
-                        block
-                            .drain(..)
-                            .collect::<Vec<_>>()
-                            .iter()
-                            .map(String::as_str),
-                    );
+                    page.verbatim(std::mem::take(&mut block).iter().map(String::as_str));
                 }
                 let end = if purpose.ends_with('?') { "" } else { ":" };
                 page.paragraph(&format!("{}{end}", capital(purpose)));
