@@ -22,7 +22,7 @@ const HELP: &str = "\
 cargo xtask package KIND... [FLAG...]
 
 Kinds:
-  archive  runner-VERSION-TARGET.tar.gz: the program, man pages, completions, documents
+  archive  runner-VERSION-TARGET.tar.gz: the program, man pages, completions, documents; and a bill of materials
   wheel    a wheel for Python
   deb      a package for Debian and Ubuntu
   npm      a package that everybody installs, and one with the program

@@ -7,7 +7,8 @@ use crate::COMMAND;
 use crate::product::Product;
 use crate::tree::Tree;
 
-/// Makes `runner-VERSION-TARGET.tar.gz`.
+/// Makes `runner-VERSION-TARGET.tar.gz`, and `runner-VERSION-TARGET.cdx.json` with its bill of
+/// materials.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -28,5 +29,10 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
         tree.file(format!("{name}/completions/{file}"), script);
     }
     let bytes = tree.with_folders().tar_gz(product.date, product.level)?;
-    Ok(vec![(format!("{name}.tar.gz"), bytes)])
+    let mut packages = vec![(format!("{name}.tar.gz"), bytes)];
+    // Beside it too, where tools that check releases read it without unpacking.
+    if let Some(sbom) = &product.sbom {
+        packages.push((format!("{name}.cdx.json"), sbom.clone()));
+    }
+    Ok(packages)
 }
