@@ -10,6 +10,7 @@ mod authors;
 mod comparisons;
 mod completions;
 mod damaged;
+mod exports;
 mod familiar;
 mod fetch;
 mod help;

@@ -36,6 +36,7 @@ lacks! {
     RUNC: "runc", "runc", "apt-get install runc";
     RUBY: "ruby", "ruby", "apt-get install ruby";
     NIX: "nix", "nix-instantiate", "apt-get install nix-bin";
+    PYARROW: "pyarrow", "pyarrow", "pip install pyarrow, where python3 finds it";
     CURL: "curl", "curl", "apt-get install curl";
     PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask examples";
     JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask examples";
