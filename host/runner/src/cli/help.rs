@@ -24,6 +24,7 @@ pub const GROUPS: [(&str, &[&str]); 4] = [
         &[
             "report",
             "compare",
+            "ci",
             "agreement",
             "score",
             "judge",

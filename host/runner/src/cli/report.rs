@@ -269,7 +269,7 @@ fn name(of: impl ValueEnum) -> String {
 
 /// The named runs, once each, with a note about those that did not end well. All runs that
 /// cannot be read are reported at once.
-fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
+pub(super) fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
     let (mut runs, mut seen, mut wrong) = (Vec::<RunFolder>::new(), Vec::new(), Vec::new());
     for path in named {
         match folder::runs(path) {
