@@ -28,6 +28,8 @@ lacks! {
     C_COMPILER: "cc", "cc", "apt-get install build-essential";
     PYTHON_ITSELF: "python3", "python3", "apt-get install python3";
     CURL: "curl", "curl", "apt-get install curl";
+    JQ: "jq", "jq", "apt-get install jq";
+    YAML: "yaml", "PyYAML", "apt-get install python3-yaml";
     PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask examples";
     JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask examples";
     CLANG: "clang", "clang for WebAssembly", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32";
