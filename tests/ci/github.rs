@@ -364,7 +364,7 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
     assert_eq!((comments.len(), comments[0].as_str()), (2, mark));
     assert!(comments[1].starts_with(mark), "{}", comments[1]);
     assert!(
-        comments[1].contains("Compared with the baseline: 3 runs against 3."),
+        comments[1].contains("Compared with the baseline: 5 runs against 5."),
         "{}",
         comments[1]
     );
@@ -374,7 +374,7 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
     let job = repository.job(&slower, &Event::Pull("them/theirs"), &[]);
     assert!(!job.passed, "{}\n{}", job.log, job.summary);
     assert_eq!(job.outputs["measure.exit-code"], "6");
-    for figure in ["ttft.median", "tpot.median"] {
+    for figure in ["ttft.p10", "tpot.median"] {
         let line = format!("::error title=Chat%3A {figure} +3%25::+");
         assert!(job.log.contains(&line), "{line}\n{}", job.log);
     }
@@ -389,7 +389,7 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
         .into_iter()
         .filter(|(_, passes)| !passes);
     let failing: Vec<String> = failing.map(|(name, _)| name).collect();
-    assert_eq!(failing, ["ttft.median +3%", "tpot.median +3%"]);
+    assert_eq!(failing, ["ttft.p10 +3%", "tpot.median +3%"]);
     assert_safe(&repository, &slower, &job);
 }
 

@@ -158,7 +158,7 @@ fn a_slower_commit_fails_its_merge_request() {
         let failing = junit(&slower.result("junit.xml"));
         let failing = failing.into_iter().filter(|(_, passes)| !passes);
         let failing: Vec<String> = failing.map(|(name, _)| name).collect();
-        assert_eq!(failing, ["ttft.median +3%", "tpot.median +3%"]);
+        assert_eq!(failing, ["ttft.p10 +3%", "tpot.median +3%"]);
         // The second pipeline changes the note of the first.
         let notes = project.api.comments();
         assert_eq!((notes.len(), notes[0].as_str()), (2, mark));

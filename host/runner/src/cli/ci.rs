@@ -36,7 +36,7 @@ use runs::folder::{self, FolderError, RunFolder};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner run chat.toml --repeat 3 --output-dir results\n  \
-        runner ci results --baseline main --fail-if 'ttft.median +3%' --fail-if 'tpot.median +3%'\n  \
+        runner ci results --baseline main --fail-if 'ttft.p10 +3%' --fail-if 'tpot.median +3%'\n  \
         runner ci results --output-dir report --format github   summary.md and junit.xml; annotations on stdout\n\n\
         Exit codes: 0 the build passes, 3 a run is not readable, a condition cannot be checked, or the baseline is\n  \
         not comparable (with --strict), 5 every request failed, 6 a threshold does not hold or a condition holds,\n  \
@@ -51,9 +51,10 @@ pub struct Args {
     /// Folder for summary.md and junit.xml; without it, no file is written
     #[arg(long, value_name = "FOLDER", env = "RUNNER_CI_OUTPUT_DIR")]
     output_dir: Option<PathBuf>,
-    /// Judge invalid runs by their figures, instead of failing because of them; thresholds do not
-    /// hold for them
-    #[arg(long, env = "RUNNER_ALLOW_INVALID", value_parser = FalseyValueParser::new())]
+    /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
+    ///
+    /// Such runs are judged by their figures then. No threshold holds for an invalid run.
+    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new())]
     allow_invalid: bool,
     /// Folder with the runs of the baseline; one that does not exist or holds no run is no baseline
     /// yet
@@ -64,7 +65,7 @@ pub struct Args {
         help_heading = "Baseline"
     )]
     baseline: Option<PathBuf>,
-    /// Fail if this holds, such as 'ttft.median +3%', 'e2e.mean +20ms' or
+    /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
     /// 'requests.success-share -0.01'
     #[arg(
         long = "fail-if",
@@ -87,7 +88,7 @@ pub struct Args {
         help_heading = "Baseline"
     )]
     allow: Vec<Kind>,
-    /// Do not compare where this differs, which people compare on purpose elsewhere
+    /// Refuse to compare where this differs, which people compare on purpose elsewhere
     #[arg(
         long,
         value_name = "KIND",
