@@ -7,6 +7,7 @@ mod accuracy;
 mod audit;
 mod authentication;
 mod authors;
+mod ci;
 mod comparisons;
 mod completions;
 mod damaged;

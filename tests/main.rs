@@ -16,6 +16,7 @@
 //! - `labs`: labs, searches and sweeps, on real processes.
 //! - `fleets`: several processes that make one run.
 //! - `devices`: power and energy of devices over a run, on real processes.
+//! - `ci`: the step for GitHub Actions and the template for GitLab, in a user's repository.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 #![allow(
@@ -25,6 +26,7 @@
 )]
 mod authoring;
 mod browser;
+mod ci;
 mod command_line;
 mod devices;
 mod endings;

@@ -38,6 +38,8 @@ lacks! {
     NIX: "nix", "nix-instantiate", "apt-get install nix-bin";
     PYARROW: "pyarrow", "pyarrow", "pip install pyarrow, where python3 finds it";
     CURL: "curl", "curl", "apt-get install curl";
+    JQ: "jq", "jq", "apt-get install jq";
+    YAML: "yaml", "PyYAML", "apt-get install python3-yaml";
     PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask examples";
     JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask examples";
     CLANG: "clang", "clang for WebAssembly", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32";

@@ -63,7 +63,8 @@ pub fn github(report: &Report) -> String {
     out
 }
 
-fn level(severity: Severity) -> &'static str {
+/// The level of an annotation on a finding of that severity.
+pub fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Invalid => "error",
         Severity::Suspect => "warning",
@@ -72,13 +73,20 @@ fn level(severity: Severity) -> &'static str {
 }
 
 fn line(out: &mut String, level: &str, file: &str, at: Option<usize>, title: &str, message: &str) {
-    let at = at.map(|at| format!(",line={at}")).unwrap_or_default();
-    let (file, title) = (property(file), property(title));
-    let _ = writeln!(
-        out,
-        "::{level} file={file}{at},title={title}::{}",
-        data(message)
-    );
+    let at = at.map(|at| at.to_string());
+    let mut about = vec![("file", file)];
+    about.extend(at.as_deref().map(|at| ("line", at)));
+    about.push(("title", title));
+    out.push_str(&annotation(level, &about, message));
+}
+
+/// An annotation: a line of that level, such as `warning`, with properties in that order.
+pub fn annotation(level: &str, about: &[(&str, &str)], message: &str) -> String {
+    let about = about
+        .iter()
+        .map(|(name, value)| format!("{name}={}", property(value)));
+    let about = about.collect::<Vec<_>>().join(",");
+    format!("::{level} {about}::{}\n", data(message))
 }
 
 /// A message as a command's data.

@@ -68,9 +68,15 @@ pub struct Compatibility {
     pub unknown: Vec<String>,
 }
 
-/// Compares a side with the baseline. `names` are their letters.
-pub(crate) fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
-    let mut found = Found::new(names);
+/// Compares a side with the baseline. `names` are their letters; `must_agree` are the kinds that
+/// people compare on purpose elsewhere.
+pub(crate) fn compatibility(
+    baseline: &Side,
+    side: &Side,
+    names: [&str; 2],
+    must_agree: &[Kind],
+) -> Compatibility {
+    let mut found = Found::new(names, must_agree);
     match (baseline, side) {
         (Side::Runs(a), Side::Runs(b)) => {
             // Repeats are compared with the first of them, so that nothing hides in the middle.
@@ -101,13 +107,15 @@ pub(crate) fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> C
 /// The findings so far.
 struct Found<'n> {
     names: [&'n str; 2],
+    must_agree: &'n [Kind],
     found: Compatibility,
 }
 
 impl<'n> Found<'n> {
-    fn new(names: [&'n str; 2]) -> Self {
+    fn new(names: [&'n str; 2], must_agree: &'n [Kind]) -> Self {
         Found {
             names,
+            must_agree,
             found: Compatibility::default(),
         }
     }
@@ -138,15 +146,29 @@ impl<'n> Found<'n> {
         }
     }
 
-    fn about(&mut self, a: &About, b: &About) {
-        for (what, a, b) in [
-            ("engine", &a.engine, &b.engine),
-            ("engine version", &a.engine_version, &b.engine_version),
-            ("hardware", &a.hardware, &b.hardware),
-            ("launch command", &a.launch_command, &b.launch_command),
-        ] {
-            self.may(what, a.clone(), b.clone());
+    /// Compares a setting that may differ, unless this comparison demands that it agrees.
+    fn on_purpose(&mut self, kind: Kind, what: &str, a: Option<String>, b: Option<String>) {
+        match self.must_agree.contains(&kind) && a != b {
+            true => self.obstacle(kind, what, a, b),
+            false => self.may(what, a, b),
         }
+    }
+
+    fn about(&mut self, a: &About, b: &About) {
+        for (kind, what, a, b) in [
+            (Kind::Engine, "engine", &a.engine, &b.engine),
+            (
+                Kind::Engine,
+                "engine version",
+                &a.engine_version,
+                &b.engine_version,
+            ),
+            (Kind::Hardware, "hardware", &a.hardware, &b.hardware),
+        ] {
+            self.on_purpose(kind, what, a.clone(), b.clone());
+        }
+        let (launch, launched) = (a.launch_command.clone(), b.launch_command.clone());
+        self.may("launch command", launch, launched);
         let keys: BTreeSet<&String> = a.notes.keys().chain(b.notes.keys()).collect();
         for key in keys {
             let value = |about: &About| about.notes.get(key).cloned();

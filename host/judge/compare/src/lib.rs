@@ -168,6 +168,8 @@ pub struct Options {
     pub conditions: Vec<Condition>,
     /// The kinds of settings that need not agree.
     pub allowed: Vec<Kind>,
+    /// The kinds of settings that people compare on purpose, and that must agree here.
+    pub must_agree: Vec<Kind>,
     /// The number of blocks that each run was cut into.
     pub blocks: Option<usize>,
     /// The variation of runs from one to the next, for sides of one run.
@@ -183,6 +185,7 @@ impl Options {
             figures,
             conditions: Vec::new(),
             allowed: Vec::new(),
+            must_agree: Vec::new(),
             blocks,
             variation: Variation::default(),
             same_within: None,
@@ -198,7 +201,7 @@ pub fn compare(sides: &[Side], asked: &Options) -> Result<Compared, Vec<Obstacle
     let names: Vec<String> = (0..sides.len()).map(letter).collect();
     let mut all = Compatibility::default();
     for (side, name) in sides.iter().zip(&names).skip(1) {
-        let found = compatibility(&sides[0], side, [&names[0], name]);
+        let found = compatibility(&sides[0], side, [&names[0], name], &asked.must_agree);
         all.obstacles.extend(found.obstacles);
         all.differences.extend(found.differences);
         for unknown in found.unknown {
@@ -312,6 +315,20 @@ impl Compared {
     pub fn row(&self, side: &str, figure: &str) -> Option<&Row> {
         let pair = self.pairs.iter().find(|pair| pair.side == side)?;
         pair.figures.iter().find(|row| row.figure == figure)
+    }
+
+    /// True if how much runs vary was assumed, because there is one run per side.
+    pub fn is_assumed(&self) -> bool {
+        let assumed = |pair: &Pair| {
+            matches!(
+                &pair.method,
+                Method::Blocks {
+                    variation: Variation::Assumed { .. },
+                    ..
+                }
+            )
+        };
+        self.pairs.iter().any(assumed)
     }
 
     /// True if any condition holds that makes it fail.

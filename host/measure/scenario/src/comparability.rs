@@ -23,7 +23,18 @@ model::words! {
         Client = "client",
         /// An invalid run.
         Verdict = "verdict",
+        /// The engine and its version, where `--must-agree` asks for it.
+        Engine = "engine",
+        /// The hardware that is said of the engine, where `--must-agree` asks for it.
+        Hardware = "hardware",
+        /// The machine of the client: processor and cores, where `--must-agree` asks for it.
+        Machine = "machine",
     }
+}
+
+impl Kind {
+    /// The kinds that people compare on purpose, and that `--must-agree` takes.
+    pub const ON_PURPOSE: [Kind; 3] = [Kind::Engine, Kind::Hardware, Kind::Machine];
 }
 
 /// The treatment of a key of the plan that differs between two runs.

@@ -1,6 +1,6 @@
 //! `runner compare`: compares each side with the first, figure by figure.
 
-mod sides;
+pub(super) mod sides;
 
 use std::process::ExitCode;
 
@@ -9,8 +9,8 @@ use clap::builder::FalseyValueParser;
 use super::failure::{Exit, Failure};
 use super::limits::limits;
 use super::print::{json, tell, write_stdout};
-use super::words::one_of;
-use compare::{Choice, Compared, Condition, Kind, Method, Options, Variation, compare};
+use super::words::{one_of, some_of};
+use compare::{Choice, Compared, Condition, Kind, Options, compare};
 use report::compared;
 use result::figure::Figure;
 
@@ -94,6 +94,16 @@ pub struct Args {
         help_heading = "Comparability"
     )]
     allow: Vec<Kind>,
+    /// Refuse to compare where this differs, which people compare on purpose elsewhere
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "RUNNER_MUST_AGREE",
+        value_delimiter = ',',
+        value_parser = some_of(&Kind::ON_PURPOSE),
+        help_heading = "Comparability"
+    )]
+    must_agree: Vec<Kind>,
     /// Compare no matter what differs
     #[arg(long, env = "RUNNER_FORCE", value_parser = FalseyValueParser::new(), help_heading = "Comparability")]
     force: bool,
@@ -137,6 +147,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         } else {
             args.allow.clone()
         },
+        must_agree: args.must_agree.clone(),
         blocks: read.blocks,
     };
     let found = compare(&read.sides, &asked)
@@ -155,16 +166,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// Warns of conditions that rest on one run per side, where how much runs vary is assumed without
 /// being asked for.
 fn warn(found: &Compared) {
-    let assumed = found.pairs.iter().any(|pair| {
-        matches!(
-            &pair.method,
-            Method::Blocks {
-                variation: Variation::Assumed { .. },
-                ..
-            }
-        )
-    });
-    if assumed && !found.conditions.is_empty() {
+    if found.is_assumed() && !found.conditions.is_empty() {
         tell(format_args!(
             "warning: --fail-if judges one run per side: how much runs vary is assumed; compare repeats (runner run --repeat), or state it with --run-variation"
         ));

@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::failure::{Exit, Failure};
 use super::interrupt::Interrupt;
 use super::output::Output;
-use result::finding::{Severity, Verdict};
+use report::build::invalid;
 use result::summary::Summary;
 use session::parts::RunError;
 use session::{Measured, Unjudged};
@@ -114,21 +114,4 @@ fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
     } else {
         Err(Failure::several(Exit::Threshold, broken))
     }
-}
-
-/// The reason why a run is no measurement to go by, if so: by its findings, or because most of its
-/// requests failed for whatever reasons.
-pub(super) fn invalid(summary: &Summary) -> Option<String> {
-    if summary.verdict == Verdict::Invalid {
-        let findings = summary.findings.iter();
-        let invalid = findings.filter(|finding| finding.severity == Severity::Invalid);
-        let why: Vec<&str> = invalid.map(|finding| finding.seen.as_str()).collect();
-        return Some(why.join("; "));
-    }
-    let requests = &summary.requests;
-    let failed = requests.failed;
-    (u128::from(failed) * 2 > u128::from(requests.total)).then(|| {
-        let total = requests.total;
-        format!("{failed} of {total} requests failed")
-    })
 }

@@ -25,6 +25,7 @@ pub const GROUPS: [(&str, &[&str]); 4] = [
             "report",
             "export",
             "compare",
+            "ci",
             "agreement",
             "score",
             "judge",

@@ -4,7 +4,8 @@
 pub mod agreement;
 pub mod artifacts;
 pub mod audit;
-pub mod compare;
+mod ci;
+mod compare;
 pub mod completions;
 mod conclude;
 pub mod dashboard;
@@ -116,6 +117,7 @@ enum Command {
     Judge(Box<judge::Args>),
     Compare(compare::Args),
     Agreement(agreement::Args),
+    Ci(ci::Args),
     Audit(audit::Args),
     Published(published::Args),
     Mock(Box<mock::Args>),
@@ -247,6 +249,7 @@ impl Cli {
             Some(Command::Judge(args)) => judge::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),
             Some(Command::Agreement(args)) => agreement::exec(&args),
+            Some(Command::Ci(args)) => ci::exec(&args),
             Some(Command::Audit(args)) => audit::exec(&args),
             Some(Command::Published(args)) => published::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),

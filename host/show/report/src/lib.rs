@@ -14,6 +14,7 @@
 )]
 
 pub mod agreed;
+pub mod build;
 pub mod chart;
 pub mod charts;
 pub mod compared;

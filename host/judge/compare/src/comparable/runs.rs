@@ -68,10 +68,11 @@ pub(super) fn differences(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     }
     let environments = [a, b].map(|reported| reported.environment.as_ref());
     if let [Some(a), Some(b)] = environments {
-        found.may("client's processor", a.cpu.clone(), b.cpu.clone());
+        let machine = Kind::Machine;
+        found.on_purpose(machine, "client's processor", a.cpu.clone(), b.cpu.clone());
         let cores = [a, b].map(|environment| environment.cores.map(|cores| cores.to_string()));
         let [ours, theirs] = cores;
-        found.may("client's cores", ours, theirs);
+        found.on_purpose(machine, "client's cores", ours, theirs);
         found.may("client's kernel", a.kernel.clone(), b.kernel.clone());
     }
 }

@@ -4,8 +4,14 @@ use super::super::fixture::{USUAL, exchanges, measured, plan};
 use super::*;
 use crate::Stated;
 use crate::exchanges::failed;
+use ::runs::environment::Environment;
 use audit::claim::{Claim, Source, Tool};
 use model::exchange::{Class, Exchange};
+
+/// Two sides, none of whose settings must agree that people compare on purpose.
+fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
+    super::compatibility(baseline, side, names, &[])
+}
 
 /// A run of 20 requests of a plan with those keys.
 fn run(over: &[(&str, Value)], exchanges: &[Exchange]) -> Side {
@@ -300,4 +306,36 @@ fn claims_that_mean_something_else_by_a_name_are_not_compared() {
         ["A", "B"],
     );
     assert_eq!(kinds(&found), []);
+}
+
+#[test]
+fn what_people_compare_on_purpose_must_agree_where_that_is_demanded() {
+    let about = |version: &str, hardware: &str| {
+        let about = json!({"engine": "vllm", "engine-version": version, "hardware": hardware});
+        [("about", about)]
+    };
+    let on = |over: &[(&str, Value)], cpu: &str| {
+        let mut run = measured("run", plan(over), &usual());
+        run.reported.environment = Some(Environment {
+            cpu: Some(cpu.to_owned()),
+            ..Environment::look([], None, "0.2.0")
+        });
+        Side::Runs(vec![run])
+    };
+    let a = on(&about("0.10", "8x H800"), "one");
+    let b = on(&about("0.11", "8x H200"), "other");
+    let told = |must_agree: &[Kind]| {
+        let found = super::compatibility(&a, &b, ["A", "B"], must_agree);
+        let differ = found.differences.iter().map(|differs| differs.what.clone());
+        (kinds(&found), differ.collect::<Vec<_>>())
+    };
+    let all = ["engine version", "hardware", "client's processor"].map(str::to_owned);
+    assert_eq!(told(&[]), (vec![], all.to_vec()));
+    for (kind, at) in [(Kind::Engine, 0), (Kind::Hardware, 1), (Kind::Machine, 2)] {
+        let mut left = all.to_vec();
+        left.remove(at);
+        assert_eq!(told(&[kind]), (vec![kind], left));
+        let same = super::compatibility(&a, &a, ["A", "B"], &[kind]);
+        assert_eq!(same.obstacles, []);
+    }
 }

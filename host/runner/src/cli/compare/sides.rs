@@ -17,7 +17,7 @@ use runs::Reported;
 use runs::folder::{self, RunFolder};
 
 /// The sides of a comparison, as read.
-pub(super) struct Read {
+pub(in super::super) struct Read {
     pub sides: Vec<Side>,
     pub figures: Vec<Figure>,
     pub blocks: Option<usize>,
@@ -45,15 +45,7 @@ pub(super) fn read(
     conditions: &[Condition],
     each: bool,
 ) -> Result<Read, Failure> {
-    let mut percentiles = percentiles(choice);
-    percentiles.extend(
-        conditions
-            .iter()
-            .filter_map(|condition| match condition.figure {
-                Figure::Of(_, Statistic::Percentile(percent)) => Some(percent),
-                _ => None,
-            }),
-    );
+    let percentiles = wanted(choice, conditions);
     let mut found: Vec<Found> = Vec::new();
     let mut groups: Vec<(String, usize)> = Vec::new();
     for name in named {
@@ -94,6 +86,37 @@ pub(super) fn read(
         return Err(alone(&found));
     }
     cut(found, choice, conditions)
+}
+
+/// Reads sides whose runs are listed, even if these repeat others.
+///
+/// # Errors
+/// If a run cannot be read.
+pub(in super::super) fn listed(
+    sides: Vec<Vec<RunFolder>>,
+    conditions: &[Condition],
+) -> Result<Read, Failure> {
+    let choice = Choice::Headline;
+    let percentiles = wanted(&choice, conditions);
+    let side = |folders: Vec<RunFolder>| {
+        let runs = folders.into_iter().map(|folder| run(folder, &percentiles));
+        Ok(Found::Runs(runs.collect::<Result<_, Failure>>()?))
+    };
+    let found = sides.into_iter().map(side);
+    cut(found.collect::<Result<_, Failure>>()?, &choice, conditions)
+}
+
+/// The percentiles of the figures and of the conditions.
+fn wanted(choice: &Choice, conditions: &[Condition]) -> Vec<f64> {
+    let mut wanted = percentiles(choice);
+    let conditioned = conditions
+        .iter()
+        .filter_map(|condition| match condition.figure {
+            Figure::Of(_, Statistic::Percentile(percent)) => Some(percent),
+            _ => None,
+        });
+    wanted.extend(conditioned);
+    wanted
 }
 
 /// Reads the records.

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Starts an engine, measures it a number of times, stops it, and has the build judged. What the
+# judgement is made of is `runner ci`'s. Lists have an item a line.
+#
+#   BENCHMARK_SCENARIO       the scenario's file
+#   BENCHMARK_ENGINE         the command that starts the engine and stays in the foreground; or none,
+#                            where one is running
+#   BENCHMARK_URL            the engine's base URL, unless the scenario names it
+#   BENCHMARK_READY_TIMEOUT  the seconds to wait until the engine is ready
+#   BENCHMARK_REPEAT         the number of runs
+#   BENCHMARK_ARGUMENTS      further words for `runner run`, a list
+#   BENCHMARK_THRESHOLDS     thresholds, a list
+#   BENCHMARK_FAIL_IF        conditions on the difference from the baseline, a list
+#   BENCHMARK_MUST_AGREE     kinds of settings that must agree with the baseline's, a list
+#   BENCHMARK_ALLOW          kinds of settings that may differ from the baseline's, a list
+#   BENCHMARK_STRICT         true, if a baseline that is not comparable fails the build
+#   BENCHMARK_FORMAT         the format of what `runner ci` prints
+#   BENCHMARK_RESULTS        the folder of the results; in it, `baseline` holds the baseline's runs
+#
+# It leaves there: runs, summary.md, junit.xml, report.html, engine.log. The exit code is that of
+# `runner ci`, or of what failed before.
+set -euo pipefail
+
+results=${BENCHMARK_RESULTS:?}
+scenario=${BENCHMARK_SCENARIO:?}
+mkdir -p "$results"
+rm -rf -- "${results:?}"/{runs,summary.md,junit.xml,report.html,engine.log}
+
+# Ends with a code, after saying why where people look.
+fail() {
+    local code=$1
+    shift
+    echo "error: $*" >&2
+    [[ ${BENCHMARK_FORMAT:-text} != github ]] || echo "::error title=Benchmark::not measured (exit code $code)"
+    printf '## ❌ Benchmark: not measured\n\nExit code %s. The log of this job says why.\n' "$code" \
+        >"$results/summary.md"
+    exit "$code"
+}
+
+# Adds a flag for each line of a list to `flags`.
+flags=()
+each() {
+    local line
+    while IFS= read -r line; do
+        line=${line#"${line%%[![:space:]]*}"}
+        line=${line%"${line##*[![:space:]]}"}
+        [[ -z $line ]] || flags+=(${1:+"$1"} "$line")
+    done <<<"$2"
+}
+
+# The engine has a process group of its own, so that all of it is stopped.
+engine=
+stop() {
+    [[ -n $engine ]] || return 0
+    kill -TERM -- "-$engine" 2>/dev/null || :
+    (sleep 20 && kill -KILL -- "-$engine") >/dev/null 2>&1 &
+    local late=$!
+    wait "$engine" 2>/dev/null || :
+    kill "$late" 2>/dev/null || :
+    kill -KILL -- "-$engine" 2>/dev/null || :
+    engine=
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+if [[ -n ${BENCHMARK_ENGINE:-} ]]; then
+    set -m
+    bash -c "$BENCHMARK_ENGINE" >"$results/engine.log" 2>&1 </dev/null &
+    engine=$!
+    set +m
+fi
+
+[[ -z ${BENCHMARK_URL:-} ]] || flags+=(--base-url "$BENCHMARK_URL")
+flags+=(--repeat "${BENCHMARK_REPEAT:-5}" --ready-check-timeout-sec "${BENCHMARK_READY_TIMEOUT:-600}")
+flags+=(--output-dir "$results/runs")
+each --threshold "${BENCHMARK_THRESHOLDS:-}"
+each '' "${BENCHMARK_ARGUMENTS:-}"
+
+# What engines and scenarios say must not be taken for commands to the system that reads this log.
+quiet=
+if [[ ${BENCHMARK_FORMAT:-text} == github ]]; then
+    quiet=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    echo "::stop-commands::$quiet"
+fi
+runner run "$scenario" "${flags[@]}" &
+run=$!
+died=
+while kill -0 "$run" 2>/dev/null; do
+    if [[ -n $engine ]] && ! kill -0 "$engine" 2>/dev/null; then
+        died=yes
+        kill -TERM "$run" 2>/dev/null || :
+        break
+    fi
+    sleep 0.2
+done
+code=0
+wait "$run" || code=$?
+if [[ -n $died ]]; then
+    ended=0
+    wait "$engine" || ended=$?
+    echo "the end of the engine's log:"
+    tail -n 20 "$results/engine.log"
+fi
+stop
+[[ -z $quiet ]] || printf '\n::%s::\n' "$quiet"
+[[ -z $died ]] || fail 5 "the engine ended with exit code $ended before the runs did; its command must stay in the foreground until it is stopped"
+case $code in
+    0 | 6 | 7) ;;
+    # Requests that all failed are judged with the others, if there was a run at all.
+    5) [[ -d $results/runs ]] || fail 5 "the engine could not be measured" ;;
+    *) fail "$code" "runner run ended with exit code $code" ;;
+esac
+
+flags=(--baseline "$results/baseline" --output-dir "$results" --format "${BENCHMARK_FORMAT:-text}")
+each --fail-if "${BENCHMARK_FAIL_IF:-}"
+each --must-agree "${BENCHMARK_MUST_AGREE:-}"
+each --allow "${BENCHMARK_ALLOW:-}"
+[[ ${BENCHMARK_STRICT:-false} != true ]] || flags+=(--strict)
+runner report "$results/runs" --format html --output "$results/report.html" || :
+code=0
+runner ci "$results/runs" "${flags[@]}" || code=$?
+[[ -f $results/summary.md ]] || fail "$code" "runner ci ended with exit code $code"
+exit "$code"

@@ -1,0 +1,229 @@
+//! `runner ci`: judges a build by its runs and by those of a baseline, and writes what a system for
+//! continuous integration shows: a summary in Markdown, JUnit XML, annotations.
+//!
+//! It measures nothing: `runner run --repeat` has done that, and where the baseline is kept is the
+//! affair of whoever calls it. The forms are `report`'s; this module owns which files are read and
+//! written, and the exit code.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use clap::builder::FalseyValueParser;
+
+use super::compare::sides;
+use super::conclude::answered;
+use super::destination::replace;
+use super::error::CliError;
+use super::failure::{Exit, Failure};
+use super::limits::limits;
+use super::print::write_stdout;
+use super::report;
+use super::words::{one_of, some_of};
+use ::report::build::{self, Baseline, Build, Check, Outcome, Run, Subject};
+use ::report::compared::refusal;
+use compare::{Condition, Kind, Options, compare};
+use model::{clean, private};
+use runs::folder::{self, FolderError, RunFolder};
+
+/// Judge a build by its runs and by a baseline, for systems of continuous integration
+///
+/// The runs are repeats of one scenario (runner run --repeat). The build fails if a run is invalid,
+/// if a threshold of the scenario does not hold in a run, or if a condition on the difference from
+/// the baseline holds. It passes, and says so, if there is no baseline yet. What cannot be compared
+/// with the baseline passes too, and says loudly that nothing was compared, unless --strict is
+/// given.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner run chat.toml --repeat 3 --output-dir results\n  \
+        runner ci results --baseline main --fail-if 'ttft.p10 +3%' --fail-if 'tpot.median +3%'\n  \
+        runner ci results --output-dir report --format github   summary.md and junit.xml; annotations on stdout\n\n\
+        Exit codes: 0 the build passes, 3 a run is not readable, a condition cannot be checked, or the baseline is\n  \
+        not comparable (with --strict), 5 every request failed, 6 a threshold does not hold or a condition holds,\n  \
+        7 a run is invalid")]
+pub struct Args {
+    /// Folders of the build's runs, or folders that contain them: repeats of one scenario
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// Format of what is printed; the files of --output-dir are the same
+    #[arg(long, env = "RUNNER_CI_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Folder for summary.md and junit.xml; without it, no file is written
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_CI_OUTPUT_DIR")]
+    output_dir: Option<PathBuf>,
+    /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
+    ///
+    /// Such runs are judged by their figures then. No threshold holds for an invalid run.
+    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    allow_invalid: bool,
+    /// Folder with the runs of the baseline; one that does not exist or holds no run is no baseline
+    /// yet
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "RUNNER_CI_BASELINE",
+        help_heading = "Baseline"
+    )]
+    baseline: Option<PathBuf>,
+    /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
+    /// 'requests.success-share -0.01'
+    #[arg(
+        long = "fail-if",
+        value_name = "CONDITION",
+        env = "RUNNER_FAIL_IF",
+        value_delimiter = ',',
+        help_heading = "Baseline"
+    )]
+    fail_if: Vec<String>,
+    /// Fail if there is a baseline and it is not comparable
+    #[arg(long, env = "RUNNER_CI_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Baseline")]
+    strict: bool,
+    /// Compare even though this differs
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "RUNNER_ALLOW",
+        value_delimiter = ',',
+        value_parser = one_of::<Kind>(),
+        help_heading = "Baseline"
+    )]
+    allow: Vec<Kind>,
+    /// Refuse to compare where this differs, which people compare on purpose elsewhere
+    #[arg(
+        long,
+        value_name = "KIND",
+        env = "RUNNER_MUST_AGREE",
+        value_delimiter = ',',
+        value_parser = some_of(&Kind::ON_PURPOSE),
+        help_heading = "Baseline"
+    )]
+    must_agree: Vec<Kind>,
+}
+
+/// The forms of what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The checks as a table
+    Text,
+    /// Annotations for the log of a GitHub workflow
+    Github,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a run cannot be read, a file cannot be written, or the build fails.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let conditions: Vec<Condition> = limits("--fail-if", &args.fail_if)?;
+    if args.baseline.is_none() && !conditions.is_empty() {
+        return Err(Failure::command_line(
+            "--fail-if compares with a baseline; name the folder of its runs with --baseline",
+        ));
+    }
+    let folders = report::open(&args.runs)?;
+    let build = Build {
+        scenario: scenario(&folders)?,
+        runs: folders.iter().map(run).collect::<Result<_, _>>()?,
+        allows_invalid: args.allow_invalid,
+        baseline: match &args.baseline {
+            None => Baseline::NotAsked,
+            Some(path) => args.against(path, folders, conditions),
+        },
+    };
+    if let Some(folder) = &args.output_dir {
+        private::folder(folder).map_err(CliError::write(folder, ""))?;
+        let xml = build::junit(&build).map_err(CliError::cannot("write the report"))?;
+        for (name, text) in [("summary.md", build::markdown(&build)), ("junit.xml", xml)] {
+            replace(&folder.join(name), clean::text(&text).as_bytes())?;
+        }
+    }
+    write_stdout(&match args.format {
+        Format::Text => build::text(&build),
+        Format::Github => build::annotations(&build),
+    })?;
+    build
+        .runs
+        .iter()
+        .try_for_each(|run| answered(&run.summary))?;
+    conclude(&build.checks())
+}
+
+impl Args {
+    /// The comparison with the baseline in a folder. What is wrong with the baseline is not the
+    /// build's fault, so it is no error.
+    fn against(&self, path: &Path, runs: Vec<RunFolder>, conditions: Vec<Condition>) -> Baseline {
+        let not_comparable = |reasons| Baseline::NotComparable {
+            reasons,
+            fails: self.strict,
+        };
+        let baseline = match folder::runs(path) {
+            Ok(baseline) => baseline,
+            Err(FolderError::NoRun { path }) => return Baseline::None(path.display().to_string()),
+            Err(error) => return not_comparable(vec![error.to_string()]),
+        };
+        let read = match sides::listed(vec![baseline, runs], &conditions) {
+            Ok(read) => read,
+            Err(failure) => return not_comparable(vec![failure.words()]),
+        };
+        let mut allowed = self.allow.clone();
+        allowed.extend(self.allow_invalid.then_some(Kind::Verdict));
+        let asked = Options {
+            conditions,
+            allowed,
+            must_agree: self.must_agree.clone(),
+            ..Options::of(read.figures, read.blocks)
+        };
+        match compare(&read.sides, &asked) {
+            Ok(compared) => Baseline::Compared(Box::new(compared)),
+            Err(obstacles) => not_comparable(refusal(&obstacles)),
+        }
+    }
+}
+
+/// The scenario that all of these are runs of.
+///
+/// # Errors
+/// If they are not runs of one scenario.
+fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
+    let mut name: Option<String> = None;
+    for run in runs {
+        let own = run.plan()?.name;
+        match &name {
+            Some(name) if *name != own => {
+                return Err(Failure::input(format!(
+                    "{}: expected a run of {name}, as the others are, found one of {own}; judge each scenario by itself",
+                    run.path().display()
+                )));
+            }
+            _ => name = Some(own),
+        }
+    }
+    Ok(name.unwrap_or_default())
+}
+
+fn run(folder: &RunFolder) -> Result<Run, Failure> {
+    let name = folder.path().file_name();
+    Ok(Run {
+        folder: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        summary: folder.summarize(&folder.facts()?)?,
+    })
+}
+
+/// The exit code: that of the first kind of check that fails.
+fn conclude(checks: &[Check]) -> Result<ExitCode, Failure> {
+    let failing = || {
+        checks
+            .iter()
+            .filter(|check| check.outcome == Outcome::Fails)
+    };
+    let Some(first) = failing().next() else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let exit = match first.subject {
+        Subject::Run | Subject::Finding => Exit::Invalid,
+        Subject::Threshold | Subject::Condition => Exit::Threshold,
+        Subject::Baseline => Exit::Input,
+    };
+    let words = failing().map(|check| format!("{}: {}", check.name, check.seen));
+    Err(Failure::several(exit, words.collect()))
+}

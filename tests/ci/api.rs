@@ -1,0 +1,150 @@
+//! A server that stands for the API of a system: comments that are listed, written and changed, and
+//! files that are fetched. It keeps what it was asked, and answers what it does not know with 404.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub method: String,
+    pub path: String,
+    /// The head, in lower case.
+    pub head: String,
+}
+
+#[derive(Default)]
+struct State {
+    asked: Vec<Asked>,
+    comments: Vec<Value>,
+    files: BTreeMap<String, Vec<u8>>,
+    next: u64,
+}
+
+/// The server.
+pub struct Api {
+    pub url: String,
+    state: Arc<Mutex<State>>,
+}
+
+impl Api {
+    /// Starts it. It ends with the tests.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let state = Arc::<Mutex<State>>::default();
+        state.lock().unwrap().next = 100;
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // A client that goes away is no matter.
+                let _ = answer(stream, &shared);
+            }
+        });
+        Api { url, state }
+    }
+
+    /// A file that it has.
+    pub fn file(&self, path: &str, content: Vec<u8>) {
+        let mut state = self.state.lock().unwrap();
+        state.files.insert(path.to_owned(), content);
+    }
+
+    /// A comment by someone.
+    pub fn comment(&self, author: Value, body: &str) {
+        let mut state = self.state.lock().unwrap();
+        let id = state.next;
+        state.next += 1;
+        let comment = json!({"id": id, "user": author, "author": author, "body": body});
+        state.comments.push(comment);
+    }
+
+    /// The comments, in their order.
+    pub fn comments(&self) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        let bodies = state.comments.iter();
+        bodies
+            .map(|comment| comment["body"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// What it was asked.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.state.lock().unwrap().asked.clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (method, path) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut field = String::new();
+        reader.read_line(&mut field)?;
+        if field.trim().is_empty() {
+            break;
+        }
+        let field = field.to_lowercase();
+        if let Some(count) = field.strip_prefix("content-length:") {
+            length = count.trim().parse().unwrap_or(0);
+        }
+        head += &field;
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let asked = Asked { method, path, head };
+    let (status, reply) = react(&asked, &body, &mut state.lock().unwrap());
+    let head = format!(
+        "HTTP/1.1 {status} -\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        reply.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(&reply)
+}
+
+fn react(asked: &Asked, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
+    state.asked.push(asked.clone());
+    let path = asked.path.split('?').next().unwrap_or_default();
+    if let Some(file) = state.files.get(path) {
+        return (200, file.clone());
+    }
+    let is_list = path.ends_with("/comments") || path.ends_with("/notes");
+    let body = || -> Value { serde_json::from_slice(body).unwrap() };
+    let reply = match asked.method.as_str() {
+        "GET" if path == "/api/v4/user" => json!({"id": 5}),
+        "GET" if is_list => Value::Array(state.comments.clone()),
+        "POST" if is_list => {
+            // The two systems tell their authors in their own ways.
+            let author = json!({"login": "github-actions[bot]", "id": 5});
+            let comment = json!({
+                "id": state.next, "user": author, "author": author, "body": body()["body"],
+            });
+            state.next += 1;
+            state.comments.push(comment.clone());
+            comment
+        }
+        "PATCH" | "PUT" => {
+            let id = path.rsplit('/').next().and_then(|id| id.parse().ok());
+            let known = |comment: &&mut Value| comment["id"].as_u64() == id;
+            match state.comments.iter_mut().find(known) {
+                Some(comment) => {
+                    comment["body"] = body()["body"].clone();
+                    comment.clone()
+                }
+                None => return (404, b"{}".to_vec()),
+            }
+        }
+        _ => return (404, b"{}".to_vec()),
+    };
+    (200, reply.to_string().into_bytes())
+}

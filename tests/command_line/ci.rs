@@ -1,0 +1,153 @@
+//! `runner ci`: what fails a build, what passes and says so, and the files that it writes.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::process::{Ended, Mock, run, runner, words};
+
+/// Measures three times, into a folder.
+fn measured(folder: &Path, mock: &Mock, flags: &[&str]) {
+    let line = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --request-rate 200 --repeat 3 --seed 3";
+    let mut command = runner();
+    command.args(words(line)).args(["--base-url", &mock.url]);
+    run(command.args(flags).current_dir(folder));
+}
+
+fn ci(folder: &Path, flags: &[&str]) -> Ended {
+    run(runner().arg("ci").args(flags).current_dir(folder))
+}
+
+/// Copies a folder, with a change to the file of that name in each run.
+fn changed(folder: &Path, to: &str, name: &str, change: impl Fn(&str) -> String) {
+    let copied = Command::new("cp")
+        .args(["-R", "new", to])
+        .current_dir(folder)
+        .status();
+    assert!(copied.unwrap().success());
+    for run in std::fs::read_dir(folder.join(to)).unwrap() {
+        let file = run.unwrap().path().join(name);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, change(&text)).unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_passes_loudly_unless_it_must_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
+    measured(folder, &mock, &["--output-dir", "new"]);
+    let ended = ci(folder, &["new"]).with_code(0);
+    assert!(
+        ended.stdout.contains("No baseline was asked for"),
+        "{ended:#?}"
+    );
+    let line = ["new", "--baseline", "main", "--fail-if", "ttft.mean +500%"];
+    let ended = ci(folder, &line).with_code(0);
+    assert!(
+        ended.stdout.contains("There is no baseline yet"),
+        "{ended:#?}"
+    );
+
+    let has_processor =
+        std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("model name"));
+    changed(folder, "main", "environment.json", |text| {
+        let other = text.lines().map(|line| match line.contains("\"cpu\"") {
+            true => "  \"cpu\": \"another one\",",
+            false => line,
+        });
+        other.collect::<Vec<_>>().join("\n")
+    });
+    let ended = ci(folder, &line).with_code(0);
+    assert!(ended.stdout.contains("3 runs against 3"), "{ended:#?}");
+    let machine = [
+        &line[..],
+        &["--must-agree", "machine", "--format", "github"],
+    ]
+    .concat();
+    if has_processor {
+        let ended = ci(folder, &machine).with_code(0);
+        let words = ended
+            .stdout
+            .lines()
+            .find(|line| line.contains("NOTHING WAS COMPARED"));
+        let words = words.unwrap_or_else(|| panic!("{ended:#?}"));
+        assert!(
+            words.starts_with("::warning ") && words.contains("another one in A"),
+            "{words}"
+        );
+        let ended = ci(folder, &[&machine[..], &["--strict"]].concat()).with_code(3);
+        assert!(
+            ended.stderr.contains("the baseline is comparable: NOTHING"),
+            "{ended:#?}"
+        );
+        ci(
+            folder,
+            &[&machine[..], &["--strict", "--allow", "machine"]].concat(),
+        )
+        .with_code(0);
+    }
+
+    // A baseline that is damaged is none to compare with, and no fault of the build.
+    changed(folder, "damaged", "plan.json", |text| {
+        text[..text.len() / 2].to_owned()
+    });
+    let damaged = ["new", "--baseline", "damaged"];
+    let ended = ci(folder, &damaged).with_code(0);
+    assert!(ended.stdout.contains("NOTHING WAS COMPARED"), "{ended:#?}");
+    ci(folder, &[&damaged[..], &["--strict"]].concat()).with_code(3);
+
+    // What was asked for and cannot be checked does not pass.
+    let absent = [
+        "new",
+        "--baseline",
+        "main",
+        "--fail-if",
+        "score.exact-match -1%",
+    ];
+    let ended = ci(folder, &absent).with_code(3);
+    assert!(
+        ended.stderr.contains("name a figure that both sides have"),
+        "{ended:#?}"
+    );
+    let ended = ci(folder, &["new", "--fail-if", "ttft.mean +5%"]).with_code(2);
+    assert!(
+        ended
+            .stderr
+            .contains("name the folder of its runs with --baseline"),
+        "{ended:#?}"
+    );
+    ci(folder, &["nowhere"]).with_code(3);
+}
+
+#[test]
+fn a_broken_threshold_and_a_slower_engine_fail_the_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
+    let flags = ["--threshold", "ttft.median <= 1ms", "--output-dir"];
+    measured(folder, &mock, &[&flags[..], &["new"]].concat());
+    let ended = ci(
+        folder,
+        &["new", "--output-dir", "a/report", "--format", "github"],
+    )
+    .with_code(6);
+    assert!(ended.stdout.contains("::error title="), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("error: ttft.median <= 1 ms: "),
+        "{ended:#?}"
+    );
+    let read = |name: &str| std::fs::read_to_string(folder.join("a/report").join(name)).unwrap();
+    assert!(read("summary.md").contains("❌"), "{}", read("summary.md"));
+    let junit = quick_junit::Report::deserialize_from_str(&read("junit.xml")).unwrap();
+    assert_eq!(junit.test_suites[0].failures, 1, "{junit:#?}");
+
+    let slower = Mock::start(&["--ttft", "200ms", "--itl", "2ms"]);
+    measured(folder, &slower, &["--output-dir", "slower"]);
+    let condition = ["--baseline", "new", "--fail-if", "ttft.median +50%"];
+    let ended = ci(folder, &[&["slower"], &condition[..]].concat()).with_code(6);
+    assert!(
+        ended.stderr.contains("error: ttft.median +50%: +"),
+        "{ended:#?}"
+    );
+}
