@@ -15,6 +15,7 @@
 //! - `labs`: labs, searches and sweeps, on real processes.
 //! - `fleets`: several processes that make one run.
 //! - `devices`: power and energy of devices over a run, on real processes.
+//! - `python`: the module for Python, by its own tests, and its types.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 #![allow(
@@ -35,6 +36,7 @@ mod invariants;
 mod labs;
 mod live;
 mod plugin_cases;
+mod python;
 mod sockets;
 mod support;
 mod whole_runs;

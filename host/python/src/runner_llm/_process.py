@@ -126,6 +126,8 @@ class RunProcess:
             find_runner(),
             "run",
             *call.words,
+            # A variable may say otherwise, and then the exit code does not tell an invalid run.
+            "--strict",
             "--no-progress",
             f"--progress-every={every}ms",
             f"--progress-file={self._progress.name}",

@@ -146,6 +146,8 @@ class Run:
             RunnerError: If the run cannot be read, or the format is not known.
         """
         words = of_flags(flags, own={"output": "save_report()"})
+        # A variable may name another place.
+        words.append("--output=-")
         return output(["report", str(self.path), f"--format={format}", *words])
 
     def save_report(

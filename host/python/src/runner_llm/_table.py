@@ -32,7 +32,9 @@ class Table:
         if self._file is None:
             # A file and not memory: a table of events can be larger than that.
             file = tempfile.NamedTemporaryFile(prefix="runner-", suffix=".arrows")
-            arguments = ["export", str(self._run), "--table", self._name, "--format", "arrow"]
+            # A variable may name another place; stdout has the stream format.
+            arguments = ["export", str(self._run), f"--table={self._name}", "--format=arrow"]
+            arguments.append("--output=-")
             try:
                 into_file(arguments, file.file)
             except BaseException:

@@ -32,7 +32,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 27] = [
+pub const PAGES: [Page; 28] = [
     page!(
         "start",
         "start",
@@ -105,6 +105,11 @@ pub const PAGES: [Page; 27] = [
     ),
     page!("auditing", "auditing", "check the results of other tools"),
     page!("ci", "ci", "thresholds and exit codes"),
+    page!(
+        "python",
+        "python",
+        "measure from Python, and read runs into data frames"
+    ),
     page!(
         "plugins",
         "plugins",
