@@ -27,7 +27,7 @@ class Audit:
 
     def __init__(self, json: dict[str, Any]) -> None:
         self.json = json
-        self.document = types.Report.from_json(json)
+        self.document: types.Report = types.Report.from_json(json)
 
     @property
     def results(self) -> list[types.Audited]:

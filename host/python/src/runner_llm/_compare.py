@@ -28,7 +28,7 @@ class Comparison:
 
     def __init__(self, json: dict[str, Any]) -> None:
         self.json = json
-        self.document = types.Compared.from_json(json)
+        self.document: types.Compared = types.Compared.from_json(json)
 
     @property
     def sides(self) -> list[types.SideFacts]:
