@@ -93,6 +93,7 @@ def test_progress_while_requests_are_sent(
 ) -> None:
     with runner_llm.start(**LONG, base_url=engine.base_url, output_dir=tmp_path) as process:
         middle = next(seen for seen in process if seen.answered > 5)
+        process.interrupt()
     assert (middle.phase, middle.failed) == ("measuring", 0)
     assert middle.elapsed_s is not None and 0 < middle.elapsed_s < 120
     assert middle.ttft_p50_ms is not None and middle.ttft_p50_ms >= 10
@@ -120,6 +121,7 @@ def test_a_process_is_interrupted_and_keeps_what_it_measured(
             if progress.answered >= 3:
                 assert process.runs == [runner_llm.Run.open(progress.run)]
                 process.interrupt()
+                break
     (run,) = process.wait()
     assert run.is_interrupted
     assert 3 <= run.summary.requests.successful < 1_000
@@ -127,14 +129,45 @@ def test_a_process_is_interrupted_and_keeps_what_it_measured(
     assert "Serving Benchmark Result" in process.stdout
 
 
-def test_leaving_the_block_ends_the_process(
+def test_an_exception_leaves_no_process(
     engine: runner_llm.MockEngine, tmp_path: Path
 ) -> None:
-    with runner_llm.start(**LONG, base_url=engine.base_url, output_dir=tmp_path) as process:
+    flags = {**LONG, "base_url": engine.base_url, "output_dir": tmp_path}
+    with pytest.raises(LookupError), runner_llm.start(**flags) as process:
         next(progress for progress in process if progress.answered)
+        raise LookupError
     assert process.is_over
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
+    (run,) = process.runs
+    assert run.is_interrupted
+
+
+def test_the_end_of_the_block_waits_for_the_program(
+    engine: runner_llm.MockEngine, tmp_path: Path
+) -> None:
+    flags = {**SHORT, "base_url": engine.base_url, "output_dir": tmp_path}
+    with runner_llm.start(**flags) as process:
+        assert not process.is_over
+    assert process.is_over
+    (run,) = process.wait()
+    assert not run.is_interrupted and process.runs == [run]
+
+
+def test_what_the_program_says_can_be_read_while_it_runs(
+    engine: runner_llm.MockEngine, tmp_path: Path
+) -> None:
+    # Without a dataset's name it says at once which one it takes, and at its end where records are.
+    flags = {**SHORT, "base_url": engine.base_url, "output_dir": tmp_path}
+    del flags["dataset_name"], flags["random_input_len"], flags["random_output_len"]
+    with runner_llm.start(**flags) as process:
+        for _ in process:
+            early = process.stderr
+            assert process.stderr.startswith(early)
+    said = process.stderr.splitlines()
+    assert said[0].startswith("note: no dataset is named")
+    assert any(line.startswith("records: ") for line in said[1:])
+    assert "\0" not in process.stderr
 
 
 def test_something_else_interrupts_the_program(

@@ -12,7 +12,7 @@ import time
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
+from typing import IO, Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from runner_llm._arguments import Scenario, of_run
 from runner_llm._errors import RunInterrupted, SeveralRuns, failure
@@ -22,6 +22,9 @@ from runner_llm._run import Run
 
 #: How long to wait between looks at a file that grows, in seconds.
 _LOOK_EVERY = 0.05
+
+#: How many interrupts make the program leave at once.
+_LEAVES_AT = 3
 
 _INVALID = 7
 _INTERRUPTED = 130
@@ -96,9 +99,9 @@ class Progress:
 class RunProcess:
     """The program while it measures.
 
-    Iterating gives its progress until it has ended. In a `with` block, the program is interrupted
-    and waited for where the block is left early. A process that nothing refers to any more is
-    interrupted too.
+    Iterating gives its progress until it has ended. A `with` block waits for the program at its end,
+    and interrupts it first if an exception leaves the block. A process that nothing refers to any
+    more is interrupted too.
     """
 
     def __init__(
@@ -232,18 +235,17 @@ class RunProcess:
     def __enter__(self) -> RunProcess:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: Optional[type[BaseException]], *_: object) -> None:
+        is_failure, came = kind is not None, False
         while not self.is_over:
             try:
-                if self._interrupts < 3:
+                if is_failure and self._interrupts < _LEAVES_AT:
                     self.interrupt()
                 self._process.wait()
             except KeyboardInterrupt:
-                continue
-        # The file has served its end; the runs are known.
-        for _unused in self._new():
-            pass
-        self._finalizer.detach()
+                is_failure = came = True
+        if came and kind is None:
+            raise RunInterrupted(self.runs)
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
@@ -251,11 +253,12 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGINT)
 
 
-def _text(file: Any) -> str:
-    place = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    text: str = file.read(place).decode("utf-8", "replace")
-    return text
+def _text(file: IO[bytes]) -> str:
+    # The program writes at this file's own place, so that must not be moved.
+    parts: list[bytes] = []
+    while part := os.pread(file.fileno(), 1 << 20, sum(map(len, parts))):
+        parts.append(part)
+    return b"".join(parts).decode("utf-8", "replace")
 
 
 def _fails_threshold(run: Run) -> bool:
