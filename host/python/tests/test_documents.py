@@ -37,7 +37,8 @@ def test_the_table_of_errors() -> None:
     assert all(hasattr(runner_llm, name) for name, _ in rows)
 
 
-def test_the_notebook(tmp_path: Path) -> None:
+def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

@@ -35,12 +35,15 @@ def test_a_comparison(run: runner_llm.Run, slower: runner_llm.Run) -> None:
 
 def test_a_condition(run: runner_llm.Run, slower: runner_llm.Run) -> None:
     held = ["ttft.mean +5%", "requests.success-share -1%"]
-    with pytest.raises(runner_llm.ThresholdNotMet) as caught:
+    with pytest.raises(runner_llm.ThresholdNotMet) as caught, pytest.warns(
+        runner_llm.RunnerWarning, match="--fail-if judges one run per side"
+    ):
         runner_llm.compare(run, slower, each=True, fail_if=held)
     comparison = caught.value.comparison
     assert comparison is not None and comparison.fails
     assert [outcome.fails for outcome in comparison.conditions] == [True, False]
-    better = runner_llm.compare(slower, run, each=True, fail_if="ttft.mean +5%")
+    with pytest.warns(runner_llm.RunnerWarning):
+        better = runner_llm.compare(slower, run, each=True, fail_if="ttft.mean +5%")
     assert not better.fails and len(better.conditions) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Optional, Sequence
 
 if TYPE_CHECKING:
@@ -106,6 +107,20 @@ class RunInterrupted(KeyboardInterrupt):
     def run(self) -> Optional[Run]:
         """The last run that was begun."""
         return self.runs[-1] if self.runs else None
+
+
+class RunnerWarning(UserWarning):
+    """The program succeeded, and warned that a result may mislead."""
+
+
+_WARNING = "warning: "
+
+
+def pass_on(stderr: str) -> None:
+    """Warns of what a program that succeeded warned of."""
+    for line in stderr.splitlines():
+        if line.startswith(_WARNING):
+            warnings.warn(line[len(_WARNING) :], RunnerWarning, stacklevel=3)
 
 
 _KINDS: dict[int, type[RunnerError]] = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from runner_llm._arguments import Scenario, of_run
-from runner_llm._errors import RunInterrupted, SeveralRuns, failure
+from runner_llm._errors import RunInterrupted, SeveralRuns, failure, pass_on
 from runner_llm._find import find_runner
 from runner_llm._program import environment
 from runner_llm._run import Run
@@ -225,12 +225,13 @@ class RunProcess:
 
     def _judged(self) -> list[Run]:
         code = self._process.wait()
-        runs = self.runs
-        if code == 0 or (code == _INTERRUPTED and self._interrupts > 0):
-            return runs
-        if code == _INVALID and not self._strict and not any(map(_fails_threshold, runs)):
-            return runs
-        raise failure(code, self.stderr, self.command, runs=runs)
+        runs, said = self.runs, self.stderr
+        stopped = code == _INTERRUPTED and self._interrupts > 0
+        kept = code == _INVALID and not self._strict and not any(map(_fails_threshold, runs))
+        if code != 0 and not stopped and not kept:
+            raise failure(code, said, self.command, runs=runs)
+        pass_on(said)
+        return runs
 
     def __enter__(self) -> RunProcess:
         return self

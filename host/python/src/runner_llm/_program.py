@@ -6,7 +6,7 @@ import os
 import subprocess
 from typing import IO, Any, Optional, Sequence
 
-from runner_llm._errors import failure
+from runner_llm._errors import failure, pass_on
 from runner_llm._find import find_runner
 
 
@@ -55,6 +55,7 @@ def called(
     )
     if ended.returncode not in allowed:
         raise failure(ended.returncode, ended.stderr, command)
+    pass_on(ended.stderr)
     return ended
 
 
@@ -72,5 +73,7 @@ def into_file(arguments: Sequence[str], file: IO[bytes]) -> None:
         stderr=subprocess.PIPE,
         env=environment(),
     )
+    said = ended.stderr.decode("utf-8", "replace")
     if ended.returncode != 0:
-        raise failure(ended.returncode, ended.stderr.decode("utf-8", "replace"), command)
+        raise failure(ended.returncode, said, command)
+    pass_on(said)
