@@ -360,13 +360,21 @@ impl RunFolder {
     /// # Errors
     /// If a file cannot be read.
     pub fn reported(&self) -> Result<Reported, FolderError> {
+        self.reported_with(&self.facts()?)
+    }
+
+    /// The same where the run's facts were read before.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn reported_with(&self, facts: &RunFacts) -> Result<Reported, FolderError> {
         let name = self.0.file_name().map(|name| name.to_string_lossy());
         Ok(Reported {
             folder: name.unwrap_or_default().into_owned(),
             plan: self.plan()?,
             environment: self.environment()?,
             status: self.status()?,
-            summary: self.summarize(&self.facts()?)?,
+            summary: self.summarize(facts)?,
         })
     }
 

@@ -23,6 +23,7 @@ pub const GROUPS: [(&str, &[&str]); 4] = [
         "Compare and judge",
         &[
             "report",
+            "export",
             "compare",
             "agreement",
             "score",

@@ -11,6 +11,7 @@ pub mod dashboard;
 pub mod demo;
 mod destination;
 pub mod error;
+pub mod export;
 pub mod failure;
 pub mod fetch;
 pub mod flags;
@@ -110,6 +111,7 @@ enum Command {
     Fleet(Box<fleet::Args>),
     Demo(demo::Args),
     Report(report::Args),
+    Export(export::Args),
     Score(score::Args),
     Judge(Box<judge::Args>),
     Compare(compare::Args),
@@ -239,6 +241,7 @@ impl Cli {
             Some(Command::Fleet(args)) => fleet::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),
+            Some(Command::Export(args)) => export::exec(&args),
             Some(Command::Score(args)) => score::exec(&args),
             Some(Command::Judge(args)) => judge::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),

@@ -96,7 +96,7 @@ enum Style {
 }
 
 /// Says which of these are parts of a run, whose figures are those of one process.
-fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
+pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
     for run in runs {
         if let Some(Slice { index, of }) = run.plan()?.slice {
             tell(format_args!(
@@ -269,7 +269,7 @@ fn name(of: impl ValueEnum) -> String {
 
 /// The named runs, once each, with a note about those that did not end well. All runs that
 /// cannot be read are reported at once.
-fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
+pub(super) fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
     let (mut runs, mut seen, mut wrong) = (Vec::<RunFolder>::new(), Vec::new(), Vec::new());
     for path in named {
         match folder::runs(path) {

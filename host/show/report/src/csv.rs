@@ -1,51 +1,18 @@
 //! The exchanges as a table, one row and one line each, for spreadsheets and data frames (RFC 4180,
 //! but for line ends, which are LF; control characters become spaces, and text that a spreadsheet
 //! would take for a formula has an apostrophe before it). An absent value is an empty cell, never
-//! 0. Instants are milliseconds since the run's origin, to the nanosecond.
+//! 0. Instants are milliseconds since the run's origin, to the nanosecond. `row` has the columns.
 
 use std::borrow::Borrow;
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use super::plain;
-use model::exchange::{Exchange, Outcome, Phase, Reason};
+use super::row::{Kind, Row, Value, columns};
+use model::exchange::Exchange;
 use model::units::Nanos;
-use result::metric::objective::kept;
-use result::metric::{self, Reading, Unit};
+use result::metric::Unit;
 use result::summary::RunFacts;
-
-/// The columns before the metrics.
-const BEFORE: [&str; 12] = [
-    "index",
-    "phase",
-    "id",
-    "outcome",
-    "status",
-    "finish",
-    "due-ms",
-    "granted-ms",
-    "sent-ms",
-    "headers-ms",
-    "ended-ms",
-    "events",
-];
-
-/// The columns after the metrics.
-const AFTER: [&str; 14] = [
-    "good",
-    "input-tokens-source",
-    "output-tokens-source",
-    "output-tokens-requested",
-    "output-tokens-retokenized",
-    "request-bytes",
-    "output-bytes",
-    "request-digest",
-    "session",
-    "turn",
-    "class",
-    "parents",
-    "reason",
-    "message",
-];
 
 /// Writes the table: a header, then a row for each exchange in the order given. It is written row
 /// by row, holding only the current exchange in memory.
@@ -72,17 +39,16 @@ pub fn csv<E: Borrow<Exchange>>(
 /// # Errors
 /// Those of `out`.
 pub fn header(out: &mut impl Write) -> io::Result<()> {
-    let metrics = metric::single().map(|(metric, _)| match metric.unit {
-        Unit::Milliseconds => format!("{}-ms", metric.name),
-        Unit::TokensPerSecond => format!("{}-tok-s", metric.name),
-        _ => metric.name.to_owned(),
-    });
-    let names = BEFORE
-        .map(str::to_owned)
-        .into_iter()
-        .chain(metrics)
-        .chain(AFTER.map(str::to_owned));
-    writeln!(out, "{}", names.collect::<Vec<_>>().join(","))
+    let mut line = Line::default();
+    for column in columns() {
+        let name = column.name;
+        line.cell(Some(match column.kind {
+            Kind::Instant | Kind::Metric(Unit::Milliseconds, _) => format!("{name}-ms"),
+            Kind::Metric(Unit::TokensPerSecond, _) => format!("{name}-tok-s"),
+            _ => name.to_owned(),
+        }));
+    }
+    line.end(out)
 }
 
 /// Writes the row of an exchange.
@@ -90,68 +56,23 @@ pub fn header(out: &mut impl Write) -> io::Result<()> {
 /// # Errors
 /// Those of `out`.
 pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::Result<()> {
-    let measured = exchange.phase == Phase::Measure;
-    let retokenized = facts.retokenized.get(exchange.index).filter(|_| measured);
-    let run = &facts.run;
-    let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
-    let (outcome, reason, message) = match &exchange.outcome {
-        Outcome::Ok => (exchange.outcome.class().name(), None, ""),
-        Outcome::Incomplete {
-            class,
-            reason,
-            message,
-        } => (class.name(), *reason, message.as_str()),
-    };
-    let mut row = Row::default();
-    row.cell(Some(exchange.index));
-    row.cell(Some(match exchange.phase {
-        Phase::Warmup => "warmup",
-        Phase::Measure => "measure",
-    }));
-    row.cell(Some(&exchange.sample.id));
-    row.cell(Some(outcome));
-    row.cell(exchange.status);
-    row.cell(exchange.finish.as_ref());
-    row.cell(Some(instant(exchange.due)));
-    row.cell(exchange.granted.map(instant));
-    row.cell(exchange.sent.map(instant));
-    row.cell(exchange.headers.map(instant));
-    row.cell(exchange.ended.map(instant));
-    row.cell(Some(exchange.events.at.len()));
-    for (metric, measure) in metric::single() {
-        row.cell(measure(&reading).map(|value| match metric.unit {
-            Unit::Tokens | Unit::Requests => format!("{value}"),
-            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent | Unit::Share => {
-                format!("{value:.6}")
+    let row = Row::of(facts, exchange);
+    let mut line = Line::default();
+    for column in columns() {
+        let value = column.value(&row);
+        line.cell(value.map(|value| match (value, column.kind) {
+            (Value::Metric(value), Kind::Metric(Unit::Tokens | Unit::Requests, _)) => {
+                format!("{value}")
             }
+            (Value::Metric(value), _) => format!("{value:.6}"),
+            (Value::Text(words), _) => words.into_owned(),
+            (Value::Flag(flag), _) => flag.to_string(),
+            (Value::Count(count), _) => count.to_string(),
+            (Value::Instant(at), _) => instant(at),
+            (Value::Requests(numbers), _) => words(numbers),
         }));
     }
-    row.cell(measured.then(|| good(facts, &reading)).flatten());
-    row.cell(reading.input_tokens.map(|count| count.source.name()));
-    row.cell(reading.output_tokens.map(|count| count.source.name()));
-    row.cell(exchange.sample.output_tokens);
-    row.cell(retokenized);
-    row.cell(Some(exchange.sample.request_bytes));
-    row.cell(Some(exchange.output.len()));
-    row.cell(Some(&exchange.sample.request_digest));
-    let sample = &exchange.sample;
-    row.cell(sample.turn.as_ref().map(|turn| &turn.session));
-    row.cell(sample.turn.as_ref().map(|turn| turn.index));
-    row.cell(sample.class.as_ref());
-    row.cell((!sample.parents.is_empty()).then(|| words(&sample.parents)));
-    row.cell(reason.map(Reason::name));
-    row.cell(Some(message));
-    writeln!(out, "{}", row.text)
-}
-
-/// True if a request met all of the run's objectives; `None` if the run has none.
-fn good(facts: &RunFacts, reading: &Reading<'_>) -> Option<bool> {
-    let objectives = &facts.run.goodput;
-    let keeps = |objective: &metric::Objective| {
-        let measure = objective.measure();
-        measure.is_some_and(|taken| kept(taken, objective.at_most_ms, reading) == Some(true))
-    };
-    (!objectives.is_empty()).then(|| reading.exchange.is_ok() && objectives.iter().all(keeps))
+    line.end(out)
 }
 
 /// Numbers with spaces between them.
@@ -165,15 +86,16 @@ fn instant(at: Nanos) -> String {
     format!("{}.{:06}", at.0 / 1_000_000, at.0 % 1_000_000)
 }
 
-/// A line of the table under way.
+/// A line of a table under way, in the rules above.
 #[derive(Default)]
-struct Row {
+pub struct Line {
     text: String,
     begun: bool,
 }
 
-impl Row {
-    fn cell(&mut self, value: Option<impl std::fmt::Display>) {
+impl Line {
+    /// Adds a cell; an empty one for an absent value.
+    pub fn cell(&mut self, value: Option<impl Display>) {
         if self.begun {
             self.text.push(',');
         }
@@ -192,5 +114,13 @@ impl Row {
         } else {
             self.text.push_str(&value);
         }
+    }
+
+    /// Writes the line.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn end(self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "{}", self.text)
     }
 }

@@ -28,6 +28,7 @@ pub mod page;
 pub mod probe;
 pub mod published;
 pub mod repeats;
+pub mod row;
 pub mod saved;
 pub mod schema;
 pub mod search;

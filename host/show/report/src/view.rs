@@ -18,6 +18,7 @@ use std::ops::Range;
 pub use course::{Course, grain};
 pub use request::Request;
 
+use crate::row::Row;
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use result::metric::samples::{spread, take};
@@ -115,12 +116,11 @@ impl<'a> Gather<'a> {
         let first = summary.requests.total.saturating_sub(CONSECUTIVE) / 2;
         let origin = summary.run.measure_start.unwrap_or_default();
         let drawn = DRAWN.iter().filter_map(|name| metric::by_name(name));
-        let duration = summary.throughput.duration_s.unwrap_or(0.0);
         Gather {
             facts,
             origin,
             spreads: drawn.map(|metric| (metric, spread(metric))).collect(),
-            course: course::Gather::new(origin, Nanos::from_secs_f64(duration), grain),
+            course: course::Gather::of(summary, grain),
             part: reported
                 .plan
                 .slice
@@ -137,11 +137,8 @@ impl<'a> Gather<'a> {
         if exchange.phase == Phase::Warmup {
             return;
         }
-        let retokenized = self.facts.retokenized.get(exchange.index);
-        let run = &self.facts.run;
-        let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
-        self.course
-            .add(&reading, self.facts.run.max_in_flight.is_some());
+        let reading = Row::of(self.facts, exchange).reading;
+        self.course.add(&reading, self.facts);
         let request = || Request::of(&reading, self.origin);
         if self.middle.contains(&(exchange.index / self.part)) {
             self.consecutive.push(request());

@@ -1,8 +1,11 @@
 //! Values of figures in a summary.
 
+use std::cmp::Ordering;
+
 use super::score::{PREFIX, better};
-use super::{Better, Figure, WHOLE};
-use crate::summary::{Summary, server};
+use super::{Better, Figure, Statistic, WHOLE};
+use crate::metric::CATALOGUE;
+use crate::summary::{Bounds, Summary, server};
 
 impl Figure {
     /// The figure's value in a summary; absent if it was not measured, or if the percentile was not
@@ -13,6 +16,61 @@ impl Figure {
             Figure::Whole(place) => whole(WHOLE[*place].name, summary),
             Figure::Score(name) => score(name, summary),
         }
+    }
+
+    /// The 95 % interval of the figure for other requests of this kind; absent if one run does not
+    /// show it.
+    pub fn interval(&self, summary: &Summary) -> Option<Bounds> {
+        match self {
+            Figure::Of(metric, statistic) => {
+                let shown = summary.metric(metric)?.confidence?;
+                match statistic {
+                    Statistic::Mean => shown.mean,
+                    Statistic::Percentile(50.0) => shown.median,
+                    Statistic::Percentile(99.0) => shown.p99,
+                    _ => None,
+                }
+            }
+            Figure::Whole(place) => {
+                let rates = summary.throughput.confidence?.other_requests;
+                match WHOLE[*place].name {
+                    "throughput.requests-per-s" => rates.requests_per_s,
+                    "throughput.input-tokens-per-s" => rates.input_tokens_per_s,
+                    "throughput.output-tokens-per-s" => rates.output_tokens_per_s,
+                    "throughput.total-tokens-per-s" => rates.total_tokens_per_s,
+                    _ => None,
+                }
+            }
+            Figure::Score(name) => summary.scores.get(name)?.confidence,
+        }
+    }
+
+    /// Every figure that a summary has: those of the run as a whole, the statistics of each metric
+    /// in the order of the catalogue, and the scores.
+    pub fn all(summary: &Summary) -> Vec<Figure> {
+        let wholes = (0..WHOLE.len()).map(Figure::Whole);
+        let metrics = CATALOGUE.iter().filter_map(|metric| {
+            let keys = summary.metric(metric.name)?.percentiles.keys();
+            let percentiles = keys.filter_map(|key| key.parse().ok());
+            // The median may be among the percentiles.
+            let further = percentiles.filter(|one| *one != Statistic::Percentile(50.0));
+            let mut statistics: Vec<Statistic> = further.collect();
+            statistics.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+            let first = [
+                Statistic::Mean,
+                Statistic::Std,
+                Statistic::Min,
+                Statistic::Max,
+                Statistic::Percentile(50.0),
+            ];
+            let all = first.into_iter().chain(statistics);
+            Some(all.map(|statistic| Figure::Of(metric.name, statistic)))
+        });
+        let scores = summary.scores.keys().chain(summary.run_scores.keys());
+        let scores = scores.map(|name| Figure::Score(name.clone()));
+        let all = wholes.chain(metrics.flatten()).chain(scores);
+        all.filter(|figure| figure.read(summary).is_some())
+            .collect()
     }
 
     /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a

@@ -11,7 +11,7 @@ impl Reading<'_> {
     }
 
     /// The instant of the first output, of a streamed reply.
-    pub(crate) fn began(&self) -> Option<Nanos> {
+    pub fn began(&self) -> Option<Nanos> {
         self.first_output.filter(|_| self.streamed)
     }
 

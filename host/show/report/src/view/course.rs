@@ -1,10 +1,14 @@
 //! The course of a run: tokens, requests in flight, waiting requests and failures in equal spans of
 //! time.
 
+use std::borrow::Borrow;
+
+use crate::row::Row;
 use devices::Recording;
-use model::exchange::{Class, Exchange, Outcome};
+use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 use result::metric::Reading;
+use result::summary::{RunFacts, Summary};
 
 /// Largest number of spans.
 const SPANS: f64 = 180.0;
@@ -40,6 +44,30 @@ pub struct Course {
 }
 
 impl Course {
+    /// Gathers the course of a run alone. `grain` is its span of time.
+    ///
+    /// # Errors
+    /// The first error of reading.
+    pub fn read<E, X>(
+        facts: &RunFacts,
+        summary: &Summary,
+        grain: Nanos,
+        exchanges: impl Iterator<Item = Result<E, X>>,
+    ) -> Result<Course, X>
+    where
+        E: Borrow<Exchange>,
+    {
+        let mut gather = Gather::of(summary, grain);
+        for exchange in exchanges {
+            let exchange = exchange?;
+            let exchange = exchange.borrow();
+            if exchange.phase == Phase::Measure {
+                gather.add(&Row::of(facts, exchange).reading, facts);
+            }
+        }
+        Ok(gather.finish(facts.devices.as_ref()))
+    }
+
     /// Returns the beginning and the end of a span, in seconds.
     pub fn span(&self, place: usize) -> (f64, f64) {
         let from = place as f64 * self.grain_s;
@@ -58,7 +86,14 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    pub(super) fn new(origin: Nanos, duration: Nanos, grain: Nanos) -> Self {
+    /// For a run of this summary.
+    pub(super) fn of(summary: &Summary, grain: Nanos) -> Self {
+        let origin = summary.run.measure_start.unwrap_or_default();
+        let duration = summary.throughput.duration_s.unwrap_or(0.0);
+        Gather::new(origin, Nanos::from_secs_f64(duration), grain)
+    }
+
+    fn new(origin: Nanos, duration: Nanos, grain: Nanos) -> Self {
         let grain = Nanos(grain.0.max(1));
         let spans = duration.0.div_ceil(grain.0).max(1) as usize;
         Gather {
@@ -72,7 +107,8 @@ impl Gather {
         }
     }
 
-    pub(super) fn add(&mut self, reading: &Reading<'_>, capped: bool) {
+    pub(super) fn add(&mut self, reading: &Reading<'_>, facts: &RunFacts) {
+        let capped = facts.run.max_in_flight.is_some();
         let exchange = reading.exchange;
         if exchange.is_ok() {
             let (origin, grain) = (self.origin, self.grain);

@@ -1,0 +1,160 @@
+//! `runner export`: the columns of runs, for data frames, databases and spreadsheets.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::destination::Destination;
+use super::error::CliError;
+use super::failure::Failure;
+use super::report;
+use ::export::{ExportError, Form};
+
+/// Export the columns of runs as Parquet, Arrow or CSV
+///
+/// A table has the same columns whatever the run, so several runs stand under each other, with
+/// their folders' names in the column `run`. What was not measured is null. Parquet and Arrow hold
+/// each column's unit and definition, and the verdict and findings of each run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Folders of runs, or folders that contain runs, which are taken in the order in which
+    /// they began
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// Table to write
+    #[arg(long, env = "RUNNER_EXPORT_TABLE", value_enum, default_value_t = Table::Requests)]
+    table: Table,
+    /// Format of the table [default: by the ending of --output, else csv]
+    #[arg(long, env = "RUNNER_EXPORT_FORMAT", value_enum)]
+    format: Option<Format>,
+    /// File to write (complete or not at all); `-` is stdout
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_EXPORT_OUTPUT",
+        default_value = "-"
+    )]
+    output: PathBuf,
+}
+
+/// The tables of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Table {
+    /// A row for each request, in the order in which they ended
+    Requests,
+    /// A row for each output event of each request
+    Events,
+    /// A row for each figure, with its 95 % interval and its definition
+    Summary,
+    /// A row for each value over time: throughput, load, failures, devices
+    Series,
+}
+
+/// The formats of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Parquet, compressed with zstd
+    Parquet,
+    /// Arrow IPC: the stream format on stdout and in a file that ends with .arrows, else the file
+    /// format (Feather 2)
+    Arrow,
+    /// Lines of cells, without lists of events, definitions and units
+    Csv,
+}
+
+impl From<Table> for ::export::Table {
+    fn from(table: Table) -> Self {
+        match table {
+            Table::Requests => ::export::Table::Requests,
+            Table::Events => ::export::Table::Events,
+            Table::Summary => ::export::Table::Summary,
+            Table::Series => ::export::Table::Series,
+        }
+    }
+}
+
+impl Args {
+    fn is_stdout(&self) -> bool {
+        self.output == Path::new("-")
+    }
+
+    /// The form that was asked for, by name or by the ending of the file.
+    fn form(&self) -> Result<Form, Failure> {
+        let ending = self.output.extension().and_then(|ending| ending.to_str());
+        let ending = ending.unwrap_or_default().to_ascii_lowercase();
+        let format = match self.format {
+            Some(format) => format,
+            None if self.is_stdout() => Format::Csv,
+            None => match &*ending {
+                "parquet" => Format::Parquet,
+                "arrow" | "arrows" | "feather" => Format::Arrow,
+                "csv" => Format::Csv,
+                _ => {
+                    return Err(Failure::command_line(format!(
+                        "the name `{}` does not say which format: expected .parquet, .arrow, .arrows, .feather or .csv at its end; give --format",
+                        self.output.display()
+                    )));
+                }
+            },
+        };
+        Ok(match format {
+            Format::Parquet => Form::Parquet,
+            Format::Arrow if self.is_stdout() || ending == "arrows" => Form::ArrowStream,
+            Format::Arrow => Form::ArrowFile,
+            Format::Csv => Form::Csv,
+        })
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a run cannot be read, or the table cannot be written.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let form = args.form()?;
+    if form != Form::Csv && args.is_stdout() && io::stdout().is_terminal() {
+        return Err(Failure::command_line(
+            "stdout is a terminal, and only csv is text; give a file with --output, or redirect stdout",
+        ));
+    }
+    let runs = report::open(&args.runs)?;
+    report::tell_parts(&runs)?;
+    let mut out = Out {
+        to: Destination::open(&args.output)?,
+        stopped: None,
+    };
+    let written = ::export::write(&mut out, form, args.table.into(), &runs);
+    match (out.stopped, written) {
+        // Nobody reads the rest, which is no error.
+        (Some(None), _) => Ok(ExitCode::SUCCESS),
+        (Some(Some(failure)), _) => Err(failure),
+        (None, Err(ExportError::Run(error))) => Err(error.into()),
+        (None, Err(error)) => Err(CliError::cannot("write the table")(error).into()),
+        (None, Ok(())) => {
+            out.to.finish()?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The destination as the writers of formats take it.
+struct Out {
+    to: Destination,
+    /// Set where nothing more can be written: why, or nothing where its reader has gone.
+    stopped: Option<Option<Failure>>,
+}
+
+impl Write for Out {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        match self.to.bytes(part) {
+            Ok(reader) if !reader.is_gone() => return Ok(part.len()),
+            Ok(_) => self.stopped = Some(None),
+            Err(failure) => self.stopped = Some(Some(failure)),
+        }
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! Columns of runs as Arrow, Parquet and CSV, for people who analyse runs in data frames, databases
+//! and spreadsheets.
+//!
+//! This crate owns the tables, their columns and these forms. It leaves every figure to `result`,
+//! what a request's columns are to `report::row`, and where a table goes to the command line.
+//!
+//! A table has the same columns whatever the run, so tables of several runs fit under each other; a
+//! column `run` says which is which. A value that was not measured is null, never zero. Names are
+//! those of results and of `runner report --format csv`, with `_` for `-` and the unit at the end.
+//! Instants are whole nanoseconds since the run's origin, as records have them.
+//!
+//! Records stream through: what is held at once is a batch of rows, and of Parquet a row group
+//! before it is compressed. Their bounds are in `batch` and `sink`.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files"))]
+
+mod batch;
+mod events;
+mod requests;
+mod schema;
+mod series;
+mod sink;
+mod summary;
+
+use std::io::{self, Write};
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+
+use batch::Batch;
+use result::summary::RunFacts;
+use runs::Reported;
+use runs::folder::{FolderError, RunFolder};
+use schema::Head;
+use sink::Sink;
+
+/// A table of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// A row for each request.
+    Requests,
+    /// A row for each output event.
+    Events,
+    /// A row for each figure.
+    Summary,
+    /// A row for each value of a series over time.
+    Series,
+}
+
+impl Table {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Requests => "requests",
+            Table::Events => "events",
+            Table::Summary => "summary",
+            Table::Series => "series",
+        }
+    }
+
+    fn heads(self, form: Form) -> Vec<Head> {
+        match self {
+            Table::Requests => requests::heads(form),
+            Table::Events => events::heads(),
+            Table::Summary => summary::heads(),
+            Table::Series => series::heads(),
+        }
+    }
+}
+
+/// The form of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Parquet, compressed with zstd.
+    Parquet,
+    /// Arrow's stream format, for pipes.
+    ArrowStream,
+    /// Arrow's file format, also known as Feather 2.
+    ArrowFile,
+    /// Lines of cells, without lists of events, descriptions and units.
+    Csv,
+}
+
+/// A table could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A run cannot be read.
+    #[error(transparent)]
+    Run(#[from] FolderError),
+    /// The table cannot be written.
+    #[error("{0}")]
+    Write(#[from] io::Error),
+    /// Arrow refused it.
+    #[error("{0}")]
+    Arrow(#[from] ArrowError),
+    /// Parquet refused it.
+    #[error("{0}")]
+    Parquet(#[from] ParquetError),
+}
+
+/// A run whose table is written.
+struct Run<'a> {
+    /// The name in the column `run`.
+    label: String,
+    folder: &'a RunFolder,
+    facts: RunFacts,
+    reported: Reported,
+}
+
+/// Writes a table of these runs, run by run, in the order of their records.
+///
+/// # Errors
+/// If a run cannot be read, or the table cannot be written.
+pub fn write(
+    out: impl Write + Send,
+    form: Form,
+    table: Table,
+    folders: &[RunFolder],
+) -> Result<(), ExportError> {
+    let runs = read(folders)?;
+    let heads = table.heads(form);
+    let schema = schema::schema(table, &heads, &runs)?;
+    let mut sink = Sink::open(out, form, &schema)?;
+    let mut batch = Batch::new(schema, &heads);
+    for run in &runs {
+        match table {
+            Table::Requests => requests::write(run, form, &mut batch, &mut sink),
+            Table::Events => events::write(run, &mut batch, &mut sink),
+            Table::Summary => summary::write(run, &mut batch, &mut sink),
+            Table::Series => series::write(run, &mut batch, &mut sink),
+        }?;
+    }
+    batch.flush(&mut sink)?;
+    sink.finish()
+}
+
+/// Reads what is known of the runs as wholes.
+fn read(folders: &[RunFolder]) -> Result<Vec<Run<'_>>, ExportError> {
+    let labels = labels(folders);
+    let runs = folders.iter().zip(labels).map(|(folder, label)| {
+        let facts = folder.facts()?;
+        let reported = folder.reported_with(&facts)?;
+        Ok(Run {
+            label,
+            folder,
+            facts,
+            reported,
+        })
+    });
+    runs.collect()
+}
+
+/// The names of runs: their folders', or their paths where two folders have the same name.
+fn labels(folders: &[RunFolder]) -> Vec<String> {
+    let named = |folder: &RunFolder| {
+        // A path such as `.` has no name.
+        let path = folder.path().canonicalize().ok()?;
+        Some(path.file_name()?.to_string_lossy().into_owned())
+    };
+    let path = |folder: &RunFolder| folder.path().display().to_string();
+    let names = folders
+        .iter()
+        .map(|folder| named(folder).unwrap_or_else(|| path(folder)));
+    let names: Vec<String> = names.collect();
+    let is_apart = (1..names.len()).all(|at| !names[..at].contains(&names[at]));
+    match is_apart {
+        true => names,
+        false => folders.iter().map(path).collect(),
+    }
+}

@@ -1,0 +1,145 @@
+//! The table of requests: a row for each, warmup included, in the order in which they ended.
+
+use std::io::Write;
+
+use super::batch::Batch;
+use super::schema::{Head, Holds};
+use super::sink::Sink;
+use super::{ExportError, Form, Run};
+use model::exchange::{Event, Exchange};
+use report::row::{Column, Kind, Row, Value, columns};
+use result::metric::Unit;
+
+/// The column after which stands when the first token came.
+const BEFORE_FIRST_TOKEN: &str = "headers";
+
+pub(crate) fn heads(form: Form) -> Vec<Head> {
+    let mut heads = vec![Head::run()];
+    for column in columns() {
+        heads.push(head(column));
+        if column.name == BEFORE_FIRST_TOKEN {
+            heads.push(Head::new(
+                "first_token_ns",
+                Holds::Whole,
+                "ns",
+                "when the first output of a streamed reply came: the instant that ttft ends at",
+            ));
+        }
+    }
+    if has_lists(form) {
+        heads.push(Head::new(
+            "event_ns",
+            Holds::Wholes,
+            "ns",
+            "when each output event of the reply was complete",
+        ));
+        heads.push(Head::new(
+            "event_tokens",
+            Holds::Wholes,
+            "tokens",
+            "the tokens of each output event, where the server states them",
+        ));
+    }
+    heads
+}
+
+/// True if the form has room for what each event was.
+fn has_lists(form: Form) -> bool {
+    form != Form::Csv
+}
+
+/// The head of a column of requests: with an underscore where its name has a hyphen, because a
+/// query need not quote that, and with its unit at the end.
+fn head(column: &Column) -> Head {
+    let name = column.name.replace('-', "_");
+    let about = column.about;
+    match column.kind {
+        Kind::Text => Head::new(name, Holds::Text, "", about),
+        Kind::Flag => Head::new(name, Holds::Flag, "", about),
+        Kind::Count(unit) => Head::new(name, Holds::Whole, unit, about),
+        Kind::Instant => Head::new(format!("{name}_ns"), Holds::Whole, "ns", about),
+        Kind::Requests => Head::new(name, Holds::Wholes, "", about),
+        Kind::Metric(unit, _) => {
+            let (name, holds) = match unit {
+                Unit::Milliseconds => (format!("{name}_ms"), Holds::Number),
+                Unit::TokensPerSecond => (format!("{name}_tok_s"), Holds::Number),
+                Unit::Tokens | Unit::Requests => (name, Holds::Whole),
+                Unit::TokensPerEvent | Unit::Share => (name, Holds::Number),
+            };
+            Head::new(name, holds, unit.symbol(), about)
+        }
+    }
+}
+
+/// The output events of a reply.
+pub(crate) fn outputs(exchange: &Exchange) -> impl Iterator<Item = Event> {
+    exchange
+        .events
+        .iter()
+        .filter(|event| event.kind.is_output())
+}
+
+pub(crate) fn write<W: Write + Send>(
+    run: &Run<'_>,
+    form: Form,
+    batch: &mut Batch,
+    sink: &mut Sink<W>,
+) -> Result<(), ExportError> {
+    for exchange in run.folder.read()? {
+        let exchange = exchange?;
+        let row = Row::of(&run.facts, &exchange);
+        batch.text(Some(&run.label));
+        for column in columns() {
+            cell(batch, column, &row);
+            if column.name == BEFORE_FIRST_TOKEN {
+                batch.instant(row.reading.began());
+            }
+        }
+        if has_lists(form) {
+            // Without a reply there is no list, which is not an empty one.
+            let has_reply = !exchange.events.at.is_empty();
+            batch.wholes(has_reply.then(|| outputs(&exchange).map(|event| Some(event.at.0))));
+            let tokens = || outputs(&exchange).map(|event| event.tokens.map(u64::from));
+            batch.wholes(has_reply.then(tokens));
+        }
+        batch.end(sink)?;
+    }
+    Ok(())
+}
+
+fn cell(batch: &mut Batch, column: &Column, row: &Row<'_>) {
+    let value = column.sample(row);
+    match column.kind {
+        Kind::Text => batch.text(match &value {
+            // What is empty says nothing.
+            Some(Value::Text(words)) if !words.is_empty() => Some(words),
+            _ => None,
+        }),
+        Kind::Flag => batch.flag(match value {
+            Some(Value::Flag(flag)) => Some(flag),
+            _ => None,
+        }),
+        Kind::Count(_) => batch.whole(match value {
+            Some(Value::Count(count)) => Some(count),
+            _ => None,
+        }),
+        Kind::Instant => batch.instant(match value {
+            Some(Value::Instant(at)) => Some(at),
+            _ => None,
+        }),
+        Kind::Requests => batch.wholes(match value {
+            Some(Value::Requests(numbers)) => Some(numbers.iter().copied().map(Some)),
+            _ => None,
+        }),
+        Kind::Metric(unit, _) => {
+            let value = match value {
+                Some(Value::Metric(value)) => Some(value),
+                _ => None,
+            };
+            match unit {
+                Unit::Tokens | Unit::Requests => batch.whole(value.map(|value| value as u64)),
+                _ => batch.number(value),
+            }
+        }
+    }
+}

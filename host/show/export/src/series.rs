@@ -1,0 +1,170 @@
+//! The table of what a run has over time: a row for each value of each series. The series of a run
+//! depend on what was measured, so a series is a row's word and not a column.
+
+use std::io::Write;
+
+use super::batch::Batch;
+use super::schema::{Head, Holds};
+use super::sink::Sink;
+use super::{ExportError, Run};
+use devices::{Reading, Recording};
+use model::units::Nanos;
+use report::view::{Course, grain};
+
+pub(crate) fn heads() -> Vec<Head> {
+    vec![
+        Head::run(),
+        Head::new(
+            "series",
+            Holds::Text,
+            "",
+            "output-tokens, in-flight, waiting, failed and power of the whole run, or a quantity of a device",
+        ),
+        Head::new(
+            "device",
+            Holds::Text,
+            "",
+            "the device; absent of the whole run",
+        ),
+        Head::new(
+            "start_ns",
+            Holds::Whole,
+            "ns",
+            "beginning of the span that the value is of",
+        ),
+        Head::new(
+            "end_ns",
+            Holds::Whole,
+            "ns",
+            "end of the span; its beginning where the value is of an instant",
+        ),
+        Head::new("value", Holds::Number, "", "the value, in the row's unit"),
+        Head::new("unit", Holds::Text, "", "its unit; absent of a share"),
+    ]
+}
+
+/// A value of a series.
+struct Point<'a> {
+    series: &'static str,
+    device: Option<&'a str>,
+    span: (Nanos, Nanos),
+    value: f64,
+    unit: &'static str,
+}
+
+fn put<W: Write + Send>(
+    run: &Run<'_>,
+    point: &Point<'_>,
+    batch: &mut Batch,
+    sink: &mut Sink<W>,
+) -> Result<(), ExportError> {
+    batch.text(Some(&run.label));
+    batch.text(Some(point.series));
+    batch.text(point.device);
+    batch.instant(Some(point.span.0));
+    batch.instant(Some(point.span.1));
+    batch.number(Some(point.value));
+    batch.text(Some(point.unit).filter(|unit| !unit.is_empty()));
+    batch.end(sink)
+}
+
+pub(crate) fn write<W: Write + Send>(
+    run: &Run<'_>,
+    batch: &mut Batch,
+    sink: &mut Sink<W>,
+) -> Result<(), ExportError> {
+    let summary = &run.reported.summary;
+    let grain = grain(summary.throughput.duration_s.unwrap_or(0.0));
+    let course = Course::read(&run.facts, summary, grain, run.folder.read()?)?;
+    let origin = summary.run.measure_start.unwrap_or_default();
+    let failed = course.failed.iter().map(|count| *count as f64).collect();
+    let series = [
+        ("output-tokens", course.tokens_per_s.as_ref(), "tok/s"),
+        ("in-flight", Some(&course.in_flight), "requests"),
+        ("waiting", course.waiting.as_ref(), "requests"),
+        ("failed", Some(&failed), "requests"),
+        ("power", course.power_w.as_ref(), "W"),
+    ];
+    for (series, values, unit) in series {
+        for (place, value) in values.into_iter().flatten().enumerate() {
+            let (from, to) = course.span(place);
+            let point = Point {
+                series,
+                device: None,
+                span: (
+                    origin + Nanos::from_secs_f64(from),
+                    origin + Nanos::from_secs_f64(to),
+                ),
+                value: *value,
+                unit,
+            };
+            put(run, &point, batch, sink)?;
+        }
+    }
+    match &run.facts.devices {
+        Some(recording) => write_devices(run, recording, batch, sink),
+        None => Ok(()),
+    }
+}
+
+/// A quantity of a device: its series, its unit, and how it is read.
+type Quantity = (&'static str, &'static str, fn(&Reading) -> Option<f64>);
+
+const QUANTITIES: [Quantity; 9] = [
+    ("device-power", "W", |it| it.power_w),
+    ("device-power-limit", "W", |it| it.power_limit_w),
+    ("device-energy", "J", |it| it.energy_j),
+    ("device-temperature", "°C", |it| it.temperature_c),
+    ("device-sm-clock", "MHz", |it| it.sm_clock_mhz),
+    ("device-memory-clock", "MHz", |it| it.memory_clock_mhz),
+    ("device-memory-used", "B", |it| {
+        it.memory_used.map(|n| n as f64)
+    }),
+    ("device-memory-total", "B", |it| {
+        it.memory_total.map(|n| n as f64)
+    }),
+    ("device-utilization", "", |it| it.utilization),
+];
+
+/// Writes the readings of devices as they were taken, those before and after the measurement
+/// included.
+fn write_devices<W: Write + Send>(
+    run: &Run<'_>,
+    recording: &Recording,
+    batch: &mut Batch,
+    sink: &mut Sink<W>,
+) -> Result<(), ExportError> {
+    let known = recording.facts.iter().flat_map(|facts| &facts.devices);
+    let labels = known.enumerate().map(|(place, device)| device.label(place));
+    let labels: Vec<String> = labels.collect();
+    for sample in &recording.samples {
+        let span = (sample.at_ns, sample.at_ns);
+        for (label, reading) in labels.iter().zip(&sample.devices) {
+            let Some(reading) = reading else { continue };
+            for (series, unit, read) in QUANTITIES {
+                if let Some(value) = read(reading) {
+                    let device = Some(label.as_str());
+                    let point = Point {
+                        series,
+                        device,
+                        span,
+                        value,
+                        unit,
+                    };
+                    put(run, &point, batch, sink)?;
+                }
+            }
+        }
+        if let Some(value) = sample.host_j {
+            let point = Point {
+                series: "host-energy",
+                device: None,
+                span,
+                value,
+                unit: "J",
+            };
+            put(run, &point, batch, sink)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! The table of figures: a row for each that was measured.
+
+use std::io::Write;
+
+use super::batch::Batch;
+use super::schema::{Head, Holds};
+use super::sink::Sink;
+use super::{ExportError, Run};
+use result::figure::{Figure, WHOLE};
+use result::metric;
+
+pub(crate) fn heads() -> Vec<Head> {
+    vec![
+        Head::run(),
+        Head::new("name", Holds::Text, "", "the figure, as thresholds name it"),
+        Head::new("value", Holds::Number, "", "its value, in the row's unit"),
+        Head::new(
+            "unit",
+            Holds::Text,
+            "",
+            "its unit; absent of a share or a number",
+        ),
+        Head::new(
+            "lower",
+            Holds::Number,
+            "",
+            "lower end of its 95 % interval for other requests of this kind; absent where one run does not show it",
+        ),
+        Head::new(
+            "upper",
+            Holds::Number,
+            "",
+            "upper end of its 95 % interval for other requests of this kind; absent where one run does not show it",
+        ),
+        Head::new(
+            "definition",
+            Holds::Text,
+            "",
+            "the definition of its metric, or the name that people use",
+        ),
+    ]
+}
+
+pub(crate) fn write<W: Write + Send>(
+    run: &Run<'_>,
+    batch: &mut Batch,
+    sink: &mut Sink<W>,
+) -> Result<(), ExportError> {
+    let summary = &run.reported.summary;
+    for figure in Figure::all(summary) {
+        let interval = figure.interval(summary);
+        batch.text(Some(&run.label));
+        batch.text(Some(&figure.to_string()));
+        batch.number(figure.read(summary));
+        batch.text(Some(figure.unit()).filter(|unit| !unit.is_empty()));
+        batch.number(interval.and_then(|bounds| bounds.low));
+        batch.number(interval.and_then(|bounds| bounds.high));
+        batch.text(definition(&figure));
+        batch.end(sink)?;
+    }
+    Ok(())
+}
+
+fn definition(figure: &Figure) -> Option<&'static str> {
+    match figure {
+        Figure::Of(name, _) => metric::by_name(name).map(|metric| metric.definition),
+        Figure::Whole(place) => Some(WHOLE[*place].label),
+        Figure::Score(_) => None,
+    }
+}

@@ -1,0 +1,349 @@
+//! The columns of a request: each with its name, what it holds, what it means, and where its value
+//! comes from. Every table of requests is made of them, whatever its form, so a column means the
+//! same in each.
+//!
+//! This module owns which columns there are. It leaves figures to `result::metric`, and how a value
+//! is written to the forms: `csv`, and the columns of the crate `export`.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use model::exchange::{Exchange, Outcome, Phase, Reason};
+use model::units::Nanos;
+use result::metric::objective::kept;
+use result::metric::{self, Of, Reading, Single, Unit};
+use result::summary::RunFacts;
+
+/// A column of a table of requests.
+pub struct Column {
+    /// Its name, without a unit.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Its meaning; of a metric, the definition in the catalogue.
+    pub about: &'static str,
+    take: Take,
+}
+
+/// The kind of value that a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// True or false.
+    Flag,
+    /// A whole number, with its unit or nothing.
+    Count(&'static str),
+    /// An instant since the run's origin.
+    Instant,
+    /// A metric of the catalogue: its unit, and the requests whose values are its samples.
+    Metric(Unit, Of),
+    /// The numbers of other requests.
+    Requests,
+}
+
+/// A value of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// Words.
+    Text(Cow<'a, str>),
+    /// True or false.
+    Flag(bool),
+    /// A whole number.
+    Count(u64),
+    /// An instant since the run's origin.
+    Instant(Nanos),
+    /// A metric, in its unit.
+    Metric(f64),
+    /// The numbers of other requests.
+    Requests(&'a [u64]),
+}
+
+enum Take {
+    Of(for<'a> fn(&Row<'a>) -> Option<Value<'a>>),
+    Metric(Single),
+}
+
+/// A request with what its columns are read from.
+pub struct Row<'a> {
+    facts: &'a RunFacts,
+    exchange: &'a Exchange,
+    /// The request as metrics look at it.
+    pub reading: Reading<'a>,
+    retokenized: Option<u32>,
+}
+
+impl<'a> Row<'a> {
+    /// Reads a request of a run.
+    pub fn of(facts: &'a RunFacts, exchange: &'a Exchange) -> Self {
+        let measured = exchange.phase == Phase::Measure;
+        let retokenized = facts.retokenized.get(exchange.index).filter(|_| measured);
+        let run = &facts.run;
+        Row {
+            facts,
+            exchange,
+            reading: Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace()),
+            retokenized,
+        }
+    }
+
+    /// True if the request met all of the run's objectives; `None` if the run has none, and for a
+    /// request of the warmup.
+    fn is_good(&self) -> Option<bool> {
+        let objectives = &self.facts.run.goodput;
+        let keeps = |objective: &metric::Objective| {
+            let measure = objective.measure();
+            measure
+                .is_some_and(|taken| kept(taken, objective.at_most_ms, &self.reading) == Some(true))
+        };
+        let is_judged = self.exchange.phase == Phase::Measure && !objectives.is_empty();
+        is_judged.then(|| self.exchange.is_ok() && objectives.iter().all(keeps))
+    }
+
+    /// Why a request was not answered.
+    fn failure(&self) -> Option<(Option<Reason>, &'a str)> {
+        match &self.exchange.outcome {
+            Outcome::Ok => None,
+            Outcome::Incomplete {
+                reason, message, ..
+            } => Some((*reason, message)),
+        }
+    }
+}
+
+impl Column {
+    /// The value of a request; absent if there is none. Metrics of a request that failed have the
+    /// values that were observed; no statistic includes them.
+    pub fn value<'a>(&self, row: &Row<'a>) -> Option<Value<'a>> {
+        match self.take {
+            Take::Of(take) => take(row),
+            Take::Metric(measure) => measure(&row.reading).map(Value::Metric),
+        }
+    }
+
+    /// The value of a request where it is a sample of the metric: absent for a metric of answers
+    /// where the request was not answered. The mean over the measured requests is that of the
+    /// summary.
+    pub fn sample<'a>(&self, row: &Row<'a>) -> Option<Value<'a>> {
+        let is_left_out =
+            matches!(self.kind, Kind::Metric(_, Of::Answered)) && !row.exchange.is_ok();
+        match is_left_out {
+            true => None,
+            false => self.value(row),
+        }
+    }
+}
+
+/// Every column, in the order of tables: what a request is and when it happened, its metrics in the
+/// order of the catalogue, and what else is known of it.
+pub fn columns() -> &'static [Column] {
+    static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(all);
+    &COLUMNS
+}
+
+fn all() -> Vec<Column> {
+    let metrics = metric::single().map(|(metric, measure)| Column {
+        name: metric.name,
+        kind: Kind::Metric(metric.unit, metric.of),
+        about: metric.definition,
+        take: Take::Metric(measure),
+    });
+    before().into_iter().chain(metrics).chain(after()).collect()
+}
+
+/// The columns before the metrics.
+fn before() -> [Column; 12] {
+    [
+        column(
+            "index",
+            Kind::Count(""),
+            "position in its phase's sequence of samples, from 0",
+            |row| Some(Value::Count(row.exchange.index)),
+        ),
+        column(
+            "phase",
+            Kind::Text,
+            "warmup, or measure: the part that figures are made from",
+            |row| {
+                Some(text(match row.exchange.phase {
+                    Phase::Warmup => "warmup",
+                    Phase::Measure => "measure",
+                }))
+            },
+        ),
+        column(
+            "id",
+            Kind::Text,
+            "the sample, unique within the run",
+            |row| Some(text(&row.exchange.sample.id)),
+        ),
+        column(
+            "outcome",
+            Kind::Text,
+            "the class of the outcome: complete, or what went wrong",
+            |row| Some(text(row.exchange.outcome.class().name())),
+        ),
+        column(
+            "status",
+            Kind::Count(""),
+            "the HTTP status of the reply",
+            |row| row.exchange.status.map(u64::from).map(Value::Count),
+        ),
+        column(
+            "finish",
+            Kind::Text,
+            "the finish reason in the server's own words",
+            |row| row.exchange.finish.as_deref().map(text),
+        ),
+        column(
+            "due",
+            Kind::Instant,
+            "when it should have been sent",
+            |row| Some(Value::Instant(row.exchange.due)),
+        ),
+        column(
+            "granted",
+            Kind::Instant,
+            "when the cap on requests in flight released it; absent without a cap",
+            |row| row.exchange.granted.map(Value::Instant),
+        ),
+        column(
+            "sent",
+            Kind::Instant,
+            "when its first byte was handed to the socket",
+            |row| row.exchange.sent.map(Value::Instant),
+        ),
+        column(
+            "headers",
+            Kind::Instant,
+            "when the headers of its reply were complete",
+            |row| row.exchange.headers.map(Value::Instant),
+        ),
+        column(
+            "ended",
+            Kind::Instant,
+            "when its reply ended, well or badly",
+            |row| row.exchange.ended.map(Value::Instant),
+        ),
+        column(
+            "events",
+            Kind::Count(""),
+            "events of its reply, of every kind",
+            |row| Some(Value::Count(row.exchange.events.at.len() as u64)),
+        ),
+    ]
+}
+
+/// The columns after the metrics.
+fn after() -> [Column; 14] {
+    [
+        column(
+            "good",
+            Kind::Flag,
+            "whether it met all objectives of the run; absent if the run has none",
+            |row| row.is_good().map(Value::Flag),
+        ),
+        column(
+            "input-tokens-source",
+            Kind::Text,
+            "where the number of its prompt's tokens comes from",
+            |row| Some(text(row.reading.input_tokens?.source.name())),
+        ),
+        column(
+            "output-tokens-source",
+            Kind::Text,
+            "where the number of its answer's tokens comes from",
+            |row| Some(text(row.reading.output_tokens?.source.name())),
+        ),
+        column(
+            "output-tokens-requested",
+            Kind::Count("tokens"),
+            "output tokens that were requested",
+            |row| {
+                let requested = row.exchange.sample.output_tokens;
+                requested.map(u64::from).map(Value::Count)
+            },
+        ),
+        column(
+            "output-tokens-retokenized",
+            Kind::Count("tokens"),
+            "tokens that this client's tokenizer finds in its answer",
+            |row| row.retokenized.map(u64::from).map(Value::Count),
+        ),
+        column(
+            "request-bytes",
+            Kind::Count("bytes"),
+            "size of the request's body",
+            |row| Some(Value::Count(row.exchange.sample.request_bytes)),
+        ),
+        column(
+            "output-bytes",
+            Kind::Count("bytes"),
+            "size of the answer's text",
+            |row| Some(Value::Count(row.exchange.output.len() as u64)),
+        ),
+        column(
+            "request-digest",
+            Kind::Text,
+            "first 16 hexadecimal digits of the SHA-256 of method, path and body",
+            |row| Some(text(&row.exchange.sample.request_digest)),
+        ),
+        column(
+            "session",
+            Kind::Text,
+            "the conversation that it is a turn of",
+            |row| Some(text(&row.exchange.sample.turn.as_ref()?.session)),
+        ),
+        column(
+            "turn",
+            Kind::Count(""),
+            "its place in its conversation, from 0",
+            |row| {
+                let turn = row.exchange.sample.turn.as_ref()?;
+                Some(Value::Count(turn.index.into()))
+            },
+        ),
+        column(
+            "class",
+            Kind::Text,
+            "the kind of sample, in the dataset's own words",
+            |row| row.exchange.sample.class.as_deref().map(text),
+        ),
+        column(
+            "parents",
+            Kind::Requests,
+            "the requests that it depends on, by their index",
+            |row| {
+                let parents = &row.exchange.sample.parents;
+                (!parents.is_empty()).then_some(Value::Requests(parents))
+            },
+        ),
+        column(
+            "reason",
+            Kind::Text,
+            "why the server did not answer, in terms that all engines share",
+            |row| row.failure()?.0.map(|reason| text(reason.name())),
+        ),
+        column("message", Kind::Text, "what went wrong, in words", |row| {
+            row.failure().map(|(_, message)| text(message))
+        }),
+    ]
+}
+
+fn column(
+    name: &'static str,
+    kind: Kind,
+    about: &'static str,
+    take: for<'a> fn(&Row<'a>) -> Option<Value<'a>>,
+) -> Column {
+    Column {
+        name,
+        kind,
+        about,
+        take: Take::Of(take),
+    }
+}
+
+fn text(words: &str) -> Value<'_> {
+    Value::Text(Cow::Borrowed(words))
+}
