@@ -39,10 +39,9 @@ pub struct Watch {
         help_heading = "Progress"
     )]
     metrics_listen: Option<Address>,
-    /// Append progress to this file, one line of JSON each: when a run begins and ends, and in
-    /// between
+    /// Append progress to this file or pipe, a line of JSON at a time
     ///
-    /// For programs that watch runs; the guide's page `monitoring` has the keys. A pipe does too.
+    /// For programs that watch runs; the guide's page `monitoring` has the keys.
     #[arg(
         long,
         value_name = "FILE",
