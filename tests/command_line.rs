@@ -9,6 +9,7 @@ mod authentication;
 mod authors;
 mod comparisons;
 mod damaged;
+mod exports;
 mod familiar;
 mod fetch;
 mod help;

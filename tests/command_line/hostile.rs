@@ -63,6 +63,12 @@ fn a_model_with_an_evil_name_moves_no_cursor() {
             }
         }
     }
+    for table in ["requests", "events", "summary", "series"] {
+        let mut command = runner();
+        command.arg("export").arg(&folder_of_run);
+        let ended = run(command.args(["--table", table]));
+        assert_all_clean(&format!("export of {table}"), &ended);
+    }
     let mut charts = runner();
     charts.arg("report").arg(&folder_of_run);
     charts

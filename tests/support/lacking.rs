@@ -27,6 +27,7 @@ lacks! {
     TERMINAL: "terminal", "util-linux's script", "apt-get install bsdutils";
     C_COMPILER: "cc", "cc", "apt-get install build-essential";
     PYTHON_ITSELF: "python3", "python3", "apt-get install python3";
+    PYARROW: "pyarrow", "pyarrow", "pip install pyarrow, where python3 finds it";
     CURL: "curl", "curl", "apt-get install curl";
     PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask examples";
     JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask examples";

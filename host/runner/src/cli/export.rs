@@ -22,16 +22,16 @@ pub struct Args {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Table to write
-    #[arg(long, env = "RUNNER_EXPORT_TABLE", value_enum, default_value_t = Table::Requests)]
+    #[arg(long, env = "RUNNER_TABLE", value_enum, default_value_t = Table::Requests)]
     table: Table,
     /// Format of the table [default: by the ending of --output, else csv]
-    #[arg(long, env = "RUNNER_EXPORT_FORMAT", value_enum)]
+    #[arg(long, env = "RUNNER_TABLE_FORMAT", value_enum)]
     format: Option<Format>,
     /// File to write (complete or not at all); `-` is stdout
     #[arg(
         long,
         value_name = "FILE",
-        env = "RUNNER_EXPORT_OUTPUT",
+        env = "RUNNER_TABLE_OUTPUT",
         default_value = "-"
     )]
     output: PathBuf,

@@ -22,6 +22,14 @@ mod series;
 mod sink;
 mod summary;
 
+#[cfg(test)]
+mod tests;
+
+/// Exchanges for tests, as those of `result` have them.
+#[cfg(test)]
+#[path = "../../../judge/result/src/summary/fixture.rs"]
+mod exchanges;
+
 use std::io::{self, Write};
 
 use arrow_schema::ArrowError;
