@@ -134,9 +134,10 @@ def test_a_damaged_run(run: runner_llm.Run, tmp_path: Path) -> None:
 def test_variables_do_not_change_what_is_read(
     run: runner_llm.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("EXPORT", "REPORT"):
+    for name in ("TABLE", "REPORT"):
         monkeypatch.setenv(f"RUNNER_{name}_OUTPUT", str(tmp_path / "elsewhere"))
-    monkeypatch.setenv("RUNNER_EXPORT_FORMAT", "csv")
+    monkeypatch.setenv("RUNNER_TABLE_FORMAT", "csv")
+    monkeypatch.setenv("RUNNER_TABLE", "events")
     fresh = runner_llm.Run.open(run.path)
     assert len(measured(fresh.requests)) == 20
     assert "Serving Benchmark Result" in fresh.report()
