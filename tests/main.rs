@@ -17,6 +17,7 @@
 //! - `fleets`: several processes that make one run.
 //! - `devices`: power and energy of devices over a run, on real processes.
 //! - `ci`: the step for GitHub Actions and the template for GitLab, in a user's repository.
+//! - `python`: the module for Python, by its own tests, and its types.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 #![allow(
@@ -39,6 +40,7 @@ mod labs;
 mod live;
 mod packages;
 mod plugin_cases;
+mod python;
 mod sockets;
 mod support;
 mod whole_runs;

@@ -36,6 +36,7 @@ pub mod plugin;
 pub mod print;
 pub mod probe;
 pub mod progress;
+mod progress_file;
 pub mod published;
 pub mod repeat;
 pub mod report;

@@ -55,26 +55,39 @@ pub struct Progress {
 impl Progress {
     /// Starts to show the progress of a run.
     pub fn show(plan: &Plan, live: &Arc<Live>, threads: &ThreadGroup, how: How) -> Self {
-        let finished = Arc::new(AtomicBool::new(false));
         let line = Line::new(plan, live);
-        let until = Arc::clone(&finished);
-        let thread = (how != How::Silent).then(|| {
-            let show = move || {
-                yield_to_others();
-                if let Some(watched) = Watched::this_thread("progress") {
-                    line.live.enlist(watched);
-                }
-                trip("progress");
-                match how {
-                    How::Lines(every) => line.tell(every, &until),
-                    _ => line.draw(&until),
-                }
-            };
-            threads.start("progress", None, show).ok()
-        });
+        match how {
+            How::Silent => Progress {
+                finished: Arc::default(),
+                thread: None,
+            },
+            How::InPlace => Progress::start("progress", live, threads, |until| line.draw(until)),
+            How::Lines(every) => Progress::start("progress", live, threads, move |until| {
+                line.tell(every, until);
+            }),
+        }
+    }
+
+    /// Starts a thread that shows the progress of a run until it is told that this is dropped.
+    pub(super) fn start(
+        name: &'static str,
+        live: &Arc<Live>,
+        threads: &ThreadGroup,
+        show: impl FnOnce(&AtomicBool) + Send + 'static,
+    ) -> Self {
+        let finished = Arc::new(AtomicBool::new(false));
+        let (until, live) = (Arc::clone(&finished), Arc::clone(live));
+        let body = move || {
+            yield_to_others();
+            if let Some(watched) = Watched::this_thread(name) {
+                live.enlist(watched);
+            }
+            trip(name);
+            show(&until);
+        };
         Progress {
             finished,
-            thread: thread.flatten(),
+            thread: threads.start(name, None, body).ok(),
         }
     }
 }

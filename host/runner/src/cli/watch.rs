@@ -1,8 +1,8 @@
-//! Ways to watch a run while it goes on: the progress line, the dashboard, or the metrics page for
-//! Prometheus.
+//! Ways to watch a run while it goes on: the progress line, the dashboard, a file of progress for
+//! programs, or the metrics page for Prometheus.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::print::tell;
 use super::progress::{How, Progress};
+use super::progress_file::ProgressFile;
 use load::thread_group::ThreadGroup;
 use model::duration::Span;
 use scenario::plan::Plan;
@@ -38,7 +39,17 @@ pub struct Watch {
         help_heading = "Progress"
     )]
     metrics_listen: Option<Address>,
-    /// Time between progress lines if stderr is not a terminal
+    /// Append progress to this file or pipe, a line of JSON at a time
+    ///
+    /// For programs that watch runs; the guide's page `monitoring` has the keys.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "RUNNER_PROGRESS_FILE",
+        help_heading = "Progress"
+    )]
+    progress_file: Option<PathBuf>,
+    /// Time between progress lines of a file, and on stderr if that is not a terminal
     #[arg(
         long,
         value_name = "TIME",
@@ -70,29 +81,40 @@ fn interval(text: &str) -> Result<Span, String> {
 /// The displays that are ready to watch runs, one after the other.
 pub struct Watching {
     listener: Option<Listener>,
+    file: Option<ProgressFile>,
     dashboard: bool,
     how: How,
 }
 
 /// Shows one run until dropped.
-pub enum Onlooker {
+pub struct Onlooker {
+    _shown: Shown,
+    _written: Option<Progress>,
+}
+
+/// The form in which a run is shown on stderr until dropped.
+enum Shown {
     /// In a line.
-    Progress(Progress),
+    Progress { _progress: Progress },
     /// On the whole terminal.
-    Dashboard(Dashboard),
+    Dashboard { _dashboard: Dashboard },
 }
 
 impl Watch {
     /// Prepares, before anything is measured.
     ///
     /// # Errors
-    /// If there is no terminal to draw on, or the address cannot be listened on.
+    /// If there is no terminal to draw on, the address cannot be listened on, or the file cannot be
+    /// written.
     pub fn begin(&self) -> Result<Watching, Failure> {
         if self.dashboard && !dashboard::is_possible() {
             return Err(Failure::command_line(
                 "--dashboard draws on stderr, but stderr is not a terminal; leave it out (progress lines appear now and then), or watch with --metrics-listen",
             ));
         }
+        let file = (self.progress_file.as_deref())
+            .map(|file| ProgressFile::open(file, self.progress_every.0))
+            .transpose()?;
         let listener = self.metrics_listen.as_ref().map(listen).transpose()?;
         if let Some(listener) = &listener {
             let address = listener.address();
@@ -100,6 +122,7 @@ impl Watch {
         }
         Ok(Watching {
             listener,
+            file,
             dashboard: self.dashboard,
             how: if self.no_progress {
                 How::Silent
@@ -135,12 +158,31 @@ impl Watching {
             let run = folder.file_name().unwrap_or_default().to_string_lossy();
             listener.show(Identity::of(&run, plan), live, threads);
         }
+        Onlooker {
+            _shown: self.shown(plan, live, threads, interrupt),
+            _written: (self.file.as_ref()).map(|file| file.follow(folder, plan, live, threads)),
+        }
+    }
+
+    fn shown(
+        &self,
+        plan: &Plan,
+        live: &Arc<Live>,
+        threads: &ThreadGroup,
+        interrupt: &Interrupt,
+    ) -> Shown {
         if self.dashboard {
             match Dashboard::show(plan, live, threads, interrupt) {
-                Ok(dashboard) => return Onlooker::Dashboard(dashboard),
+                Ok(dashboard) => {
+                    return Shown::Dashboard {
+                        _dashboard: dashboard,
+                    };
+                }
                 Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
             }
         }
-        Onlooker::Progress(Progress::show(plan, live, threads, self.how))
+        Shown::Progress {
+            _progress: Progress::show(plan, live, threads, self.how),
+        }
     }
 }

@@ -111,6 +111,11 @@ pub const PAGES: [Page; 28] = [
     page!("auditing", "auditing", "check the results of other tools"),
     page!("ci", "ci", "thresholds and exit codes"),
     page!(
+        "python",
+        "python",
+        "measure from Python, and read runs into data frames"
+    ),
+    page!(
         "plugins",
         "plugins",
         "use plugins; `runner plugin guide` is for their authors"

@@ -1,0 +1,117 @@
+"""Comparisons of runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Optional, Sequence, Union
+
+from runner_llm._arguments import of_flags
+from runner_llm._errors import failure
+from runner_llm._program import called
+from runner_llm._run import Run, table
+from runner_llm.types import comparison as types
+
+#: A side of a comparison: a run, or what `runner compare` takes: a folder, a file, `published:…`.
+Side = Union[Run, str, "os.PathLike[str]"]
+
+_THRESHOLD = 6
+
+
+class Comparison:
+    """A comparison with the first side, the baseline.
+
+    Attributes:
+        document: All of it, as `runner schema comparison` describes it.
+        json: The same as parsed JSON.
+    """
+
+    def __init__(self, json: dict[str, Any]) -> None:
+        self.json = json
+        self.document: types.Compared = types.Compared.from_json(json)
+
+    @property
+    def sides(self) -> list[types.SideFacts]:
+        """The sides, the baseline first."""
+        return self.document.sides
+
+    @property
+    def pairs(self) -> list[types.Pair]:
+        """Each further side against the baseline, with a row for each figure."""
+        return self.document.pairs
+
+    @property
+    def conditions(self) -> list[types.Outcome]:
+        """The conditions of `fail_if`, and whether they hold."""
+        return self.document.conditions
+
+    @property
+    def fails(self) -> bool:
+        """True if a condition of `fail_if` holds."""
+        return any(outcome.fails for outcome in self.conditions)
+
+    def figure(self, name: str, side: Optional[str] = None) -> types.Row:
+        """The row of a figure, such as `ttft.p99`; of the first further side, or the one named.
+
+        Raises:
+            KeyError: If the comparison has no such side or figure.
+        """
+        for pair in self.pairs:
+            if side is not None and pair.side != side:
+                continue
+            for row in pair.figures:
+                if row.figure == name:
+                    return row
+            break
+        raise KeyError(name if side is None else f"{name} of side {side}")
+
+    def __repr__(self) -> str:
+        names = " with ".join(", ".join(side.sources) for side in self.sides)
+        return f"<runner_llm.Comparison of {names}>"
+
+    def _repr_html_(self) -> str:
+        """Tables for notebooks: each figure with its difference and its judgement."""
+        return "".join(
+            table(
+                f"{pair.side} against the baseline",
+                [(row.figure, _words(row)) for row in pair.figures],
+            )
+            for pair in self.pairs
+        )
+
+
+def _words(row: types.Row) -> str:
+    def number(value: Optional[float]) -> str:
+        return "absent" if value is None else f"{value:.4g}"
+
+    percent = "" if row.percent is None else f" ({row.percent:+.2f} %)"
+    values = f"{number(row.baseline)} → {number(row.value)} {row.unit}".rstrip()
+    return f"{values}{percent}: {row.judgement}"
+
+
+def compare(
+    *runs: Side, fail_if: Union[str, Sequence[str], None] = None, **flags: Any
+) -> Comparison:
+    """Compares runs, other tools' results or published ones with the first.
+
+        runner_llm.compare(before, after, fail_if="ttft.p99 +5%")
+
+    Args:
+        runs: The baseline, then the sides to compare with it.
+        fail_if: Conditions that raise `ThresholdNotMet` if they hold.
+        flags: Flags of `runner compare`, with `_` for `-`: `all=True`, `allow=["load"]`.
+
+    Raises:
+        ThresholdNotMet: If a condition of `fail_if` holds; its `comparison` has the figures.
+        InputError: If a side cannot be read, or the sides are not comparable.
+    """
+    own = {"format": "the result, or Comparison.json"}
+    words = of_flags({**flags, "fail_if": fail_if}, own=own)
+    sides = [str(side.path) if isinstance(side, Run) else os.fspath(side) for side in runs]
+    ended = called(
+        ["compare", *words, "--format=json", "--", *sides], allowed=(0, _THRESHOLD)
+    )
+    comparison = Comparison(json.loads(ended.stdout))
+    if ended.returncode == _THRESHOLD:
+        raise failure(_THRESHOLD, ended.stderr, ended.args, comparison=comparison)
+    return comparison

@@ -1,0 +1,243 @@
+"""Runs on disk: what a run measured, and what it says about itself."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from pathlib import Path
+from typing import Any, Mapping, Optional, Union
+
+from runner_llm._arguments import of_flags
+from runner_llm._program import output
+from runner_llm._table import Table
+from runner_llm.types.summary import Finding, Summary, Verdict
+
+#: A file that every run has from its beginning.
+_PLAN = "plan.json"
+_SUMMARY = "summary.json"
+
+#: What a notebook shows: figures of a summary with their names.
+_HEADLINES = (
+    ("ttft", "Time to first token"),
+    ("tpot", "Time per output token"),
+    ("itl", "Inter-token latency"),
+    ("e2e", "End-to-end latency"),
+)
+
+
+class Run:
+    """A run in its folder. Everything is read when it is asked for.
+
+    Attributes:
+        path: The run's folder.
+    """
+
+    path: Path
+
+    def __init__(self, path: Union[str, os.PathLike[str]]) -> None:
+        folder = Path(path).absolute()
+        if not (folder / _PLAN).is_file():
+            raise FileNotFoundError(
+                f"`{folder}` is not the folder of a run: it has no {_PLAN}; name the folder that "
+                "the program made in the output folder"
+            )
+        self.path = folder
+        self._summary: Optional[Mapping[str, Any]] = None
+        self._tables: dict[str, Table] = {}
+
+    @classmethod
+    def open(cls, path: Union[str, os.PathLike[str]]) -> Run:
+        """Opens the run in a folder.
+
+        Raises:
+            FileNotFoundError: If there is no run in it.
+        """
+        return cls(path)
+
+    @property
+    def name(self) -> str:
+        """The name of the run's scenario."""
+        name: str = self.plan["name"]
+        return name
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The plan that the run followed: parsed `plan.json`."""
+        plan: dict[str, Any] = json.loads((self.path / _PLAN).read_text(encoding="utf-8"))
+        return plan
+
+    @property
+    def summary(self) -> Summary:
+        """The run's figures. Latencies are in milliseconds, as their `unit` says.
+
+        Raises:
+            RunnerError: If the run ended before it had a summary, and its records cannot be read.
+            ValueError: If another version of the program wrote it, with other keys.
+        """
+        document = self.summary_json
+        try:
+            return Summary.from_json(document)
+        except KeyError as error:
+            raise ValueError(
+                f"the summary of `{self.path}` has no key {error}, so another version of the program "
+                "wrote it; use that version's module, or read summary_json"
+            ) from error
+
+    @property
+    def summary_json(self) -> Mapping[str, Any]:
+        """The summary as parsed JSON, with all keys that the program wrote."""
+        if self._summary is None:
+            try:
+                text = (self.path / _SUMMARY).read_text(encoding="utf-8")
+            except FileNotFoundError:
+                # It was killed: the summary is a function of what else is in the folder.
+                text = self.report("json")
+            self._summary = json.loads(text)
+        assert self._summary is not None
+        return self._summary
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the measurement: `valid`, `suspect` or `invalid`."""
+        return self.summary.verdict
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The reasons to doubt the measurement, and what to do about each."""
+        return self.summary.findings
+
+    @property
+    def is_interrupted(self) -> bool:
+        """True if the run was stopped before it completed its plan."""
+        return self.summary.run.interrupted
+
+    @property
+    def requests(self) -> Table:
+        """A row for each request. Instants are nanoseconds since the run's origin."""
+        return self._table("requests")
+
+    @property
+    def events(self) -> Table:
+        """A row for each event of an answer."""
+        return self._table("events")
+
+    @property
+    def series(self) -> Table:
+        """What the run has over time: throughput, requests in flight, devices."""
+        return self._table("series")
+
+    @property
+    def figures(self) -> Table:
+        """A row for each figure of the summary, with its unit and its interval."""
+        return self._table("summary")
+
+    def _table(self, name: Any) -> Table:
+        if name not in self._tables:
+            self._tables[name] = Table(self.path, name)
+        return self._tables[name]
+
+    def report(self, format: str = "text", **flags: Any) -> str:
+        """The run in a format of `runner report` that is text, such as `markdown` or `html`.
+
+        Flags of the command are keywords: `style="vllm"`, `details=True`.
+
+        Raises:
+            RunnerError: If the run cannot be read, or the format is not known.
+        """
+        words = of_flags(flags, own={"output": "save_report()"})
+        # A variable may name another place.
+        words.append("--output=-")
+        return output(["report", str(self.path), f"--format={format}", *words])
+
+    def save_report(
+        self, file: Union[str, os.PathLike[str]], format: Optional[str] = None, **flags: Any
+    ) -> None:
+        """Writes a report to a file, complete or not at all; charts as `svg` or `png` too.
+
+        The format is that of the file's ending, if none is given: `.html`, `.md`, `.json`,
+        `.jsonl`, `.csv`, `.svg`, `.png`, and text otherwise.
+
+        Raises:
+            RunnerError: If the run cannot be read, or the file cannot be written.
+        """
+        path = Path(file)
+        ending = path.suffix[1:].lower()
+        endings = ("html", "json", "jsonl", "csv", "svg", "png")
+        known = {"md": "markdown", **{name: name for name in endings}}
+        words = of_flags({"output": path.absolute(), **flags}, own={})
+        chosen = format or known.get(ending, "text")
+        output(["report", str(self.path), f"--format={chosen}", *words])
+
+    def page(self, height: int = 800) -> Page:
+        """The report's page with its charts, which a notebook shows in a frame.
+
+        `height` is that of the frame, in pixels.
+        """
+        return Page(self.report("html"), height)
+
+    def __repr__(self) -> str:
+        return f"<runner_llm.Run {str(self.path)!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def _repr_html_(self) -> str:
+        """A short table for notebooks: the verdict, the findings and the headline figures."""
+        summary = self.summary
+        rows: list[tuple[str, str]] = [
+            ("Verdict", summary.verdict),
+            (
+                "Requests",
+                f"{summary.requests.successful} answered, {summary.requests.failed} failed",
+            ),
+        ]
+        rate = summary.throughput.output_tokens_per_s
+        if rate is not None:
+            rows.append(("Output tokens per second", f"{rate:.2f}"))
+        for metric, label in _HEADLINES:
+            if metric in summary.metrics:
+                found = summary.metrics[metric]
+                high = found.percentiles.get("p99")
+                words = f"median {found.median:.2f} {found.unit}"
+                rows.append((label, words if high is None else f"{words}, P99 {high:.2f}"))
+        rows += [(finding.severity, finding.seen) for finding in summary.findings]
+        return table(self.name, rows)
+
+
+class Page:
+    """A page of HTML. A notebook shows it in a frame that is closed off from the notebook.
+
+    Attributes:
+        html: The page.
+        height: The height of the frame, in pixels.
+    """
+
+    def __init__(self, page: str, height: int) -> None:
+        self.html = page
+        self.height = height
+
+    def _repr_html_(self) -> str:
+        # Texts of servers are in the page. The frame's scripts draw the charts, but without
+        # `allow-same-origin` they reach nothing outside it.
+        source = html.escape(self.html, quote=True)
+        return (
+            f'<iframe sandbox="allow-scripts" srcdoc="{source}" width="100%" '
+            f'height="{int(self.height)}" style="border: 0" title="report"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<runner_llm.Page of {len(self.html)} characters>"
+
+
+def table(caption: str, rows: list[tuple[str, str]]) -> str:
+    """A table of HTML, whose texts are escaped."""
+    lines = "".join(
+        f'<tr><th style="text-align: left">{html.escape(name)}</th>'
+        f'<td style="text-align: left">{html.escape(said)}</td></tr>'
+        for name, said in rows
+    )
+    return f"<table><caption>{html.escape(caption)}</caption>{lines}</table>"

@@ -1,0 +1,93 @@
+"""Comparisons and audits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import runner_llm
+from conftest import SHORT
+
+
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory: pytest.TempPathFactory) -> runner_llm.Run:
+    folder = tmp_path_factory.mktemp("slower")
+    with runner_llm.mock(ttft="2s", itl="2ms") as engine:
+        return runner_llm.run(**SHORT, base_url=engine.base_url, output_dir=folder)
+
+
+def test_a_comparison(run: runner_llm.Run, slower: runner_llm.Run) -> None:
+    comparison = runner_llm.compare(run, slower, each=True)
+    row = comparison.figure("ttft.mean")
+    assert (row.unit, row.judgement) == ("ms", "worse")
+    assert row.baseline == pytest.approx(run.summary.metrics["ttft"].mean)
+    assert row.value == pytest.approx(slower.summary.metrics["ttft"].mean)
+    assert row.interval is not None and row.interval.low is not None and row.interval.low > 500
+    assert [side.sources for side in comparison.sides] == [[run.path.name], [slower.path.name]]
+    assert comparison.figure("ttft.mean", "B") == row
+    for wrong in [("ttft.mean", "C"), ("ttft.word", None)]:
+        with pytest.raises(KeyError):
+            comparison.figure(*wrong)
+    assert not comparison.fails
+    assert "ttft.mean" in comparison._repr_html_() and "worse" in comparison._repr_html_()
+    assert comparison.document.level == comparison.json["level"] == 95.0
+
+
+def test_a_condition(run: runner_llm.Run, slower: runner_llm.Run) -> None:
+    held = ["ttft.mean +5%", "requests.success-share -1%"]
+    with pytest.raises(runner_llm.ThresholdNotMet) as caught, pytest.warns(
+        runner_llm.RunnerWarning, match="--fail-if judges one run per side"
+    ):
+        runner_llm.compare(run, slower, each=True, fail_if=held)
+    comparison = caught.value.comparison
+    assert comparison is not None and comparison.fails
+    assert [outcome.fails for outcome in comparison.conditions] == [True, False]
+    with pytest.warns(runner_llm.RunnerWarning):
+        better = runner_llm.compare(slower, run, each=True, fail_if="ttft.mean +5%")
+    assert not better.fails and len(better.conditions) == 1
+
+
+def test_sides_that_cannot_be_compared(run: runner_llm.Run, tmp_path: Path) -> None:
+    with pytest.raises(runner_llm.InputError, match="nothing-here"):
+        runner_llm.compare(run, tmp_path / "nothing-here")
+
+
+RESULT = """============ Serving Benchmark Result ============
+Successful requests:                     {answered}
+Benchmark duration (s):                  10.00
+Total input tokens:                      1000
+Total generated tokens:                  2000
+Request throughput (req/s):              10.00
+Output token throughput (tok/s):         200.00
+Total Token throughput (tok/s):          300.00
+---------------Time to First Token----------------
+Mean TTFT (ms):                          20.00
+Median TTFT (ms):                        20.00
+P99 TTFT (ms):                           30.00
+==================================================
+"""
+
+
+def test_an_audit(tmp_path: Path) -> None:
+    wrong, right = tmp_path / "wrong.txt", tmp_path / "right.txt"
+    wrong.write_text(RESULT.format(answered=50))
+    right.write_text(RESULT.format(answered=100))
+    audit = runner_llm.audit([wrong, right])
+    assert [result.verdict for result in audit.results][0] == "invalid"
+    assert audit.totals.invalid == 1
+    assert audit.verdict == "invalid"
+    assert audit.results[0].claim.source.file == str(wrong)
+    assert str(wrong) in audit._repr_html_()
+    with pytest.raises(runner_llm.InvalidRun) as caught:
+        runner_llm.audit(wrong, strict=True)
+    assert caught.value.audit is not None and caught.value.audit.verdict == "invalid"
+    assert runner_llm.audit(right, strict=True).totals.invalid == 0
+    with pytest.raises(runner_llm.InputError, match="nothing-here"):
+        runner_llm.audit(tmp_path / "nothing-here")
+    with pytest.raises(ValueError, match="no file `-`"):
+        runner_llm.audit("-")
+
+
+def test_a_mock_engine_that_cannot_start() -> None:
+    with pytest.raises(runner_llm.CommandLineError, match="--ttft"):
+        runner_llm.mock(ttft="word")

@@ -1,0 +1,150 @@
+//! The module for Python, `host/python`: its own tests against the built program and real mock
+//! engines, its types by two checkers, and its version.
+//!
+//! Its tests are in Python, as those who use it write. What they need is installed once for each
+//! set of requirements, below the folder of this binary's temporary files.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use crate::support::lacking::{Lack, leave_out};
+use crate::support::process::{run_patiently, runner};
+
+/// The module's folder.
+const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
+/// The folder of what its tests need.
+const TOOLS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
+/// The release of pyright that checks its types.
+const PYRIGHT_RELEASE: &str = "pyright@1.1.414";
+
+const PYPI: Lack = Lack {
+    key: "pypi",
+    what: "packages from PyPI",
+    remedy: "apt-get install python3-venv, and a package index that pip reaches",
+};
+const PYRIGHT: Lack = Lack {
+    key: "pyright",
+    what: "pyright",
+    remedy: "apt-get install npm, and a registry that npm reaches",
+};
+
+/// A command in the module's folder, with an environment as clean as the program's in other tests.
+fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, value) in runner().get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .current_dir(MODULE)
+        .env_remove("RUNNER_ALLOW_INVALID")
+        .env_remove("PYTHONPATH")
+        // The tree is for sources.
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("RUNNER_BINARY", env!("CARGO_BIN_EXE_runner"));
+    command
+}
+
+/// Installs into a folder once for each version of what is asked for. What failed, in words.
+fn prepared(folder: &Path, asked: &str, steps: &mut [Command]) -> Result<(), String> {
+    let stamp = folder.join("asked");
+    if std::fs::read_to_string(&stamp).is_ok_and(|known| known == asked) {
+        return Ok(());
+    }
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).unwrap();
+    for step in steps {
+        let output = step.output();
+        let output = output.map_err(|cause| format!("{step:?}: {cause}"))?;
+        if !output.status.success() {
+            let said = [output.stderr, output.stdout].concat();
+            return Err(format!("{step:?}: {}", String::from_utf8_lossy(&said)));
+        }
+    }
+    std::fs::write(&stamp, asked).unwrap();
+    Ok(())
+}
+
+/// Python with the packages that the tests need, installed by the first test that asks.
+static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
+    let folder = Path::new(TOOLS).join("environment");
+    let python = folder.join("bin/python");
+    let requirements = Path::new(MODULE).join("tests/requirements.txt");
+    let asked = std::fs::read_to_string(&requirements).unwrap();
+    let mut environment = command("python3");
+    environment.args(["-m", "venv"]).arg(&folder);
+    let mut install = command(&python);
+    install
+        // Most of what is installed is never imported.
+        .args(["-m", "pip", "install", "--quiet", "--no-compile"])
+        .args(["--disable-pip-version-check", "--requirement"])
+        .arg(&requirements);
+    prepared(&folder, &asked, &mut [environment, install]).map(|()| python)
+});
+
+/// Python with the packages, or none, and then the test is left out.
+fn python() -> Option<&'static Path> {
+    match &*PYTHON {
+        Ok(python) => Some(python),
+        Err(why) => {
+            eprintln!("{why}");
+            leave_out(&PYPI);
+            None
+        }
+    }
+}
+
+#[test]
+fn its_tests_pass() {
+    let Some(python) = python() else { return };
+    let mut tests = command(python);
+    tests.args(["-m", "pytest", "--quiet", "--color=no", "--durations=5"]);
+    tests.args(["-m", "not further"]);
+    let ended = run_patiently(&mut tests);
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    // What is missing is installed, so no test passes by being skipped.
+    assert!(!ended.stdout.contains("skipped"), "{}", ended.stdout);
+}
+
+#[test]
+fn mypy_finds_nothing() {
+    let Some(python) = python() else { return };
+    let mut mypy = command(python);
+    mypy.args(["-m", "mypy", "--cache-dir"])
+        .arg(Path::new(TOOLS).join("mypy"))
+        .args(["src", "tools", "tests"]);
+    let ended = run_patiently(&mut mypy);
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+}
+
+#[test]
+fn pyright_finds_nothing() {
+    let Some(python) = python() else { return };
+    let folder = Path::new(TOOLS).join("pyright");
+    let mut install = command("npm");
+    install
+        .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
+        .arg("--prefix")
+        .arg(&folder)
+        .arg(PYRIGHT_RELEASE);
+    if let Err(why) = prepared(&folder, PYRIGHT_RELEASE, &mut [install]) {
+        eprintln!("{why}");
+        return leave_out(&PYRIGHT);
+    }
+    let mut pyright = command(folder.join("node_modules/.bin/pyright"));
+    pyright.arg("--pythonpath").arg(python);
+    let ended = run_patiently(&mut pyright);
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+}
+
+/// A wheel holds both, so their versions are one.
+#[test]
+fn its_version_is_the_programs() {
+    let text = std::fs::read_to_string(Path::new(MODULE).join("pyproject.toml")).unwrap();
+    let project: toml::Table = text.parse().unwrap();
+    let version = project["project"]["version"].as_str();
+    assert_eq!(version, Some(env!("CARGO_PKG_VERSION")));
+}
