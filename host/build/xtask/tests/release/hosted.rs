@@ -16,7 +16,7 @@ use super::{Scratch, read};
 
 /// Tools that are recorded. Those that no workflow calls are refused.
 const TOOLS: [&str; 14] = [
-    "cargo", "rustup", "sudo", "gh", "npm", "cosign", "podman", "docker", "skopeo", "curl", "wget",
+    "cargo", "rustup", "python3", "gh", "npm", "cosign", "podman", "docker", "skopeo", "curl", "wget",
     "pip", "twine", "git",
 ];
 

@@ -26,7 +26,7 @@ case "$line" in
     exec "$XTASK" "${@:2}" --root "$PWD"
     ;;
 "cargo xtask test" | "cargo install --locked mdbook@"* | "rustup target add "*) ;;
-"sudo apt-get update" | "sudo apt-get install --yes --no-install-recommends musl-tools") ;;
+"python3 -m pip install --break-system-packages ziglang=="*) ;;
 "cargo xtask guide")
     mkdir -p target/guide
     echo page > target/guide/index.html
