@@ -32,7 +32,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 28] = [
+pub const PAGES: [Page; 29] = [
     page!(
         "start",
         "start",

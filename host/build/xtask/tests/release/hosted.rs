@@ -16,8 +16,8 @@ use super::{Scratch, read};
 
 /// Tools that are recorded. Those that no workflow calls are refused.
 const TOOLS: [&str; 14] = [
-    "cargo", "rustup", "python3", "gh", "npm", "cosign", "podman", "docker", "skopeo", "curl", "wget",
-    "pip", "twine", "git",
+    "cargo", "rustup", "python3", "gh", "npm", "cosign", "podman", "docker", "skopeo", "curl",
+    "wget", "pip", "twine", "git",
 ];
 
 const TOKEN: &str = "a-token-of-the-job";

@@ -35,6 +35,9 @@ Kind = Literal[
     "definition",
     "client",
     "verdict",
+    "engine",
+    "hardware",
+    "machine",
 ]
 """The parts of a plan that must agree, under the names that `--allow` takes.
 
@@ -48,6 +51,9 @@ Kind = Literal[
 - `definition`: The definition of a figure.
 - `client`: The client: connections, time stamps, timeouts.
 - `verdict`: An invalid run.
+- `engine`: The engine and its version, where `--must-agree` asks for it.
+- `hardware`: The hardware that is said of the engine, where `--must-agree` asks for it.
+- `machine`: The machine of the client: processor and cores, where `--must-agree` asks for it.
 """
 
 PairedBy = Literal[
