@@ -5,7 +5,6 @@
 //! brings with the target's standard library; zig compiles the few parts in C.
 
 use std::env;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,42 +12,40 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The targets that packages are made for.
-pub const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
-
-/// The one of them that is for this machine's processor.
-pub const OWN: &str = if cfg!(target_arch = "aarch64") {
-    TARGETS[1]
-} else {
-    TARGETS[0]
-};
+use crate::command::said;
+use crate::target::{Machine, Target};
 
 /// The profile of the workspace's manifest.
 const PROFILE: &str = "packaged";
 /// Separates flags in `CARGO_ENCODED_RUSTFLAGS`.
 const UNIT_SEPARATOR: &str = "\x1f";
 
-/// Compiles the program for a target. Plugins that stand in `target/components` are inside.
+/// Compiles the program, with the plugins inside, for the target of this name or else for this
+/// machine's processor.
 ///
 /// # Errors
 /// If a tool is missing, with what brings it, or if it does not compile.
-pub fn build(root: &Path, target: &str) -> Result<PathBuf> {
-    if !TARGETS.contains(&target) {
-        bail!(
-            "packages are made for {}, not for `{target}`",
-            TARGETS.join(" and ")
-        );
-    }
-    let sysroot = said("rustc", &["--print", "sysroot"])?;
-    let library = Path::new(&sysroot).join("lib/rustlib").join(target);
+pub fn build(root: &Path, named: Option<&str>) -> Result<PathBuf> {
+    let (machine, target) = target(named)?;
+    let target = target.as_str();
+    let sysroot = String::from_utf8(said(Command::new("rustc").args(["--print", "sysroot"]))?)?;
+    let sysroot = Path::new(sysroot.trim());
+    let library = sysroot.join("lib/rustlib").join(target);
     if !library.is_dir() {
         bail!(
-            "the Rust in use has no standard library for {target}: `rustup target add {target}` \\
+            "the Rust in use has no standard library for {target}: `rustup target add {target}` \
              brings it"
         );
     }
     let folder = root.join("target");
-    let tools = zig_tools(&folder.join("package-tools"), target)?;
+    let tools = zig_tools(&folder.join("package-tools"), machine)?;
+    let mut plugins = Command::new("cargo");
+    plugins
+        .current_dir(root)
+        .args(["xtask", "plugins", "--shipping"]);
+    if !plugins.status().context("cargo does not start")?.success() {
+        bail!("the plugins do not compile");
+    }
     let variable = target.replace('-', "_");
     let status = Command::new("cargo")
         .current_dir(root)
@@ -64,7 +61,7 @@ pub fn build(root: &Path, target: &str) -> Result<PathBuf> {
         .env(format!("AR_{variable}"), &tools.archiver)
         .env(
             "CARGO_ENCODED_RUSTFLAGS",
-            flags(root, &sysroot)?.join(UNIT_SEPARATOR),
+            flags(root, sysroot)?.join(UNIT_SEPARATOR),
         )
         .status()
         .context("cargo does not start")?;
@@ -74,8 +71,29 @@ pub fn build(root: &Path, target: &str) -> Result<PathBuf> {
     Ok(folder.join(target).join(PROFILE).join("runner"))
 }
 
+/// The processor and the name of the target.
+fn target(named: Option<&str>) -> Result<(Machine, String)> {
+    let of = |machine| Target {
+        machine,
+        is_static: true,
+    };
+    let known = Machine::ALL.map(|machine| (machine, of(machine).to_string()));
+    let names = known.each_ref().map(|(_, name)| name.clone());
+    let found = known.into_iter().find(|(machine, name)| match named {
+        Some(named) => name == named,
+        None => machine.name() == env::consts::ARCH,
+    });
+    found.with_context(|| {
+        format!(
+            "packages are made for {}, not for `{}`",
+            names.join(" and "),
+            named.unwrap_or(env::consts::ARCH)
+        )
+    })
+}
+
 /// Flags of the compiler: how it links, and names for the folders of this machine.
-fn flags(root: &Path, sysroot: &str) -> Result<Vec<String>> {
+fn flags(root: &Path, sysroot: &Path) -> Result<Vec<String>> {
     let mut flags: Vec<String> = [
         "-Clinker-flavor=ld.lld",
         "-Clink-self-contained=yes",
@@ -102,8 +120,8 @@ fn flags(root: &Path, sysroot: &str) -> Result<Vec<String>> {
         rename(&registry, "/deps");
     }
     rename(root, "/runner");
-    let toolchains = Path::new(sysroot).parent().and_then(Path::parent);
-    rename(toolchains.unwrap_or(Path::new(sysroot)), "/rustup");
+    let toolchains = sysroot.parent().and_then(Path::parent);
+    rename(toolchains.unwrap_or(sysroot), "/rustup");
     Ok(flags)
 }
 
@@ -115,9 +133,9 @@ struct Tools {
 
 /// Writes scripts that call zig, which has a C library's headers for every target. The build
 /// scripts of crates say the target in Rust's words, which zig does not understand.
-fn zig_tools(folder: &Path, target: &str) -> Result<Tools> {
+fn zig_tools(folder: &Path, machine: Machine) -> Result<Tools> {
     let zig = zig()?;
-    let architecture = target.split('-').next().unwrap_or_default();
+    let architecture = machine.name();
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let compiler = script(
         &folder.join(format!("cc-{architecture}")),
@@ -135,14 +153,10 @@ fn zig_tools(folder: &Path, target: &str) -> Result<Tools> {
 
 /// The command that starts zig: its own, or that of its Python package.
 fn zig() -> Result<&'static str> {
-    let is_there = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    if is_there("zig", &["version"]) {
+    if said(Command::new("zig").arg("version")).is_ok() {
         return Ok("zig");
     }
-    if is_there("python3", &["-m", "ziglang", "version"]) {
+    if said(Command::new("python3").args(["-m", "ziglang", "version"])).is_ok() {
         return Ok("python3 -m ziglang");
     }
     bail!("zig is missing, which compiles the parts in C: `pip install ziglang` brings it")
@@ -154,19 +168,4 @@ fn script(path: &Path, content: &str) -> Result<PathBuf> {
     fs::write(path, format!("#!/usr/bin/env bash\n{content}")).with_context(failed)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).with_context(failed)?;
     Ok(path.to_owned())
-}
-
-/// The output of a command, without the line's end.
-fn said(program: &str, arguments: &[impl AsRef<OsStr>]) -> Result<String> {
-    let output = Command::new(program)
-        .args(arguments)
-        .output()
-        .with_context(|| format!("`{program}` does not start"))?;
-    if !output.status.success() {
-        bail!(
-            "`{program}` failed: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
+mod command;
 pub mod date;
 pub mod elf;
 pub mod kinds;

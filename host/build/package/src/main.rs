@@ -105,7 +105,7 @@ fn product(asked: &Arguments, project: Project) -> Result<Product> {
     let target = asked.target.as_deref();
     let binary = match &asked.binary {
         Some(binary) => binary.clone(),
-        None => binary::build(&project.root, target.unwrap_or(binary::OWN))?,
+        None => binary::build(&project.root, target)?,
     };
     let date = Date::of(&project.root)?;
     let texts = Texts::of(asked.texts_from.as_ref().unwrap_or(&binary), date)?;

@@ -8,17 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
+use crate::command::{GUEST, metadata};
 use crate::project::read;
 
 /// The beginnings of the names of files that have such texts.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
-/// Plugins are compiled for it.
-const GUEST: &str = "wasm32-unknown-unknown";
 /// How deep in a crate they are looked for: code in C has its own beside it.
 const DEPTH: usize = 2;
 
@@ -101,18 +99,7 @@ struct Source {
 
 /// The sources of all crates that the workspace may use in a program for a target and in plugins.
 fn sources(root: &Path, target: &str) -> Result<BTreeMap<Crate, Source>> {
-    let output = Command::new("cargo")
-        .current_dir(root)
-        .args(["metadata", "--locked", "--format-version", "1"])
-        .args(["--filter-platform", target, "--filter-platform", GUEST])
-        .output()
-        .context("cargo does not start")?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let metadata = metadata(root, &[target, GUEST])?;
     let packages = metadata["packages"].as_array().context("no packages")?;
     let source = |package: &Value| {
         let manifest = Path::new(package["manifest_path"].as_str()?);

@@ -75,7 +75,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("reading {}", path.display()))
 }
 
-fn read_table(path: &Path) -> Result<Table> {
+/// Reads a file in TOML.
+pub(crate) fn read_table(path: &Path) -> Result<Table> {
     let text = String::from_utf8(read(path)?).with_context(|| path.display().to_string())?;
     toml::from_str(&text).with_context(|| format!("reading {}", path.display()))
 }

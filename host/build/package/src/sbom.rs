@@ -6,16 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::PACKAGE_NAME;
+use crate::command::{GUEST, metadata};
+use crate::project::read_table;
+use crate::sums::hex;
 
-/// Plugins are compiled for it.
-const GUEST: &str = "wasm32-unknown-unknown";
 /// Where the plugins that ship stand, below the root.
 const PLUGINS: [&str; 3] = ["plugins/backends", "plugins/datasets", "plugins/scorers"];
 
@@ -84,18 +84,7 @@ pub fn sbom(root: &Path, target: &str) -> Result<Vec<u8>> {
 
 impl Graph {
     fn of(root: &Path, target: &str) -> Result<Self> {
-        let output = Command::new("cargo")
-            .current_dir(root)
-            .args(["metadata", "--format-version", "1", "--locked"])
-            .args(["--filter-platform", target])
-            .output()
-            .context("cargo does not start")?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            bail!("`cargo metadata` failed: {}", said.trim());
-        }
-        let metadata: Value = serde_json::from_slice(&output.stdout)
-            .context("`cargo metadata` does not print JSON")?;
+        let metadata = metadata(root, &[target])?;
         let mut packages = BTreeMap::new();
         for package in list(&metadata["packages"]) {
             packages.insert(text(&package["id"])?, package.clone());
@@ -203,9 +192,7 @@ fn is_macro(package: &Value) -> bool {
 
 /// The SHA-256 of each downloaded crate, by name and version.
 fn checksums(root: &Path) -> Result<BTreeMap<(String, String), String>> {
-    let path = root.join("Cargo.lock");
-    let lock = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let lock: toml::Value = toml::from_str(&lock).with_context(|| path.display().to_string())?;
+    let lock = read_table(&root.join("Cargo.lock"))?;
     let packages = lock.get("package").and_then(toml::Value::as_array);
     let of = |package: &toml::Value| {
         let text = |key| Some(package.get(key)?.as_str()?.to_owned());
@@ -220,7 +207,6 @@ fn serial_number(document: &[u8]) -> String {
     bytes.copy_from_slice(&Sha256::digest(document)[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
     let [a, b, c, d, e] = [0..4, 4..6, 6..8, 8..10, 10..16].map(|range| hex(&bytes[range]));
     format!("urn:uuid:{a}-{b}-{c}-{d}-{e}")
 }

@@ -16,6 +16,9 @@ pub enum Machine {
 }
 
 impl Machine {
+    /// All of them.
+    pub const ALL: [Machine; 2] = [Machine::X86_64, Machine::Aarch64];
+
     /// Its name in Rust, Python and Nix.
     pub fn name(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::COMMAND;
+use crate::command::said;
 use crate::date::{self, Date};
 use crate::project::read;
 
@@ -40,7 +41,8 @@ impl Texts {
         let folder = tempfile::tempdir()?;
         let mut pages = Command::new(program);
         pages.args(["man", "--output"]).arg(folder.path());
-        said(pages.env(date::VARIABLE, date.seconds().to_string()))?;
+        said(pages.env(date::VARIABLE, date.seconds().to_string()))
+            .context("for another machine's program, name one of this machine with --texts-from")?;
         let mut man = BTreeMap::new();
         for entry in fs::read_dir(folder.path())? {
             let entry = entry?;
@@ -71,19 +73,4 @@ impl Texts {
             Some((*file, script.as_slice()))
         })
     }
-}
-
-/// Runs a command of the program, and returns what it prints.
-fn said(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command.output().with_context(|| {
-        format!(
-            "{command:?} does not start; for another machine's program, name one of this machine with --texts-from"
-        )
-    })?;
-    ensure!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(output.stdout)
 }

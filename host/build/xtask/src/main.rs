@@ -31,7 +31,8 @@ use component::Which;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm
+  plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm; with --shipping, those that
+              ship and not the tests' own
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
   test        run all checks that a change must pass, step by step
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
@@ -73,6 +74,7 @@ fn run() -> Result<ExitCode> {
         Some("release") => return release::release(&root, &rest),
         Some("release-notes") => return release::notes(&root, &rest),
         Some("package") => return steps::package(&root, &rest),
+        Some("plugins") if rest == ["--shipping"] => component::build(&root, Which::Shipping)?,
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),

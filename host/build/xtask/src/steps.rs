@@ -33,13 +33,8 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
 }
 
 /// Has the program `package` make packages. It is a program of its own, so that nobody compiles what
-/// it needs without packaging. Where it compiles the runner too, plugins that ship go inside.
+/// it needs without packaging.
 pub fn package(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
-    let is_given = |words: &[&str]| words.iter().any(|word| arguments.contains(&(*word).into()));
-    let compiles = is_given(&["all", "archive", "wheel", "deb", "npm", "image"]);
-    if compiles && !is_given(&["--binary", "--help", "-h"]) {
-        component::build(root, Which::Shipping)?;
-    }
     let code = build_binary(root, "package")?;
     if code != 0 {
         return Ok(exit_code(code));
