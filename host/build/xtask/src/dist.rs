@@ -29,14 +29,17 @@ pub fn build(root: &Path) -> Result<()> {
     let to = folder.join(&name);
     fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
     let bytes = fs::read(&to)?;
-    let digest: String = Sha256::digest(&bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
     println!(
-        "{}  {:.1} MiB  sha256:{digest}",
+        "{}  {:.1} MiB  sha256:{}",
         to.strip_prefix(root).unwrap_or(&to).display(),
         bytes.len() as f64 / f64::from(1 << 20),
+        sha256(&bytes)
     );
     Ok(())
+}
+
+/// The SHA-256 of bytes, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use semver::Version;
-use sha2::{Digest, Sha256};
 
 use super::Outcome;
+use crate::dist::sha256;
 
 /// The list of digests in a folder of packages.
 const SUMS: &str = "SHA256SUMS";
@@ -120,7 +120,7 @@ pub fn gather(version: &Version, from: &Path, to: &Path) -> Result<Outcome> {
     let mut words = String::new();
     for (name, bytes) in &files {
         fs::write(to.join(name), bytes).with_context(|| format!("writing {name}"))?;
-        let _ = writeln!(words, "{}  {name}", hex(bytes));
+        let _ = writeln!(words, "{}  {name}", sha256(bytes));
     }
     Ok(Ok(words))
 }
@@ -188,7 +188,7 @@ fn unlike_sums(folder: &Path) -> Result<Vec<String>> {
         let file = folder.join(name);
         if !file.is_file() {
             mistakes.push(format!("{} is listed and missing", file.display()));
-        } else if hex(&read(&file)?) != digest {
+        } else if sha256(&read(&file)?) != digest {
             mistakes.push(format!(
                 "{} is not the file whose digest {SUMS} has",
                 file.display()
@@ -229,11 +229,6 @@ fn is_like(name: &str, pattern: &str) -> bool {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("reading {}", path.display()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
