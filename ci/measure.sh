@@ -48,9 +48,22 @@ each() {
     done <<<"$2"
 }
 
+# The run is told to end, and killed if it does not: a reply that never ends would hold it up.
+run=
+end() {
+    [[ -n $run ]] || return 0
+    kill -TERM "$run" 2>/dev/null || :
+    (sleep 20 && kill -TERM "$run" && sleep 20 && kill -KILL "$run") >/dev/null 2>&1 &
+    local late=$!
+    wait "$run" 2>/dev/null || :
+    kill "$late" 2>/dev/null || :
+    run=
+}
+
 # The engine has a process group of its own, so that all of it is stopped.
 engine=
 stop() {
+    end
     [[ -n $engine ]] || return 0
     kill -TERM -- "-$engine" 2>/dev/null || :
     (sleep 20 && kill -KILL -- "-$engine") >/dev/null 2>&1 &
@@ -89,18 +102,22 @@ died=
 while kill -0 "$run" 2>/dev/null; do
     if [[ -n $engine ]] && ! kill -0 "$engine" 2>/dev/null; then
         died=yes
-        kill -TERM "$run" 2>/dev/null || :
         break
     fi
     sleep 0.2
 done
 code=0
-wait "$run" || code=$?
 if [[ -n $died ]]; then
     ended=0
     wait "$engine" || ended=$?
+    # What the engine started may still hold its connections open.
+    kill -KILL -- "-$engine" 2>/dev/null || :
+    end
     echo "the end of the engine's log:"
     tail -n 20 "$results/engine.log"
+else
+    wait "$run" || code=$?
+    run=
 fi
 stop
 [[ -z $quiet ]] || printf '\n::%s::\n' "$quiet"

@@ -11,7 +11,7 @@ use super::expression::{filled, holds};
 use super::{Checkout, TOKEN, is_equipped, junit, ours, shell, text, yaml};
 use crate::support::process::run;
 
-/// What a job of a workflow did.
+/// Results of a workflow's job.
 struct Job {
     passed: bool,
     log: String,
@@ -28,7 +28,7 @@ struct Repository {
     jobs: u32,
 }
 
-/// What set a workflow off.
+/// Trigger of a workflow.
 enum Event {
     /// A push to the default branch.
     Push,
@@ -428,6 +428,30 @@ fn an_engine_that_ends_is_told_and_a_fork_gets_no_comment() {
     let (_, word) = before.split_once("::stop-commands::").unwrap();
     let word = word.lines().next().unwrap();
     assert!(after.contains(&format!("\n::{word}::\n")), "{}", job.log);
+    assert_safe(&repository, &checkout, &job);
+}
+
+#[test]
+fn an_engine_whose_first_process_ends_holds_no_build_up() {
+    if !is_equipped() {
+        return;
+    }
+    let mut repository = Repository::new();
+    let checkout = Checkout::new("60ms", "20ms");
+    // A process of its own holds the connections, and never ends a reply.
+    checkout.change("engine.sh", "exec ", "");
+    checkout.change(
+        "engine.sh",
+        "--itl 20ms",
+        "--itl 20ms --fault 'kind = \"stall\", after-tokens = 2, for = \"1h\"' &\nsleep 4\nexit 3\n#",
+    );
+    let job = repository.job(&checkout, &Event::Pull("them/theirs"), &[]);
+    assert!(!job.passed, "{}", job.log);
+    assert!(
+        job.log.contains("the engine ended with exit code 3"),
+        "{}",
+        job.log
+    );
     assert_safe(&repository, &checkout, &job);
 }
 
