@@ -238,7 +238,7 @@ fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<String> {
         return None;
     }
     let mut command = crate::support::process::runner_behind(
-        "stty_line=\"stty cols 120; exec env $VARIABLE '$1' $LINE\"; exec script -qec \"$stty_line\" /dev/null",
+        "stty_line=\"stty cols 120 rows 40; exec env $VARIABLE '$1' $LINE\"; exec script -qec \"$stty_line\" /dev/null",
     );
     command
         .env("LINE", line)

@@ -61,7 +61,12 @@ impl Progress {
                 finished: Arc::default(),
                 thread: None,
             },
-            How::InPlace => Progress::start("progress", live, threads, |until| line.draw(until)),
+            How::InPlace => {
+                // The first picture is drawn here, however late the thread gets a processor.
+                let mut drawn = Drawn::new(line);
+                drawn.draw();
+                Progress::start("progress", live, threads, |until| drawn.keep(until))
+            }
             How::Lines(every) => Progress::start("progress", live, threads, move |until| {
                 line.tell(every, until);
             }),
@@ -119,22 +124,6 @@ impl Line {
         }
     }
 
-    fn draw(mut self, finished: &AtomicBool) {
-        let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{prefix} {bar:24} {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style);
-        bar.set_prefix(self.name.clone());
-        while !finished.load(Ordering::Acquire) {
-            let snapshot = self.live.snapshot();
-            self.history.note(&snapshot);
-            bar.set_position((snapshot.share(self.amount) * 100.0) as u64);
-            bar.set_message(words(&snapshot, &self.history, self.amount));
-            std::thread::park_timeout(REDRAW);
-        }
-        bar.finish_and_clear();
-    }
-
     fn tell(mut self, every: Duration, finished: &AtomicBool) {
         let began = Instant::now();
         let mut next = every;
@@ -151,6 +140,49 @@ impl Line {
             let words = words(&snapshot, &self.history, self.amount);
             tell(format_args!("{}: {passed}: {words}", self.name));
         }
+    }
+}
+
+/// A line that is drawn again in its place.
+struct Drawn {
+    line: Line,
+    bar: ProgressBar,
+}
+
+impl Drawn {
+    fn new(line: Line) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{prefix} {bar:10} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style);
+        bar.set_prefix(beginning(&line.name));
+        Drawn { line, bar }
+    }
+
+    fn draw(&mut self) {
+        let line = &mut self.line;
+        let snapshot = line.live.snapshot();
+        line.history.note(&snapshot);
+        let share = snapshot.share(line.amount);
+        self.bar.set_position((share * 100.0) as u64);
+        (self.bar).set_message(words(&snapshot, &line.history, line.amount));
+    }
+
+    fn keep(mut self, finished: &AtomicBool) {
+        while !finished.load(Ordering::Acquire) {
+            self.draw();
+            std::thread::park_timeout(REDRAW);
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The beginning of a name, so that a terminal of 80 columns has room for the figures.
+fn beginning(name: &str) -> String {
+    const LETTERS: usize = 24;
+    match name.char_indices().nth(LETTERS) {
+        Some(_) => name.chars().take(LETTERS - 1).chain(['…']).collect(),
+        None => name.to_owned(),
     }
 }
 
