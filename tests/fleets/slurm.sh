@@ -4,7 +4,8 @@
 #     slurm.sh COMMAND...
 #
 # It needs Debian's packages slurm-wlm and munge, and root. Nothing of a Slurm that is configured already is touched:
-# ports, folders, key and configuration are this script's own, and go when the command has ended. Exits as the command.
+# ports, folders, key and configuration are this script's own, and go when the command has ended. Exits as the command;
+# with 75 if Slurm did not come up; with 124 if the command did not end in five minutes, and then Slurm's logs say more.
 set -eu
 nodes=4
 folder=$(mktemp -d)
@@ -49,7 +50,10 @@ started=""
 leave() {
     code=$?
     for pid in $started; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
+    (sleep 10; for pid in $started; do kill -KILL "$pid" 2> /dev/null || true; done) > /dev/null 2>&1 &
+    late=$!
+    for pid in $started; do wait "$pid" 2> /dev/null || true; done
+    kill "$late" 2> /dev/null || true
     if [ "$code" -ne 0 ]; then tail -n 20 "$folder"/log/* >&2 || true; fi
     rm -rf "$folder"
     exit "$code"
@@ -58,7 +62,20 @@ trap leave EXIT INT TERM
 /usr/sbin/munged --foreground --force --key-file "$folder/key/munge.key" --socket "$folder/key/munge.socket" \
     --pid-file "$folder/key/munged.pid" --log-file "$folder/log/munged" --seed-file "$folder/key/seed" > /dev/null 2>&1 &
 started="$started $!"
-while [ ! -S "$folder/key/munge.socket" ]; do sleep 0.1; done
+# Waits until a condition holds, for a minute.
+await() {
+    what=$1
+    tries=0
+    until eval "$2"; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 600 ]; then
+            echo "$what does not come up" >&2
+            exit 75
+        fi
+        sleep 0.1
+    done
+}
+await munged '[ -S "$folder/key/munge.socket" ]'
 slurmctld -D -i -f "$SLURM_CONF" > "$folder/log/controller" 2>&1 &
 started="$started $!"
 node=1
@@ -68,13 +85,5 @@ while [ "$node" -le "$nodes" ]; do
     started="$started $!"
     node=$((node + 1))
 done
-tries=0
-until [ "$(sinfo --noheader --format %D --states idle 2> /dev/null)" = "$nodes" ]; do
-    tries=$((tries + 1))
-    if [ "$tries" -gt 300 ]; then
-        echo "the nodes do not come up" >&2
-        exit 1
-    fi
-    sleep 0.1
-done
-"$@"
+await 'one of the nodes' '[ "$(timeout 10 sinfo --noheader --format %D --states idle 2> /dev/null)" = "$nodes" ]'
+timeout --kill-after 10 300 "$@"

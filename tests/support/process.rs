@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LOG: &str = "log.jsonl";
 
 /// The same for processes that may compile a standard library.
-const COMPILING: Duration = Duration::from_secs(1_800);
+const COMPILING: Duration = Duration::from_secs(900);
 
 /// The folder where cargo puts the builds of authors' projects: their dependencies are compiled
 /// once.
