@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 
+use super::compare::differences::Differences;
 use super::compare::sides;
 use super::conclude::answered;
 use super::destination::replace;
@@ -19,7 +20,6 @@ use super::failure::{Exit, Failure};
 use super::limits::limits;
 use super::print::write_stdout;
 use super::report;
-use super::words::{one_of, some_of};
 use ::report::build::{self, Baseline, Build, Check, Outcome, Run, Subject};
 use ::report::compared::refusal;
 use compare::{Condition, Kind, Options, compare};
@@ -78,26 +78,8 @@ pub struct Args {
     /// Fail if there is a baseline and it is not comparable
     #[arg(long, env = "RUNNER_CI_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Baseline")]
     strict: bool,
-    /// Compare even though this differs
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "RUNNER_ALLOW",
-        value_delimiter = ',',
-        value_parser = one_of::<Kind>(),
-        help_heading = "Baseline"
-    )]
-    allow: Vec<Kind>,
-    /// Refuse to compare where this differs, which people compare on purpose elsewhere
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "RUNNER_MUST_AGREE",
-        value_delimiter = ',',
-        value_parser = some_of(&Kind::ON_PURPOSE),
-        help_heading = "Baseline"
-    )]
-    must_agree: Vec<Kind>,
+    #[command(flatten)]
+    differences: Differences,
 }
 
 /// The forms of what is printed.
@@ -165,12 +147,12 @@ impl Args {
             Ok(read) => read,
             Err(failure) => return not_comparable(vec![failure.words()]),
         };
-        let mut allowed = self.allow.clone();
+        let mut allowed = self.differences.allow.clone();
         allowed.extend(self.allow_invalid.then_some(Kind::Verdict));
         let asked = Options {
             conditions,
             allowed,
-            must_agree: self.must_agree.clone(),
+            must_agree: self.differences.must_agree.clone(),
             ..Options::of(read.figures, read.blocks)
         };
         match compare(&read.sides, &asked) {

@@ -1,15 +1,16 @@
 //! `runner compare`: compares each side with the first, figure by figure.
 
+pub(super) mod differences;
 pub(super) mod sides;
 
 use std::process::ExitCode;
 
 use clap::builder::FalseyValueParser;
 
+use self::differences::Differences;
 use super::failure::{Exit, Failure};
 use super::limits::limits;
 use super::print::{json, tell, write_stdout};
-use super::words::{one_of, some_of};
 use compare::{Choice, Compared, Condition, Kind, Options, compare};
 use report::compared;
 use result::figure::Figure;
@@ -84,26 +85,8 @@ pub struct Args {
         help_heading = "Figures"
     )]
     same_within: Option<f64>,
-    /// Compare even though this differs
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "RUNNER_ALLOW",
-        value_delimiter = ',',
-        value_parser = one_of::<Kind>(),
-        help_heading = "Comparability"
-    )]
-    allow: Vec<Kind>,
-    /// Refuse to compare where this differs, which people compare on purpose elsewhere
-    #[arg(
-        long,
-        value_name = "KIND",
-        env = "RUNNER_MUST_AGREE",
-        value_delimiter = ',',
-        value_parser = some_of(&Kind::ON_PURPOSE),
-        help_heading = "Comparability"
-    )]
-    must_agree: Vec<Kind>,
+    #[command(flatten)]
+    differences: Differences,
     /// Compare no matter what differs
     #[arg(long, env = "RUNNER_FORCE", value_parser = FalseyValueParser::new(), help_heading = "Comparability")]
     force: bool,
@@ -145,9 +128,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         allowed: if args.force {
             Kind::ALL.to_vec()
         } else {
-            args.allow.clone()
+            args.differences.allow.clone()
         },
-        must_agree: args.must_agree.clone(),
+        must_agree: args.differences.must_agree.clone(),
         blocks: read.blocks,
     };
     let found = compare(&read.sides, &asked)
