@@ -107,8 +107,10 @@ pub struct Progress {
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |left: &Left| match left.seconds {
-            Some(seconds) => format!("{} runs, some {}", left.runs, in_words(seconds)),
-            None => format!("{} runs", left.runs),
+            Some(seconds) if left.runs > 0 => {
+                format!("{} runs, some {}", left.runs, in_words(seconds))
+            }
+            _ => format!("{} runs", left.runs),
         };
         write!(
             f,
@@ -140,7 +142,10 @@ fn left(starts: &[Start], timing: &Timing) -> Left {
     Left {
         starts: starts.len(),
         runs: starts.iter().map(|start| start.runs.len()).sum(),
-        seconds: starts.iter().map(|start| timing.start(start)).sum(),
+        // The sum of nothing is -0.0.
+        seconds: (starts.iter().map(|start| timing.start(start)))
+            .sum::<Option<f64>>()
+            .map(|seconds| seconds + 0.0),
     }
 }
 

@@ -2,7 +2,6 @@
 //! threads and some file descriptors. Where they are missing later, parts that cannot do without
 //! them would panic.
 
-use std::fs::File;
 use std::io;
 use std::sync::mpsc;
 
@@ -32,10 +31,10 @@ pub(super) fn check() -> Result<(), Failure> {
 }
 
 fn descriptors() -> io::Result<()> {
-    let open = |_| File::open("/dev/null");
-    (0..DESCRIPTORS)
-        .map(open)
-        .collect::<io::Result<Vec<File>>>()?;
+    // A pipe needs no file, and a container may have no /dev.
+    (0..DESCRIPTORS / 2)
+        .map(|_| io::pipe())
+        .collect::<io::Result<Vec<_>>>()?;
     Ok(())
 }
 
