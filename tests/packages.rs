@@ -47,7 +47,7 @@ fn program() -> PathBuf {
     stripped
 }
 
-/// What the packages here are made of.
+/// Ingredients of the packages here.
 fn product() -> &'static Product {
     static PRODUCT: OnceLock<Product> = OnceLock::new();
     PRODUCT.get_or_init(|| {

@@ -72,7 +72,7 @@ impl Api {
             .collect()
     }
 
-    /// What it was asked.
+    /// Requests that it received.
     pub fn asked(&self) -> Vec<Asked> {
         self.state.lock().unwrap().asked.clone()
     }

@@ -83,7 +83,7 @@ impl Home {
         command
     }
 
-    /// What the program offers for the last of these words.
+    /// The program's offers for the last of these words.
     fn offered(&self, line: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
         let mut command = self.command(env!("CARGO_BIN_EXE_runner"));
         command
@@ -113,7 +113,7 @@ impl Home {
     }
 }
 
-/// What is typed in a shell, with the key that completes, and the words that the line has then.
+/// Text typed in a shell, with the key that completes, and the words that the line has then.
 struct Case {
     typed: String,
     words: Vec<String>,

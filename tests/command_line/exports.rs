@@ -230,7 +230,7 @@ fn at(record: &Value, key: &str) -> Option<f64> {
     record[key].as_f64()
 }
 
-/// What follows from a record, by other means than the program's.
+/// Values of a record's row, by other means than the program's.
 struct Follows {
     ttft_ms: Option<f64>,
     e2e_ms: Option<f64>,

@@ -17,7 +17,7 @@ use crate::project::read;
 
 /// The beginnings of the names of files that have such texts.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
-/// How deep in a crate they are looked for: code in C has its own beside it.
+/// Depth of the search in a crate: code in C has its own beside it.
 const DEPTH: usize = 2;
 
 /// A crate by name and version.

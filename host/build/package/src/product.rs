@@ -16,10 +16,10 @@ use crate::tree::Level;
 pub const SBOM: &str = "runner.cyclonedx.json";
 /// The file of the notices.
 pub const NOTICES: &str = "THIRD-PARTY.txt";
-/// Where most distributions keep the certificates of authorities.
+/// Place of the certificates of authorities in most distributions.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// What packages are made of.
+/// The ingredients of packages.
 #[derive(Clone, Debug)]
 pub struct Product {
     /// The project.
@@ -32,7 +32,7 @@ pub struct Product {
     pub path: PathBuf,
     /// Its bytes.
     pub program: Vec<u8>,
-    /// What it says about itself.
+    /// Its texts about itself.
     pub texts: Texts,
     /// The bill of materials, as CycloneDX writes it in JSON; packages without one have no such file.
     pub sbom: Option<Vec<u8>>,
@@ -42,7 +42,7 @@ pub struct Product {
     pub certificates: PathBuf,
     /// The date of every file.
     pub date: Date,
-    /// How hard packages are compressed.
+    /// Effort of compression.
     pub level: Level,
 }
 

@@ -16,12 +16,12 @@ use crate::command::{GUEST, metadata};
 use crate::project::read_table;
 use crate::sums::hex;
 
-/// Where the plugins that ship stand, below the root.
+/// Folder of the plugins that ship, below the root.
 const PLUGINS: [&str; 3] = ["plugins/backends", "plugins/datasets", "plugins/scorers"];
 
 /// The packages of a workspace and what each needs, for one target.
 struct Graph {
-    /// What cargo says about each package, by its id.
+    /// Cargo's metadata of each package, by its id.
     packages: BTreeMap<String, Value>,
     /// The ids that a package's code is linked with.
     needs: BTreeMap<String, Vec<String>>,

@@ -21,7 +21,7 @@ const SHELLS: [(&str, &str); 5] = [
     ("zsh", "_runner"),
 ];
 
-/// What a program says about itself.
+/// A program's texts about itself.
 #[derive(Clone, Debug)]
 pub struct Texts {
     /// Its version.

@@ -13,7 +13,7 @@ use rawzip::{CompressionMethod, ZipArchiveWriter};
 
 use crate::date::Date;
 
-/// How hard to compress, from 0 to 9.
+/// Effort of compression, from 0 to 9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(pub u32);
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
-/// What `cargo tree` shows below a package along normal dependencies, as `NAME@VERSION`.
+/// Packages that `cargo tree` shows below one along normal dependencies, as `NAME@VERSION`.
 fn tree(root: &Path, package: &str, target: &str) -> BTreeSet<String> {
     let output = Command::new("cargo")
         .current_dir(root)

@@ -124,7 +124,7 @@ mod tests {
     use super::{files, tested_blocks};
     use crate::links::{self, Page};
 
-    /// Where documents for people stand. The pages of `host/guide/site` are checked where what they
+    /// Folders of documents for people. The pages of `host/guide/site` are checked where what they
     /// show is drawn.
     const FOLDERS: [&str; 8] = [
         ".github",

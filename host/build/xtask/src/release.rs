@@ -42,7 +42,7 @@ cargo xtask release-notes [VERSION]   print a version's section of the changelog
 Mistakes are told all at once, and nothing is written where there is one.
 ";
 
-/// What the arguments ask for.
+/// The task that the arguments state.
 enum Task {
     Raise(String, Option<String>),
     Check(String),

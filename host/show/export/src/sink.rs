@@ -1,4 +1,4 @@
-//! Where batches go: each form's writer.
+//! Writers of batches, one for each form.
 //!
 //! A row group of Parquet is held until it is complete: at 131,072 rows, or at about 32 MiB as it
 //! is encoded. The other forms hold nothing.
@@ -77,7 +77,7 @@ impl<W: Write + Send> Sink<W> {
     }
 }
 
-/// How Parquet is written. What a table says of its runs stands in the file's own metadata too,
+/// Settings of Parquet. A table's words about its runs stand in the file's own metadata too,
 /// where readers that know no Arrow find it.
 fn properties(schema: &Schema) -> Result<WriterProperties, ExportError> {
     let mut about: Vec<KeyValue> = schema

@@ -63,7 +63,7 @@ pub enum Baseline {
 /// The subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Whether a run measured what it was meant to measure.
+    /// The verdict on whether a run measured what it was meant to measure.
     Run,
     /// A threshold.
     Threshold,
@@ -105,10 +105,10 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub subject: Subject,
-    /// What is checked: `ttft.p99 <= 200 ms`.
+    /// The condition: `ttft.p99 <= 200 ms`.
     pub name: String,
     pub outcome: Outcome,
-    /// What was seen.
+    /// The value that was measured.
     pub seen: String,
     /// Sentences on why it matters and what to do.
     pub more: Vec<String>,
@@ -230,7 +230,7 @@ impl Build {
         checks
     }
 
-    /// What the baseline says.
+    /// The comparison with the baseline.
     fn against(&self) -> Vec<Check> {
         let baseline = |outcome, name: &str, seen, more| Check {
             subject: Subject::Baseline,

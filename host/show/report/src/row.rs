@@ -18,7 +18,7 @@ use result::summary::RunFacts;
 pub struct Column {
     /// Its name, without a unit.
     pub name: &'static str,
-    /// What it holds.
+    /// Meaning of its values.
     pub kind: Kind,
     /// Its meaning; of a metric, the definition in the catalogue.
     pub about: &'static str,
@@ -100,7 +100,7 @@ impl<'a> Row<'a> {
         is_judged.then(|| self.exchange.is_ok() && objectives.iter().all(keeps))
     }
 
-    /// Why a request was not answered.
+    /// Reason why a request was not answered.
     fn failure(&self) -> Option<(Option<Reason>, &'a str)> {
         match &self.exchange.outcome {
             Outcome::Ok => None,

@@ -22,7 +22,7 @@ struct Archive {
     machine: Machine,
     /// The name without its ending.
     name: String,
-    /// Where it will be downloaded from.
+    /// Address of the download.
     url: String,
     digest: Vec<u8>,
 }

@@ -171,7 +171,7 @@ fn listed(text: &str) -> Vec<String> {
     text.lines().filter_map(words).collect()
 }
 
-/// What the image says about itself.
+/// The image's description of itself.
 fn labels(product: &Product) -> Value {
     let mut labels = json!({
         "org.opencontainers.image.created": product.date.rfc3339(),

@@ -119,7 +119,7 @@ fn add_module(tree: &mut Tree, folder: &Path, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the file `METADATA` is written from, besides the module's own description.
+/// Contents of the file `METADATA`, besides the module's own description.
 struct Metadata<'a> {
     version: &'a str,
     semantic: &'a str,

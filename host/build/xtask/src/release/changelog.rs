@@ -89,7 +89,7 @@ impl<'t> Changelog<'t> {
             .is_some_and(|section| section.date().is_some())
     }
 
-    /// What keeps the first section from being released.
+    /// Reasons that keep the first section from being released.
     pub fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         let path = super::CHANGELOG;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 /// The page that the definitions stand on, from a page at the top of the site.
 const PAGE: &str = "reference/metrics.md";
 
-/// What the catalogue says of a metric.
+/// The catalogue's entry of a metric.
 struct Metric {
     definition: String,
     equals: String,

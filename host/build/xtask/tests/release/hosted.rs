@@ -22,7 +22,7 @@ const TOOLS: [&str; 14] = [
 
 const TOKEN: &str = "a-token-of-the-job";
 
-/// What starts a workflow, and what goes wrong in it.
+/// The start of a workflow, and its faults.
 #[derive(Default)]
 pub struct Event<'e> {
     /// The full name of the branch or the tag.
@@ -39,7 +39,7 @@ pub struct Event<'e> {
     pub published: &'e str,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Done,
@@ -52,7 +52,7 @@ pub struct Run {
     /// Calls and uses of actions, in their order, as `JOB: CALL`.
     pub log: Vec<String>,
     pub ends: BTreeMap<String, End>,
-    /// What steps that failed said.
+    /// Output of the steps that failed.
     pub said: String,
 }
 

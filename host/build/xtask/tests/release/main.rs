@@ -124,7 +124,7 @@ impl Ended {
         self.stdout
     }
 
-    /// What a command that wrote nothing said.
+    /// Output of a command that wrote nothing.
     #[track_caller]
     fn badly(self) -> Vec<String> {
         assert_eq!((self.code, self.stdout.as_str()), (1, ""));

@@ -1,4 +1,4 @@
-//! What the release workflow publishes, in which order, and that it publishes nothing where
+//! The order in which the release workflow publishes, and that it publishes nothing where
 //! something is missing.
 
 use super::Scratch;
@@ -26,7 +26,7 @@ fn of_tag() -> Event<'static> {
     }
 }
 
-/// Where a call stands in the order.
+/// Place of a call in the order.
 #[track_caller]
 fn at(run: &Run, call: &str) -> usize {
     let place = run.log.iter().position(|line| line.contains(call));

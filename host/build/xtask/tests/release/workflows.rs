@@ -1,4 +1,4 @@
-//! What the workflows may do: least rights, pinned actions, and scripts that take nothing from
+//! Rights of the workflows: least rights, pinned actions, and scripts that take nothing from
 //! outside.
 
 use std::collections::BTreeSet;
@@ -39,7 +39,8 @@ fn each_job_has_the_least_rights() {
     assert!(test.jobs().all(|(_, job)| job["permissions"].is_null()));
 }
 
-/// What may write, sign or publish runs nothing that a commit could bring, and waits for somebody.
+/// A job that may write, sign or publish runs nothing that a commit could bring, and waits for
+/// somebody.
 #[test]
 fn jobs_with_rights_run_no_code_of_the_repository() {
     let release = Workflow::of("release.yml");
@@ -149,7 +150,7 @@ fn scripts_take_nothing_from_outside() {
     }
 }
 
-/// What compiles for long is not run by these tests, but it must be there.
+/// Steps that compile for long are not run by these tests, but they must be there.
 #[test]
 fn commands_of_xtask_exist() {
     let help = Command::new(env!("CARGO_BIN_EXE_xtask")).output().unwrap();

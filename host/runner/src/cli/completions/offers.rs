@@ -164,7 +164,7 @@ fn told<N: AsRef<str>, A: Into<StyledStr>>(
         .collect()
 }
 
-/// What is offered for the part of a word after a separator, with what stands before it.
+/// Offers for the part of a word after a separator, with the text before it.
 fn after(
     written: &str,
     separators: &[char],
@@ -339,7 +339,7 @@ fn keys() -> Vec<(String, String)> {
     keys
 }
 
-/// What a key can be.
+/// Values of a key.
 fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
     match key {
         "backend.plugin" | "dataset.plugin" => {
@@ -372,7 +372,7 @@ fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
     }
 }
 
-/// What `runner scenario keys` takes: tables and keys.
+/// Arguments of `runner scenario keys`: tables and keys.
 fn prefixes(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let mut tables: Vec<&str> = scenario::keys().iter().map(Key::table).collect();
     tables.retain(|table| !table.is_empty());

@@ -1,4 +1,4 @@
-//! What is on disk and can be written in a line: runs, plugins and tokenizers by their names, and
+//! Names on disk that a line can hold: runs, plugins and tokenizers by their names, and
 //! files. Only names are read.
 
 use std::cmp::Reverse;

@@ -22,7 +22,7 @@ pub(super) const fn all() -> Shells<'static> {
     Shells(&[&Bash, &Zsh, &Elvish, &Fish, &Powershell])
 }
 
-/// What a user's shell reads to complete command lines.
+/// The script that a user's shell reads to complete command lines.
 ///
 /// # Errors
 /// If the shell is of a kind that has no script.

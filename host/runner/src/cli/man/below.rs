@@ -8,7 +8,7 @@
 pub(super) struct Below {
     /// Examples, below what is said of all of them.
     pub examples: Vec<(String, Vec<Example>)>,
-    /// What each exit code means.
+    /// Meaning of each exit code.
     pub codes: Vec<(String, String)>,
     /// Exit codes in words, where they are no list.
     pub codes_in_words: Option<String>,
@@ -114,7 +114,7 @@ fn examples(lines: &[&str]) -> Vec<Example> {
     examples
 }
 
-/// What stands before the last gap of two spaces or more, and behind it.
+/// The text before the last gap of two spaces or more, and the text behind it.
 fn divided(line: &str) -> (&str, Option<&str>) {
     match line.trim_end().rsplit_once("  ") {
         Some((before, behind)) if !before.is_empty() => (before.trim_end(), Some(behind.trim())),

@@ -129,7 +129,7 @@ pub(super) fn page(program: &Command, command: &Command, date: &str) -> String {
     page.finish()
 }
 
-/// What `clap_mangen` writes of a command.
+/// The page that `clap_mangen` writes of a command.
 fn section(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> String {
     let mut text = Vec::new();
     // Writing to memory cannot fail.
