@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use model::clock::Clock;
 use model::hex;
+use model::shell::quoted;
 use model::units::Nanos;
 
 use crate::link::host_name;
@@ -193,11 +194,6 @@ fn of_all(words: &[String]) -> Vec<&str> {
         }
     }
     kept
-}
-
-/// A word as a POSIX shell reads it back.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn connect(ssh: &str, host: &str, script: &str) -> std::io::Result<Child> {

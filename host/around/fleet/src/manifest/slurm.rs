@@ -4,6 +4,7 @@
 use super::{Batch, Check, Unusable};
 use crate::place::{COORDINATOR, PORT};
 use crate::token;
+use model::shell::quoted;
 
 /// Seconds before the job's time limit at which the run is stopped, so that its records are whole.
 const STOP: u32 = 120;
@@ -105,14 +106,4 @@ fn script(batch: &Batch) -> String {
     lines.push(command.join(" "));
     lines.push(String::new());
     lines.join("\n")
-}
-
-/// A word of a shell's command.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/:=,@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use model::exchange::Usage;
+use model::shell::quoted;
 use runs::probe::{Control, Model, Outcome, Probe, Route, Shape};
 
 /// An outcome in words.
@@ -210,15 +211,6 @@ fn command(words: &[String]) -> String {
         }
     }
     lines.join(" \\\n")
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]

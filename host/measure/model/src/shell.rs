@@ -1,0 +1,36 @@
+//! Words of a command line, as people copy them.
+
+/// A word as a POSIX shell reads it back.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// A command line as a POSIX shell reads it back.
+pub fn line<S: AsRef<str>>(words: &[S]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word.as_ref())).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_plain_stands_between_quotes() {
+        for (word, quoted_word) in [
+            ("a-b_c.d/e:f=g@h%i+j,k", "a-b_c.d/e:f=g@h%i+j,k"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME", "'$HOME'"),
+            ("ü", "'ü'"),
+        ] {
+            assert_eq!(quoted(word), quoted_word);
+        }
+        assert_eq!(line(&["a", "b c"]), "a 'b c'");
+    }
+}
