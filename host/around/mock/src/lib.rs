@@ -53,7 +53,7 @@ mod wire;
 pub use dialect::ScriptedRoute;
 pub use engine::Engine;
 pub use fault::{Breakdown, Fault, On, What};
-pub use mounts::{Mounts, Page, Pages};
+pub use mounts::{Mounts, Page, Pages, log};
 pub use script::{
     Counts, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
 };

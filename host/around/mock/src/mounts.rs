@@ -67,6 +67,11 @@ impl Mounts {
         Some(Arc::clone(&lock(self.engines.get(name)?)))
     }
 
+    /// The log of the engine of that name, as `/NAME/truth` gives it.
+    pub fn log(&self, name: &str) -> Option<String> {
+        self.engine(name).map(|engine| log(&engine))
+    }
+
     /// The engine that a request is for, with its base path taken off the request; or the page
     /// that answers it.
     pub(super) fn find<B>(
@@ -123,7 +128,7 @@ impl Mounts {
 }
 
 /// An engine's log, a line of JSON for each request that has ended.
-pub(super) fn log(engine: &Engine) -> String {
+pub fn log(engine: &Engine) -> String {
     let mut text = String::new();
     for truth in engine.truths() {
         if let Ok(line) = serde_json::to_string(&truth) {
