@@ -79,7 +79,9 @@ fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn 
 /// command reads one.
 fn scenarios(root: &Path) -> Result<String, Box<dyn Error>> {
     let all = files(&root.join("scenarios"), "scenarios", Some("toml"))?;
+    // Cases and clients to verify are texts.
     let (labs, scenarios): (Vec<_>, Vec<_>) = (all.into_iter())
+        .filter(|(name, _): &(String, PathBuf)| !name.starts_with("scenarios/conformance/"))
         .partition(|(name, _): &(String, PathBuf)| name.starts_with("scenarios/labs/"));
     let mut tables = String::new();
     for (name, files) in [("SCENARIOS", scenarios), ("LABS", labs)] {
@@ -101,6 +103,13 @@ fn texts(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error
         ("plugins/guide/exercise", "plugins/guide/exercise", "toml"),
         ("schemas", "host/show/report/schemas", "json"),
         ("schemas", "host/judge/lab/schemas", "json"),
+        ("schemas", "host/judge/verify/schemas", "json"),
+        ("conformance", "scenarios/conformance", "toml"),
+        (
+            "conformance/tokenizer",
+            "scenarios/conformance/tokenizer",
+            "json",
+        ),
     ] {
         for (name, path) in files(&root.join(folder), place, Some(extension))? {
             texts.push((name, fs::read_to_string(path)?));

@@ -25,6 +25,8 @@
 //! the process that was started if it still leads its group, and what descends from them or shares
 //! the group.
 //!
+//! A program that ends by itself, such as a benchmark client, is [`run`] to its end.
+//!
 //! A container is a launch command too: `docker run --rm --init …` hands SIGTERM on. SIGKILL does
 //! not reach what runs in a container, which then shows as a port that does not become free.
 #![cfg_attr(
@@ -48,6 +50,7 @@ mod log;
 mod marker;
 mod port;
 mod process;
+mod program;
 mod record;
 mod spec;
 mod stop;
@@ -61,6 +64,7 @@ pub use engine::{Check, Engine, Killer, NotReady, StartError};
 pub use exit::{Class, Death, Exit};
 pub use log::Kept;
 pub use port::{Holder, Occupied, check as check_port};
+pub use program::{NotRun, Ran, run};
 pub use record::{Listener, Record};
 pub use spec::{Spec, Value};
 pub use stop::{EngineProcess, Memory, Needed, Stopped};

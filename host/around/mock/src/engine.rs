@@ -1,6 +1,6 @@
 //! A mock engine: the script that it plays, and its state.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use tokio::sync::Semaphore;
@@ -14,6 +14,17 @@ use model::units::Nanos;
 
 /// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
 const BODIES_KIB: usize = 1 << 20;
+
+/// What an engine keeps of its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeps {
+    /// Only counts.
+    Nothing,
+    /// The truth about each.
+    Truth,
+    /// The truth, and every byte read and written.
+    Bytes,
+}
 
 /// A mock engine: a script, its state and what it has done.
 #[derive(Debug)]
@@ -30,7 +41,9 @@ pub struct Engine {
     pub(super) prefixes: PrefixCache,
     /// Room for request bodies, in KiB.
     pub(super) bodies: Arc<Semaphore>,
-    pub(super) keeps_truth: bool,
+    pub(super) keeps: Keeps,
+    /// The time of the first request, from which a pause is counted.
+    first: OnceLock<Instant>,
     pub(super) truths: Mutex<Vec<Truth>>,
 }
 
@@ -38,21 +51,26 @@ impl Engine {
     /// An engine that plays a script and counts, without an end. Make it inside the runtime
     /// that serves it: a paused clock is only paused there.
     pub fn new(script: Script) -> Result<Arc<Self>, ScriptError> {
-        Self::build(script, false)
+        Self::build(script, Keeps::Nothing)
     }
 
     /// An engine that also records what it did with every request, for tests to compare with.
     pub fn with_truth(script: Script) -> Result<Arc<Self>, ScriptError> {
-        Self::build(script, true)
+        Self::build(script, Keeps::Truth)
     }
 
-    fn build(script: Script, keeps_truth: bool) -> Result<Arc<Self>, ScriptError> {
+    /// An engine that also keeps what it read and wrote, byte for byte.
+    pub fn with_bytes(script: Script) -> Result<Arc<Self>, ScriptError> {
+        Self::build(script, Keeps::Bytes)
+    }
+
+    fn build(script: Script, keeps: Keeps) -> Result<Arc<Self>, ScriptError> {
         script.check()?;
         let slots = script
             .max_concurrency
             .map(|n| Arc::new(Semaphore::new(n.get().min(Semaphore::MAX_PERMITS))));
         let batch = (script.batching.clone())
-            .map(|parameters| Batch::new(parameters, script.seed, keeps_truth));
+            .map(|parameters| Batch::new(parameters, script.seed, keeps != Keeps::Nothing));
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Ok(Arc::new(Engine {
             script,
@@ -63,7 +81,8 @@ impl Engine {
             counters: Counters::default(),
             prefixes: PrefixCache::default(),
             bodies: Arc::new(Semaphore::new(BODIES_KIB)),
-            keeps_truth,
+            keeps,
+            first: OnceLock::new(),
             truths: Mutex::default(),
         }))
     }
@@ -84,6 +103,25 @@ impl Engine {
         let mut truths = lock(&self.truths).clone();
         truths.sort_by_key(|truth| truth.number);
         truths
+    }
+
+    /// Notes that a request came, from the first of which a pause is counted.
+    pub(super) fn has_begun(&self, at: Instant) {
+        self.first.get_or_init(|| at);
+    }
+
+    /// The instant at which what is due then can go out: the end of the pause if that is within it.
+    pub(super) fn unpaused(&self, due: Instant) -> Instant {
+        let Some((pause, first)) = self.script.pause.zip(self.first.get()) else {
+            return due;
+        };
+        let begins = *first + pause.after.0;
+        let ends = begins + pause.lasting.0;
+        if due >= begins && due < ends {
+            ends
+        } else {
+            due
+        }
     }
 
     pub(super) fn since(&self, instant: Instant) -> Nanos {

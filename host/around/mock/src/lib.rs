@@ -34,6 +34,7 @@ mod dialect;
 mod engine;
 mod fault;
 mod metrics;
+mod mounts;
 mod pace;
 mod prefix;
 mod record;
@@ -45,17 +46,20 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod transcript;
 mod truth;
 mod wire;
 
 pub use dialect::ScriptedRoute;
 pub use engine::Engine;
 pub use fault::{Breakdown, Fault, On, What};
+pub use mounts::{Mounts, Page, Pages, log};
 pub use script::{
     Counts, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
 };
-pub use serve::{listen, serve, serve_connection, serve_tls};
+pub use serve::{listen, serve, serve_connection, serve_mounts, serve_tls};
 pub use simulator::Parameters;
 pub use simulator::parameters::NAMES as PARAMETERS;
 pub use tls::{Tls, TlsError};
-pub use truth::{Batched, End, Sent, Truth};
+pub use transcript::{Breaks, Moment, Pause, Transcript};
+pub use truth::{Batched, End, Sent, Truth, Written};

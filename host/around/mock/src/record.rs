@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use tokio::time::Instant;
 
 use super::answer::Finish;
-use super::engine::Engine;
-use super::truth::{Batched, End, Sent, Truth, lock};
+use super::engine::{Engine, Keeps};
+use super::truth::{Batched, End, Sent, Truth, Written, lock};
 
 /// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ impl Record {
             chunks: Vec::new(),
             ended: None,
             end: End::Abandoned,
+            asked: None,
+            written: Vec::new(),
         };
         Record {
             engine,
@@ -54,6 +56,18 @@ impl Record {
 
     pub fn number(&self) -> u64 {
         self.truth.number
+    }
+
+    /// Keeps the request's body, if the engine keeps what it reads.
+    pub fn asked(&mut self, body: &[u8]) {
+        if self.engine.keeps == Keeps::Bytes {
+            self.truth.asked = Some(String::from_utf8_lossy(body).into_owned());
+        }
+    }
+
+    /// The instant at which what is due then can go out: later if the server pauses.
+    pub fn unpaused(&self, due: Instant) -> Instant {
+        self.engine.unpaused(due)
     }
 
     pub fn status(&mut self, status: u16) {
@@ -93,10 +107,14 @@ impl Record {
     }
 
     /// A piece of the reply was handed to the socket.
-    pub fn sent(&mut self, at: Instant, tokens: u32, bytes: usize) {
-        if self.engine.keeps_truth {
+    pub fn sent(&mut self, at: Instant, tokens: u32, piece: &[u8]) {
+        if self.engine.keeps != Keeps::Nothing {
             let at = self.engine.since(at);
+            let bytes = piece.len();
             self.truth.chunks.push(Sent { at, tokens, bytes });
+        }
+        if self.engine.keeps == Keeps::Bytes {
+            self.truth.written.push(Written::of(piece));
         }
         if tokens > 0 {
             let counters = &self.engine.counters;
@@ -162,10 +180,11 @@ impl Drop for Record {
                 generated: left.generated.into_iter().map(since).collect(),
             });
         }
-        if self.engine.keeps_truth {
+        if self.engine.keeps != Keeps::Nothing {
             self.truth.ended = Some(self.engine.since(Instant::now()));
             let truth = Truth {
                 chunks: std::mem::take(&mut self.truth.chunks),
+                written: std::mem::take(&mut self.truth.written),
                 ..self.truth.clone()
             };
             lock(&self.engine.truths).push(truth);

@@ -15,6 +15,7 @@ use super::ask::{Refusal, Route};
 use super::fault::{Breakdown, Mishaps};
 use super::pace::Clock;
 use super::script::{RoleChunk, Script};
+use super::transcript::{Does, Part, Shared, Transcript};
 use super::wire::{self, Piece, Wire};
 
 /// The time when a step is due.
@@ -29,6 +30,8 @@ pub(super) enum When {
         /// Delay because of stalls.
         late: Duration,
     },
+    /// This long after the engine began with the request.
+    After(Duration),
     /// Never, until the client gives up.
     Never,
 }
@@ -90,6 +93,8 @@ pub(super) struct Reply {
     merging: Option<(Step, u32)>,
     /// A step that could not be merged with those before it.
     behind: Option<Step>,
+    /// The parts of a transcript that are left, and whether it has its end; in place of an answer.
+    transcript: Option<(std::vec::IntoIter<Part>, bool)>,
 }
 
 impl Reply {
@@ -112,7 +117,15 @@ impl Reply {
             late: Duration::ZERO,
             merging: None,
             behind: None,
+            transcript: None,
         }
+    }
+
+    /// As a transcript says it, instead of as an answer.
+    pub fn told(mut self, transcript: &Transcript, shared: &Shared<'_>) -> Self {
+        let parts = transcript.parts(shared, |event| self.dressed(event));
+        self.transcript = Some((parts.into_iter(), transcript.is_whole()));
+        self
     }
 
     /// The next step, once it is known what it holds; after the last one, that one again.
@@ -149,6 +162,26 @@ impl Reply {
     }
 
     fn poll_single(&mut self, clock: &Clock, cx: &mut Context<'_>) -> Poll<Step> {
+        if let Some((parts, whole)) = &mut self.transcript {
+            let last = parts.len() == 1;
+            return Poll::Ready(match parts.next() {
+                Some(part) => Step {
+                    when: When::After(part.at),
+                    what: match part.does {
+                        Does::Cut { reset } => What::Cut { reset },
+                        Does::Write { bytes, tokens } => What::Write {
+                            bytes: bytes.into(),
+                            tokens,
+                            last,
+                        },
+                    },
+                },
+                None => Step {
+                    when: When::After(Duration::ZERO),
+                    what: What::End { whole: *whole },
+                },
+            });
+        }
         loop {
             let stage = self.stage;
             if matches!(stage, Stage::Role | Stage::Tokens | Stage::Usage)
@@ -295,7 +328,18 @@ impl Reply {
 
     /// An event as it goes out: with a comment before it and other line ends, if the script says
     /// so.
-    fn write(&self, when: When, mut event: Vec<u8>, tokens: u32, last: bool) -> Step {
+    fn write(&self, when: When, event: Vec<u8>, tokens: u32, last: bool) -> Step {
+        Step {
+            when,
+            what: What::Write {
+                bytes: self.dressed(event).into(),
+                tokens,
+                last,
+            },
+        }
+    }
+
+    fn dressed(&self, mut event: Vec<u8>) -> Vec<u8> {
         if self.pings() {
             event.splice(0..0, wire::ping(&self.route).iter().copied());
         }
@@ -306,14 +350,7 @@ impl Reply {
                 .collect::<Vec<_>>()
                 .join(&b"\r\n"[..]);
         }
-        Step {
-            when,
-            what: What::Write {
-                bytes: event.into(),
-                tokens,
-                last,
-            },
-        }
+        event
     }
 }
 

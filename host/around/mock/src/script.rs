@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::dialect::ScriptedRoute;
 use super::fault::Fault;
+use super::transcript::{Pause, Transcript};
 use model::duration::{self, Span};
 use reader::ScenarioError;
 use simulator::Parameters;
@@ -82,6 +83,10 @@ pub struct Script {
     pub prefix_cache: bool,
     /// Routes of other engines. They take precedence over the built-in ones.
     pub routes: Vec<ScriptedRoute>,
+    /// The events of streamed replies of OpenAI's routes, instead of generated answers.
+    pub transcript: Option<Transcript>,
+    /// A pause of the whole server.
+    pub pause: Option<Pause>,
 }
 
 /// The text of answers. A token is one byte of it.
@@ -205,6 +210,8 @@ impl Default for Script {
             faults: Vec::new(),
             prefix_cache: false,
             routes: Vec::new(),
+            transcript: None,
+            pause: None,
         }
     }
 }
@@ -313,7 +320,7 @@ fn possible_spread(spread: f64) -> Result<(), String> {
     Ok(())
 }
 
-fn possible_span(span: Span) -> Result<(), String> {
+pub(super) fn possible_span(span: Span) -> Result<(), String> {
     if span.0 > LONGEST {
         return Err(format!("at most {} is possible", duration::format(LONGEST)));
     }

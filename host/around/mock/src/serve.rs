@@ -28,6 +28,7 @@ use super::control::inform;
 use super::dialect::Gives;
 use super::engine::Engine;
 use super::fault::Mishaps;
+use super::mounts::Mounts;
 use super::pace::Turn;
 use super::record::Record;
 use super::reply::{Reply, Whole};
@@ -35,6 +36,7 @@ use super::response::{JSON, authorized, page, response, unauthorized};
 use super::script::Headers;
 use super::stream::{Fate, ReplyBody, Steps, Timed};
 use super::tls::Tls;
+use super::transcript::{Shared, Transcript};
 use super::wire::{self, Head};
 
 /// Connections that may wait to be accepted. Linux allows at most `net.core.somaxconn`,
@@ -69,7 +71,16 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves all clients of a listener until `shutdown` completes; connections are dropped then.
 pub async fn serve(listener: TcpListener, engine: Arc<Engine>, shutdown: impl Future<Output = ()>) {
-    accept(listener, None, engine, shutdown).await;
+    accept(listener, None, Served::One(engine), shutdown).await;
+}
+
+/// As [`serve`], with an engine below each base path.
+pub async fn serve_mounts(
+    listener: TcpListener,
+    mounts: Arc<Mounts>,
+    shutdown: impl Future<Output = ()>,
+) {
+    accept(listener, None, Served::Many(mounts), shutdown).await;
 }
 
 /// As [`serve`], over TLS.
@@ -79,13 +90,22 @@ pub async fn serve_tls(
     engine: Arc<Engine>,
     shutdown: impl Future<Output = ()>,
 ) {
-    accept(listener, Some(tls), engine, shutdown).await;
+    accept(listener, Some(tls), Served::One(engine), shutdown).await;
+}
+
+/// What answers at an address.
+#[derive(Clone)]
+enum Served {
+    /// One engine.
+    One(Arc<Engine>),
+    /// Several, below base paths.
+    Many(Arc<Mounts>),
 }
 
 async fn accept(
     listener: TcpListener,
     tls: Option<Tls>,
-    engine: Arc<Engine>,
+    served: Served,
     shutdown: impl Future<Output = ()>,
 ) {
     let mut connections = JoinSet::new();
@@ -102,13 +122,13 @@ async fn accept(
                     let _ = stream.set_nodelay(true);
                     let fate = Arc::new(Fate::default());
                     let socket = Socket { stream, fate: Arc::clone(&fate) };
-                    let (tls, engine) = (tls.clone(), Arc::clone(&engine));
+                    let (tls, served) = (tls.clone(), served.clone());
                     connections.spawn(async move {
                         match tls {
-                            None => converse(socket, engine, fate).await,
+                            None => converse(socket, served, fate).await,
                             // Ignore a client that does not agree on TLS.
                             Some(tls) => if let Ok(stream) = tls.accept(socket).await {
-                                converse(stream, engine, fate).await;
+                                converse(stream, served, fate).await;
                             },
                         }
                     });
@@ -127,17 +147,17 @@ pub async fn serve_connection<IO>(io: IO, engine: Arc<Engine>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    converse(io, engine, Arc::default()).await;
+    converse(io, Served::One(engine), Arc::default()).await;
 }
 
 /// Speaks HTTP/2 with a client that begins with its preface, and HTTP/1.1 with all others.
-async fn converse<IO>(io: IO, engine: Arc<Engine>, fate: Arc<Fate>)
+async fn converse<IO>(io: IO, served: Served, fate: Arc<Fate>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let of_requests = Arc::clone(&fate);
     let service =
-        service_fn(move |request| respond(Arc::clone(&engine), request, Arc::clone(&of_requests)));
+        service_fn(move |request| respond(served.clone(), request, Arc::clone(&of_requests)));
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1().header_read_timeout(None);
     let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(io), service));
@@ -151,10 +171,17 @@ where
 }
 
 async fn respond(
-    engine: Arc<Engine>,
-    request: Request<Incoming>,
+    served: Served,
+    mut request: Request<Incoming>,
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
+    let engine = match &served {
+        Served::One(engine) => Arc::clone(engine),
+        Served::Many(mounts) => match mounts.find(&mut request) {
+            Ok(engine) => engine,
+            Err(page) => return Ok(*page),
+        },
+    };
     match route(&engine, &request) {
         Some(asked) => answer(engine, asked, request, fate).await,
         None => Ok(inform(&engine, &request)),
@@ -240,7 +267,9 @@ async fn answer(
     let (parts, body) = request.into_parts();
     let (body, room) = read_body(&engine.bodies, body).await.ok_or(HangUp)?;
     let received = Instant::now();
+    engine.has_begun(received);
     let mut record = Record::new(Arc::clone(&engine), route.path(), received);
+    record.asked(&body);
     let mishaps = Mishaps::of(&engine.script.faults, record.number());
     if mishaps.goodbye {
         fate.goodbye.notify_one();
@@ -316,7 +345,10 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     let Some(turn) = Turn::of(engine, record.number(), received, &ask, &answer) else {
         return Ok(refuse(record, &route, &Refusal::overloaded()));
     };
-    record.admitted(ask.prompt_tokens, answer.tokens, answer.finish);
+    let spoken = matches!(route, Route::Completions | Route::Chat) && ask.stream;
+    let transcript = script.transcript.as_ref().filter(|_| spoken);
+    let tokens = transcript.map_or(answer.tokens, Transcript::tokens);
+    record.admitted(ask.prompt_tokens, tokens, answer.finish);
     if script.prefix_cache {
         record.looked_up(ask.prompt_tokens, turn.cached_tokens);
     }
@@ -330,7 +362,22 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     let split = mishaps.split.map(|bytes| bytes.get());
     let content_type = content_type(&route, ask.stream);
     let steps = if ask.stream {
-        Steps::Streamed(Box::new(Reply::new(script, route, answer, wire, mishaps)))
+        let chat = route == Route::Chat;
+        let reply = Reply::new(script, route, answer, wire, mishaps);
+        let reply = match transcript {
+            None => reply,
+            Some(transcript) => reply.told(
+                transcript,
+                &Shared {
+                    id: head.id(),
+                    created: head.created,
+                    model: ask.model.as_deref().unwrap_or(head.model),
+                    prompt_tokens: ask.prompt_tokens,
+                    chat,
+                },
+            ),
+        };
+        Steps::Streamed(Box::new(reply))
     } else {
         Steps::whole(Whole {
             route,

@@ -113,7 +113,7 @@ struct Rest {
     bytes: Bytes,
     tokens: u32,
     last: bool,
-    length: usize,
+    whole: Bytes,
 }
 
 impl Timed {
@@ -161,18 +161,16 @@ impl Timed {
             }
         };
         let due = match when {
-            When::AtOnce => self.received,
+            When::AtOnce => self.record.unpaused(self.received),
             When::Never => return Poll::Pending,
             When::Token { token, late } => {
-                let start = match self.start {
-                    Some(start) => start,
-                    None => {
-                        let start = ready!(self.slot.poll_start(self.received, cx));
-                        self.record.started(start);
-                        *self.start.insert(start)
-                    }
-                };
-                start + ready!(self.clock.poll_span(token, cx)) + late
+                let start = ready!(self.poll_start(cx));
+                let due = start + ready!(self.clock.poll_span(token, cx)) + late;
+                self.record.unpaused(due)
+            }
+            When::After(span) => {
+                let start = ready!(self.poll_start(cx));
+                self.record.unpaused(start + span)
             }
         };
         if Instant::now() >= due {
@@ -182,6 +180,17 @@ impl Timed {
             self.sleep.as_mut().reset(due);
         }
         self.sleep.as_mut().poll(cx)
+    }
+
+    /// The time when the engine begins with the request.
+    fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
+        if let Some(start) = self.start {
+            return Poll::Ready(start);
+        }
+        let start = ready!(self.slot.poll_start(self.received, cx));
+        let start = self.record.unpaused(start);
+        self.record.started(start);
+        Poll::Ready(*self.start.insert(start))
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> {
@@ -201,12 +210,12 @@ impl Timed {
                     tokens,
                     last,
                 }) => {
-                    let length = bytes.len();
+                    let whole = bytes.clone();
                     Rest {
                         bytes,
                         tokens,
                         last,
-                        length,
+                        whole,
                     }
                 }
                 Some(What::Cut { reset }) => {
@@ -223,7 +232,7 @@ impl Timed {
         };
         let piece = rest.bytes.split_to(self.split.min(rest.bytes.len()));
         if rest.bytes.is_empty() {
-            self.record.sent(Instant::now(), rest.tokens, rest.length);
+            self.record.sent(Instant::now(), rest.tokens, &rest.whole);
             if rest.last {
                 self.slot = Slot::Free;
                 self.record.answered();

@@ -5,9 +5,11 @@ mod batching;
 mod control;
 mod faults;
 mod formats;
+mod mounts;
 mod routes;
 mod tcp;
 mod timing;
+mod transcripts;
 
 use std::sync::Arc;
 

@@ -41,6 +41,32 @@ pub struct Truth {
     pub ended: Option<Nanos>,
     /// The way it ended.
     pub end: End,
+    /// The request's body; absent unless the engine keeps what it reads and writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// The bytes of each of `chunks`, in order; empty unless the engine keeps them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<Written>,
+}
+
+/// Bytes as they were written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Written {
+    /// Whole characters.
+    Text(String),
+    /// Hexadecimal digits of bytes that begin or end within a character.
+    Hex(String),
+}
+
+impl Written {
+    /// Of these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Written::Text(text.to_owned()),
+            Err(_) => Written::Hex(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+        }
+    }
 }
 
 /// The batch's record of a request.

@@ -33,7 +33,8 @@ fn unpacked(packed: &[u8], size: usize) -> Vec<u8> {
 }
 
 /// The text of that name: a page of the user guide (`guide/start.md`) or of the plugin author's
-/// (`plugins/guide/backend.md`), a schema (`schemas/summary.schema.json`), or one of those below a
+/// (`plugins/guide/backend.md`), a schema (`schemas/summary.schema.json`), a case to verify clients
+/// with (`conformance/stream-role.toml`), or one of those below a
 /// folder that [`texts_below`] names.
 pub fn text(name: &str) -> Option<&'static str> {
     (ALL_TEXTS.iter()).find_map(|(known, text)| (*known == name).then_some(*text))

@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// The documents that are written for people.
-const DOCUMENTS: [&str; 31] = [
+const DOCUMENTS: [&str; 32] = [
     "README.md",
     ".github/CONTRIBUTING.md",
     ".github/STYLE.md",
@@ -41,6 +41,7 @@ const DOCUMENTS: [&str; 31] = [
     "host/guide/src/searching.md",
     "host/guide/src/start.md",
     "host/guide/src/uncertainty.md",
+    "host/guide/src/verify.md",
     "plugins/guide/README.md",
     "plugins/guide/backend.md",
     "plugins/guide/dataset.md",

@@ -31,6 +31,7 @@ pub const GROUPS: [(&str, &[&str]); 4] = [
             "judge",
             "audit",
             "published",
+            "verify",
         ],
     ),
     ("Author", &["plugin", "mock"]),

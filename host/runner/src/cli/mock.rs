@@ -1,5 +1,7 @@
 //! `runner mock`: serves a scripted engine over TCP, to try and to test the runner without a GPU.
 
+mod conformance;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -229,6 +231,22 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TRUTH", value_hint = ValueHint::FilePath, help_heading = "Truth")]
     truth: Option<PathBuf>,
 
+    /// Serve the cases that `runner verify` judges clients with, or the one of this name
+    ///
+    /// Each case is an engine below a base path of its own: http://HOST:PORT/CASE/v1/chat/completions.
+    /// /CASE/truth has its log, a line of JSON for each request, /CASE/expected what each definition
+    /// of a figure gives by that log, and POST /CASE/reset begins the log anew. A case that is served
+    /// alone answers without its base path too.
+    #[arg(
+        long,
+        value_name = "CASE",
+        num_args = 0..=1,
+        default_missing_value = conformance::ALL,
+        conflicts_with_all = ["script", "truth", "tls_cert", "faults", "ttft", "itl", "spread", "batching", "api_key", "models"],
+        help_heading = "Truth"
+    )]
+    conformance: Option<String>,
+
     /// Maximum number of tokens in a prompt and its answer together
     #[arg(
         long,
@@ -406,6 +424,9 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
         source,
     };
     let resolved = resolve(&args.host, args.port).map_err(listening)?;
+    if let Some(name) = &args.conformance {
+        return conformance::exec(name, resolved, &address);
+    }
     let truth = args.truth.clone();
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => Some(Tls::read(certificate, key)?),

@@ -53,6 +53,7 @@ pub mod sources;
 pub mod sweep;
 pub mod templates;
 mod variables;
+pub mod verify;
 pub mod watch;
 mod words;
 
@@ -121,6 +122,7 @@ enum Command {
     Ci(ci::Args),
     Audit(audit::Args),
     Published(published::Args),
+    Verify(verify::Args),
     Mock(Box<mock::Args>),
     Plugin(plugin::Args),
     Fetch(fetch::Args),
@@ -253,6 +255,7 @@ impl Cli {
             Some(Command::Ci(args)) => ci::exec(&args),
             Some(Command::Audit(args)) => audit::exec(&args),
             Some(Command::Published(args)) => published::exec(&args),
+            Some(Command::Verify(args)) => verify::exec(&args),
             Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
             Some(Command::Plugin(args)) => plugin::exec(&args),
             Some(Command::Fetch(args)) => fetch::exec(&args),

@@ -32,7 +32,7 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book.
-pub const PAGES: [Page; 29] = [
+pub const PAGES: [Page; 30] = [
     page!(
         "start",
         "start",
@@ -109,6 +109,11 @@ pub const PAGES: [Page; 29] = [
         "what intervals mean, why repeats matter, how long to run"
     ),
     page!("auditing", "auditing", "check the results of other tools"),
+    page!(
+        "verify",
+        "verify",
+        "check a benchmark client against known truth"
+    ),
     page!("ci", "ci", "thresholds and exit codes"),
     page!(
         "python",

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::{CONTEXT_LIMIT, CONTRADICTS_BATCHING, Counts, Script, possible_span, possible_spread};
 use crate::dialect;
 use crate::fault::Fault;
+use crate::transcript::{Moment, Pause, Transcript};
 use model::duration::{self, Span};
 use reader::{Located, Place, Problem, Reader, ScenarioError, parse_table};
 use simulator::{Parameters, parameters};
@@ -52,6 +53,8 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         prefix_cache: flag(t, "prefix-cache"),
         faults: faults(t),
         routes: dialect::routes(t),
+        transcript: transcript(t),
+        pause: pause(t),
     }
 }
 
@@ -185,6 +188,28 @@ fn faults(t: &mut Reader<'_, '_>) -> Vec<Fault> {
         }
     }
     said.into_iter().map(|said| said.value).collect()
+}
+
+fn transcript(t: &mut Reader<'_, '_>) -> Option<Transcript> {
+    let said = t.own_tables::<Moment>("transcript")?;
+    for moment in &said {
+        if let Some(message) = moment.value.mistake() {
+            let message = format!("`transcript`: {message}");
+            t.report(Problem::new(message).at(moment.place.clone(), "in this event"));
+        }
+    }
+    let moments = said.into_iter().map(|said| said.value).collect();
+    Some(Transcript { moments })
+}
+
+fn pause(t: &mut Reader<'_, '_>) -> Option<Pause> {
+    let said = t.own::<Pause>("pause")?;
+    if let Some(message) = said.value.mistake() {
+        let message = format!("`pause`: {message}");
+        t.report(Problem::new(message).at(said.place, "here"));
+        return None;
+    }
+    Some(said.value)
 }
 
 fn models(t: &mut Reader<'_, '_>) -> Vec<String> {

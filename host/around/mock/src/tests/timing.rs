@@ -51,6 +51,8 @@ async fn every_token_comes_when_it_is_due() {
             chunks: sent,
             ended: Some(Nanos(200_000_000)),
             end: End::Whole,
+            asked: None,
+            written: Vec::new(),
         }
     );
     assert_eq!(truth.tokens_sent(), 5);

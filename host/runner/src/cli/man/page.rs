@@ -13,7 +13,7 @@ use crate::cli::help::GROUPS;
 const SECTION: &str = "1";
 
 /// The pages of the guide that explain commands. The others are explained by their own pages.
-const GUIDE: [(&str, &[&str]); 22] = [
+const GUIDE: [(&str, &[&str]); 23] = [
     ("runner", &["start", "scenarios", "load", "reports"]),
     ("run", &["load", "backends", "datasets", "scenarios"]),
     ("plan", &["load", "datasets"]),
@@ -30,8 +30,9 @@ const GUIDE: [(&str, &[&str]); 22] = [
     ("judge", &["scorers"]),
     ("audit", &["auditing"]),
     ("published", &["auditing"]),
+    ("verify", &["verify"]),
     ("plugin", &["plugins"]),
-    ("mock", &["mock"]),
+    ("mock", &["mock", "verify"]),
     ("scenario", &["scenarios", "scenario-keys"]),
     ("schema", &["results"]),
     ("fetch", &["datasets"]),

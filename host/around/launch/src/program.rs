@@ -1,0 +1,186 @@
+//! Runs a program to its end: in bounded time, and with what it wrote kept.
+//!
+//! An engine runs until it is stopped; a program such as a benchmark client ends by itself. It runs
+//! in a process group of its own, which is killed when its time is over, so that nothing that it
+//! started holds a port or a core afterwards.
+
+use std::io::{self, PipeReader, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::sync::oneshot;
+
+use crate::command::command;
+use crate::exit::Exit;
+use crate::leader::Leader;
+use crate::spec::Value;
+
+/// The part of each of its outputs that is kept, in bytes: the last.
+const KEPT: usize = 16 << 20;
+
+/// The time that what it has written may take to arrive once it has ended.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(2);
+
+/// A program that ended by itself, or was ended because its time was over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// The way it ended; nothing if its time was over.
+    pub exit: Option<Exit>,
+    /// The last part of its standard output.
+    pub stdout: Vec<u8>,
+    /// The last part of its standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// The reason why a program was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRun {
+    /// There is no command.
+    #[error("the command is empty")]
+    NoCommand,
+    /// The system does not run it.
+    #[error("`{program}` does not run: {source}")]
+    Program {
+        /// The program to run.
+        program: String,
+        /// The reason why it does not.
+        source: io::Error,
+    },
+}
+
+/// A process that is killed with its group, if nobody waits for it any more.
+struct Guard(Leader);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.signal_group(Signal::KILL);
+        self.0.reap();
+    }
+}
+
+/// Runs a program until it ends, or until its time is over. Dropping the future ends it too.
+///
+/// # Errors
+/// If the system does not run it.
+pub async fn run(
+    words: &[String],
+    environment: &[(String, Value)],
+    directory: Option<&Path>,
+    within: Duration,
+) -> Result<Ran, NotRun> {
+    let mut command = command(words, environment, &[], directory).ok_or(NotRun::NoCommand)?;
+    let program = words[0].clone();
+    let failed = |source| NotRun::Program {
+        program: program.clone(),
+        source,
+    };
+    let (output, of_output) = io::pipe().map_err(failed)?;
+    let (errors, of_errors) = io::pipe().map_err(failed)?;
+    command.stdout(of_output).stderr(of_errors);
+    let leader = Leader::start(&mut command).map_err(failed)?;
+    let guard = Guard(leader);
+    // Its ends of the pipes stay open in it.
+    drop(command);
+    let output = collect(output).map_err(failed)?;
+    let errors = collect(errors).map_err(failed)?;
+    let ended = tokio::time::timeout(within, guard.0.ended()).await;
+    let exit = ended.ok();
+    if exit.is_none() {
+        guard.0.signal_group(Signal::KILL);
+        guard.0.ended().await;
+    }
+    let arrived = async |bytes: oneshot::Receiver<Vec<u8>>| {
+        let bytes = tokio::time::timeout(ARRIVES_WITHIN, bytes).await;
+        bytes.ok().and_then(Result::ok).unwrap_or_default()
+    };
+    // What it left running in its group would hold the pipes open.
+    guard.0.signal_group(Signal::KILL);
+    let (stdout, stderr) = (arrived(output).await, arrived(errors).await);
+    Ok(Ran {
+        exit,
+        stdout,
+        stderr,
+    })
+}
+
+/// Reads a pipe to its end on a thread of its own, and keeps the last part.
+fn collect(mut pipe: PipeReader) -> io::Result<oneshot::Receiver<Vec<u8>>> {
+    let (tell, bytes) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("program-output".to_owned());
+    thread.spawn(move || {
+        let mut kept = Vec::new();
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            match pipe.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => kept.extend_from_slice(&chunk[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+            if kept.len() > 2 * KEPT {
+                kept.drain(..kept.len() - KEPT);
+            }
+        }
+        kept.drain(..kept.len().saturating_sub(KEPT));
+        let _ = tell.send(kept);
+    })?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(str::to_owned).to_vec()
+    }
+
+    #[tokio::test]
+    async fn both_outputs_and_the_exit_are_kept() {
+        let environment = [("A".to_owned(), Value::Plain("1".to_owned()))];
+        let command = words("echo out $A; echo err >&2; exit 3");
+        let ran = run(&command, &environment, None, Duration::from_secs(60)).await;
+        let ran = ran.unwrap();
+        assert_eq!(ran.exit, Some(Exit::Code(3)));
+        assert_eq!(
+            (&ran.stdout[..], &ran.stderr[..]),
+            (&b"out 1\n"[..], &b"err\n"[..])
+        );
+        let none = run(
+            &["no-such-program".to_owned()],
+            &[],
+            None,
+            Duration::from_secs(1),
+        )
+        .await;
+        let words = none.unwrap_err().to_string();
+        assert!(words.contains("`no-such-program` does not run"), "{words}");
+    }
+
+    #[tokio::test]
+    async fn a_program_without_an_end_is_ended_with_all_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = words("sleep 600 & echo $! >pid; echo begun; wait");
+        let within = Duration::from_millis(500);
+        let ran = run(&command, &[], Some(folder.path()), within)
+            .await
+            .unwrap();
+        assert_eq!(ran.exit, None);
+        assert_eq!(ran.stdout, b"begun\n");
+        let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+        let pid = pid.trim().parse().unwrap();
+        // Its outputs are closed a moment before the system counts it as ended.
+        let lives = || {
+            let process = crate::process::Table::default().process(pid);
+            process.is_some_and(|process| !process.ended)
+        };
+        for _ in 0..2000 {
+            if !lives() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("process {pid} is still there");
+    }
+}

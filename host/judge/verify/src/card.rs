@@ -1,0 +1,223 @@
+//! The card of a client: what it was asked, what it said, and whether that is true. Its JSON is
+//! described by the schema `verify`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::case::Part;
+
+/// The card of a client.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Card {
+    /// The version of the runner that judged.
+    pub runner: String,
+    /// The client.
+    pub client: Client,
+    /// The tokenizer that counted.
+    pub tokenizer: String,
+    /// Every case.
+    pub cases: Vec<CaseCard>,
+    /// The numbers of cases by verdict.
+    pub totals: Totals,
+}
+
+/// The client that was judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Client {
+    /// Its name, as of its profile.
+    pub name: String,
+    /// Its name as people write it.
+    pub title: String,
+    /// Its version, if it said one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// One case of a card.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct CaseCard {
+    /// Its name.
+    pub name: String,
+    /// The part that it belongs to.
+    pub part: Part,
+    /// What happens in it.
+    pub title: String,
+    /// Why it matters.
+    pub why: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The number of times that the client was run until the verdict.
+    pub tries: u32,
+    /// The tolerance of times, in words.
+    pub tolerance: String,
+    /// Everything that was judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+    /// The last lines that the client wrote, where it failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_lines: Vec<String>,
+    /// The command that ran, without what differs from run to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+}
+
+/// The way a case ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The worst verdict of its checks.
+    Judged(Verdict),
+    /// The client left no result, for this reason.
+    Failed(String),
+    /// The client does not do such a thing, for this reason.
+    NotApplicable(String),
+}
+
+/// The verdict on a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Within the case's tolerance of its own definition.
+    Exact,
+    /// Further off, but within the error that the client states.
+    WithinStatedError,
+    /// By another definition than the client claims.
+    AnotherDefinition,
+    /// By no definition.
+    Wrong,
+}
+
+impl Verdict {
+    /// Its name as people read it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Verdict::Exact => "exact",
+            Verdict::WithinStatedError => "within error",
+            Verdict::AnotherDefinition => "other",
+            Verdict::Wrong => "wrong",
+        }
+    }
+}
+
+/// One figure, or one property of the load, against the truth.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Check {
+    /// The figure, or the property: `ttft.mean`, `load.rate`.
+    pub figure: String,
+    /// The definition that the client claims; of a property, what was asked.
+    pub claimed: String,
+    /// Its true value by that definition; absent if there was nothing to measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<f64>,
+    /// What the client said; of a property, what the server saw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<f64>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The definition that fits what the client said, where that is not the one that it claims.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fits: Option<String>,
+    /// The true values by each definition of the quantity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_definition: Vec<ByDefinition>,
+    /// The verdict in words.
+    pub words: String,
+}
+
+/// The true value of a figure by one definition.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ByDefinition {
+    /// The definition.
+    pub definition: String,
+    /// Its value.
+    pub value: f64,
+}
+
+/// The numbers of cases by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Totals {
+    /// Every figure is exact.
+    pub exact: usize,
+    /// Every figure is exact or within the error that the client states.
+    pub within_stated_error: usize,
+    /// A figure follows another definition than the client claims.
+    pub another_definition: usize,
+    /// A figure follows no definition.
+    pub wrong: usize,
+    /// The client left no result.
+    pub failed: usize,
+    /// The client does not do such a thing.
+    pub not_applicable: usize,
+}
+
+impl Totals {
+    /// The totals of these cases.
+    pub fn of(cases: &[CaseCard]) -> Self {
+        let mut totals = Totals::default();
+        for case in cases {
+            *match &case.outcome {
+                Outcome::Judged(Verdict::Exact) => &mut totals.exact,
+                Outcome::Judged(Verdict::WithinStatedError) => &mut totals.within_stated_error,
+                Outcome::Judged(Verdict::AnotherDefinition) => &mut totals.another_definition,
+                Outcome::Judged(Verdict::Wrong) => &mut totals.wrong,
+                Outcome::Failed(_) => &mut totals.failed,
+                Outcome::NotApplicable(_) => &mut totals.not_applicable,
+            } += 1;
+        }
+        totals
+    }
+
+    /// True if nothing is off: every case that applies is exact or within its stated error.
+    pub fn is_clean(&self) -> bool {
+        self.another_definition + self.wrong + self.failed == 0
+    }
+}
+
+impl Card {
+    /// The card of these cases.
+    pub fn new(runner: String, client: Client, tokenizer: String, cases: Vec<CaseCard>) -> Self {
+        let totals = Totals::of(&cases);
+        Card {
+            runner,
+            client,
+            tokenizer,
+            cases,
+            totals,
+        }
+    }
+}
+
+impl CaseCard {
+    /// True if another try may come to a better verdict: only times are off, which a busy machine
+    /// moves too.
+    pub fn may_be_noise(&self) -> bool {
+        let off = |check: &&Check| check.verdict > Verdict::WithinStatedError;
+        let mut off = self.checks.iter().filter(off).peekable();
+        let judged = matches!(self.outcome, Outcome::Judged(_));
+        judged && off.peek().is_some() && off.all(Check::is_timed)
+    }
+}
+
+impl Check {
+    /// True if it is about times.
+    fn is_timed(&self) -> bool {
+        let counted = ["requests.", "tokens."];
+        let counts = [
+            "load.requests",
+            "load.prompt-tokens",
+            "load.prompts",
+            "load.prefix",
+        ];
+        let others = ["load.retries", "load.seeds"];
+        let name = self.figure.as_str();
+        !counted.iter().any(|beginning| name.starts_with(beginning))
+            && !counts.contains(&name)
+            && !others.contains(&name)
+    }
+}

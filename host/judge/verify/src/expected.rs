@@ -1,0 +1,96 @@
+//! What a case expects, for clients that are judged by others: what is asked, what each definition
+//! gives if the server is on time, and what it gives by the log so far.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::Count;
+use crate::case::{Asks, Case, Part};
+use crate::log::Log;
+use crate::meaning::{Figure, Meaning, Quantity, World};
+use result::figure::Statistic;
+
+/// Values by definition, of each figure.
+type ByFigure = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// What a case expects.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Expected {
+    /// The case's name.
+    pub name: String,
+    /// The part that it belongs to.
+    pub part: Part,
+    /// What happens in it.
+    pub title: String,
+    /// Why it matters.
+    pub why: String,
+    /// The work that a client is to do.
+    pub asks: Asks,
+    /// The figures that it judges.
+    pub figures: Vec<String>,
+    /// The properties of the load that it judges.
+    pub load: Vec<String>,
+    /// The tolerance of times, in words.
+    pub tolerance: String,
+    /// The values of each figure by each definition, if the server is on time.
+    pub on_time: ByFigure,
+    /// The requests of the log so far.
+    pub requests: usize,
+    /// The values of each figure by each definition, over the log so far: a client's figures are to
+    /// equal these. Successes are complete replies.
+    pub by_log: ByFigure,
+}
+
+impl Expected {
+    /// What a case expects, with the log so far, whose first `warm_up` requests do not count.
+    pub fn of(case: &Case, log: &Log, warm_up: usize, count: &Count<'_>) -> Self {
+        let world = World {
+            log,
+            warm_up,
+            asks: &case.asks,
+            count,
+        };
+        let mut by_log = ByFigure::new();
+        for wanted in &case.judges.figures {
+            for figure in figures(*wanted) {
+                let values = by_log.entry(figure.to_string()).or_default();
+                for word in Meaning::words(wanted.quantity) {
+                    let meaning = wanted.quantity.meaning(word).ok();
+                    let value = meaning.and_then(|meaning| meaning.value(figure, &world));
+                    values.extend(value.map(|value| (word.to_owned(), value)));
+                }
+            }
+        }
+        Expected {
+            name: case.name.clone(),
+            part: case.part(),
+            title: case.title.clone(),
+            why: case.why.trim().to_owned(),
+            asks: case.asks.clone(),
+            figures: case.judges.figures.iter().map(Figure::to_string).collect(),
+            load: case.judges.load.iter().map(ToString::to_string).collect(),
+            tolerance: case.tolerance.to_string(),
+            on_time: case.expected.clone(),
+            requests: log.requests.len(),
+            by_log,
+        }
+    }
+}
+
+fn figures(wanted: Figure) -> Vec<Figure> {
+    let quantity: Quantity = wanted.quantity;
+    let of = |statistic| Figure {
+        quantity,
+        statistic,
+    };
+    match wanted.statistic {
+        Some(statistic) => vec![of(Some(statistic))],
+        None if quantity.is_latency() => {
+            let usual = [Statistic::Mean, Statistic::Percentile(50.0)];
+            usual.map(|statistic| of(Some(statistic))).to_vec()
+        }
+        None => vec![of(None)],
+    }
+}

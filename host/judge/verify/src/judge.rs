@@ -1,0 +1,281 @@
+//! The verdicts on a run: each figure that the client said, against its value by the definition
+//! that the client claims, then against every other definition.
+
+use crate::Count;
+use crate::card::{ByDefinition, Check, Outcome, Verdict};
+use crate::case::Case;
+use crate::load;
+use crate::log::Log;
+use crate::meaning::{Figure, Meaning, Quantity, World};
+use crate::profile::Profile;
+use crate::said::{Said, Sources};
+use model::duration;
+use result::figure::Statistic;
+
+/// A run of a client.
+#[derive(Debug)]
+pub struct Run {
+    /// The server's log of it.
+    pub log: Log,
+    /// The client's own result.
+    pub sources: Sources,
+}
+
+/// Judges the runs of a case, of which there is one for each of its seeds: the checks, and the
+/// outcome that follows from them.
+pub fn judge(
+    case: &Case,
+    profile: &Profile,
+    runs: &[Run],
+    count: &Count<'_>,
+) -> (Outcome, Vec<Check>) {
+    let Some(run) = runs.first() else {
+        return (Outcome::Failed("there is no run".into()), Vec::new());
+    };
+    let mut checks = Vec::new();
+    let mut unread = None;
+    let world = World {
+        log: &run.log,
+        warm_up: load::before(case, profile),
+        asks: &case.asks,
+        count,
+    };
+    for wanted in &case.judges.figures {
+        for name in profile.figures.keys() {
+            if profile.quantity(name) != Ok(wanted.quantity)
+                || profile.lacks(&case.name, name).is_some()
+            {
+                continue;
+            }
+            for statistic in statistics(profile, name, *wanted) {
+                match run.sources.figure(profile, name, statistic) {
+                    Ok(said) => {
+                        let asked = Asked {
+                            name,
+                            figure: Figure {
+                                quantity: wanted.quantity,
+                                statistic,
+                            },
+                            said,
+                        };
+                        checks.extend(asked.check(case, profile, &world));
+                    }
+                    Err(why) => unread = Some(why),
+                }
+            }
+        }
+    }
+    let logs: Vec<&Log> = runs.iter().map(|run| &run.log).collect();
+    let of_load = case.judges.load.iter().copied();
+    let of_load = of_load.filter(|property| {
+        let is_seeds = *property == load::Property::Seeds;
+        let name = format!("load.{property}");
+        !(is_seeds && !profile.load.seeded) && profile.lacks(&case.name, &name).is_none()
+    });
+    checks
+        .extend(of_load.filter_map(|property| load::check(property, case, profile, &logs, count)));
+    let outcome = match (unread, checks.iter().map(|check| check.verdict).max()) {
+        (Some(why), _) => Outcome::Failed(why),
+        (None, Some(worst)) => Outcome::Judged(worst),
+        (None, None) => {
+            let why = "it states no figure that the case judges";
+            Outcome::NotApplicable(why.into())
+        }
+    };
+    (outcome, checks)
+}
+
+/// The statistics of a figure that are judged: the one that the case names, or the mean and the
+/// median; of those the ones that the client states.
+fn statistics(profile: &Profile, name: &str, wanted: Figure) -> Vec<Option<Statistic>> {
+    if !wanted.quantity.is_latency() {
+        return vec![None];
+    }
+    let claimed = profile.figures.get(name).map(|claim| &claim.statistics);
+    let claimed = claimed.into_iter().flatten();
+    let claimed: Vec<Statistic> = claimed.filter_map(|name| name.parse().ok()).collect();
+    let usual = [Statistic::Mean, Statistic::Percentile(50.0)];
+    let judged = match wanted.statistic {
+        Some(one) => vec![one],
+        None => usual.to_vec(),
+    };
+    let judged = judged.into_iter().filter(|one| claimed.contains(one));
+    judged.map(Some).collect()
+}
+
+/// A figure that is judged.
+struct Asked<'a> {
+    name: &'a str,
+    figure: Figure,
+    said: Option<Said>,
+}
+
+impl Asked<'_> {
+    fn check(&self, case: &Case, profile: &Profile, world: &World<'_>) -> Option<Check> {
+        let quantity = self.figure.quantity;
+        let claimed = profile.meaning(self.name).ok()?;
+        let expected = claimed.value(self.figure, world);
+        let said = self.said.map(|said| said.value);
+        let cannot_tell = expected.is_none() && claimed.from_due && !case.asks.is_closed();
+        if cannot_tell || (expected.is_none() && said.is_none()) {
+            // Nothing was there to measure and nothing was said, or the log cannot know.
+            return None;
+        }
+        let rounding = self.said.map_or(0.0, |said| said.rounding);
+        let fits = |meaning: &Meaning| {
+            let value = meaning.value(self.figure, world);
+            value.zip(said).is_some_and(|(value, said)| {
+                (value - said).abs() <= tolerance(case, quantity, value, world) + rounding
+            })
+        };
+        let is_exact = fits(&claimed);
+        let stated = profile
+            .figures
+            .get(self.name)
+            .and_then(|claim| claim.error.as_deref());
+        let is_within = expected.zip(said).is_some_and(|(expected, said)| {
+            stated
+                .is_some_and(|error| (expected - said).abs() <= allowed(error, quantity, expected))
+        });
+        let other = (!is_exact && !is_within && said.is_some())
+            .then(|| {
+                claimed
+                    .others(quantity)
+                    .into_iter()
+                    .find(|other| fits(other))
+            })
+            .flatten();
+        let verdict = match (&other, is_exact, is_within) {
+            (_, true, _) => Verdict::Exact,
+            (_, _, true) => Verdict::WithinStatedError,
+            (Some(_), ..) => Verdict::AnotherDefinition,
+            (None, ..) => Verdict::Wrong,
+        };
+        let fits = other.map(|other| claimed.changes(&other).join(", "));
+        let word = claimed.word(quantity);
+        let words = words(self.figure, verdict, &word, expected, said, fits.as_deref());
+        let by_definition = match verdict {
+            Verdict::Exact => Vec::new(),
+            _ => by_definition(&claimed, self.figure, world),
+        };
+        Some(Check {
+            figure: match self.figure.statistic {
+                Some(statistic) => format!("{}.{statistic}", self.name),
+                None => self.name.to_owned(),
+            },
+            claimed: word,
+            expected,
+            said,
+            verdict,
+            fits,
+            by_definition,
+            words,
+        })
+    }
+}
+
+/// The difference from a true value that is none.
+fn tolerance(case: &Case, quantity: Quantity, value: f64, world: &World<'_>) -> f64 {
+    let tolerance = &case.tolerance;
+    match quantity {
+        quantity if quantity.is_count() => 1e-9,
+        quantity if quantity.is_latency() => tolerance.millis() + tolerance.share * value.abs(),
+        Quantity::Duration => tolerance.millis() / 1e3 + tolerance.share * value.abs(),
+        _ => {
+            // The span that a throughput is divided by is off by as much as any time.
+            let ends = world.log.requests.iter().map(|request| request.ended);
+            let first = world
+                .log
+                .requests
+                .first()
+                .map_or(0.0, |first| first.received);
+            let span = (ends.fold(0.0, f64::max) - first).max(1.0);
+            value.abs() * (tolerance.share + tolerance.millis() / span)
+        }
+    }
+}
+
+/// An error as documentation states it: `5ms`, or a share.
+fn allowed(error: &str, quantity: Quantity, value: f64) -> f64 {
+    if let Ok(span) = duration::parse(error) {
+        let seconds = span.as_secs_f64();
+        return if quantity == Quantity::Duration {
+            seconds
+        } else {
+            seconds * 1e3
+        };
+    }
+    model::share::parse(error).map_or(0.0, |share| share * value.abs())
+}
+
+fn by_definition(claimed: &Meaning, figure: Figure, world: &World<'_>) -> Vec<ByDefinition> {
+    let words = Meaning::words(figure.quantity).into_iter();
+    words
+        .filter_map(|word| {
+            let mut meaning = claimed.clone();
+            meaning.define(figure.quantity, &[word.to_owned()]).ok()?;
+            Some(ByDefinition {
+                definition: word.to_owned(),
+                value: meaning.value(figure, world)?,
+            })
+        })
+        .collect()
+}
+
+fn words(
+    figure: Figure,
+    verdict: Verdict,
+    word: &str,
+    expected: Option<f64>,
+    said: Option<f64>,
+    fits: Option<&str>,
+) -> String {
+    let quantity = figure.quantity;
+    let value = |value: f64| shown(quantity, value);
+    let label = match figure.statistic {
+        Some(statistic) => format!("{statistic} {}", quantity.label()),
+        None => quantity.label().to_owned(),
+    };
+    match (verdict, expected, said) {
+        (_, Some(expected), None) => {
+            format!(
+                "the client states no {label}; by `{word}` it is {}",
+                value(expected)
+            )
+        }
+        (Verdict::Exact, _, Some(said)) => format!("{label} is {}, as by `{word}`", value(said)),
+        (_, None, Some(said)) => match fits {
+            None => format!(
+                "the client states {label} {}, where there was nothing to measure",
+                value(said)
+            ),
+            Some(fits) => format!(
+                "the client states {label} {}, which is that by {fits}; by `{word}` there was \
+                 nothing to measure",
+                value(said)
+            ),
+        },
+        (verdict, Some(expected), Some(said)) => {
+            let so = format!(
+                "the client states {label} {}; by `{word}`, which it claims, it is {}",
+                value(said),
+                value(expected)
+            );
+            match (verdict, fits) {
+                (Verdict::AnotherDefinition, Some(fits)) => format!("{so}; it fits: {fits}"),
+                (Verdict::WithinStatedError, _) => format!("{so}, within the error that it states"),
+                _ => format!("{so}; it fits no definition"),
+            }
+        }
+        (_, None, None) => format!("there is no {label}"),
+    }
+}
+
+/// A value with its unit.
+pub(crate) fn shown(quantity: Quantity, value: f64) -> String {
+    let unit = quantity.unit();
+    match quantity.is_count() && value.fract() == 0.0 {
+        true => format!("{value}{unit}"),
+        false => format!("{value:.2}{unit}"),
+    }
+}

@@ -1,0 +1,365 @@
+//! The load that a client offered, as the server saw it, against what the client was asked: when
+//! requests came, how many were under way, what they asked, and whether any came twice.
+
+use std::collections::BTreeSet;
+
+use crate::Count;
+use crate::card::{Check, Verdict};
+use crate::case::{Arrivals, Case};
+use crate::log::{Log, Request};
+use crate::profile::Profile;
+
+model::words! {
+    /// A property of the load.
+    pub enum Property {
+        /// As many requests as were asked for, beside those that the client says it adds.
+        Requests = "requests",
+        /// Requests come at the rate and with the distribution that were asked for.
+        Arrivals = "arrivals",
+        /// As many requests are under way as were asked for.
+        InFlight = "in-flight",
+        /// Prompts have the length that was asked for, by the tokenizer.
+        PromptTokens = "prompt-tokens",
+        /// Every prompt is another one, from its beginning.
+        Prompts = "prompts",
+        /// All prompts share a prefix of the length that was asked for, and nothing more.
+        Prefix = "prefix",
+        /// No request is sent again after a failure.
+        Retries = "retries",
+        /// The same seed gives the same prompts, and another seed others.
+        Seeds = "seeds",
+    }
+}
+
+/// The prompts that two random ones may share by chance, in tokens.
+const BY_CHANCE: u64 = 3;
+
+/// A property of the load against what was asked.
+pub(crate) fn check(
+    property: Property,
+    case: &Case,
+    profile: &Profile,
+    logs: &[&Log],
+    count: &Count<'_>,
+) -> Option<Check> {
+    let log = logs.first()?;
+    let skipped = before(case, profile);
+    let measured: Vec<&Request> = log.requests.iter().skip(skipped).collect();
+    let asks = &case.asks;
+    let found = match property {
+        Property::Requests => requests(case, profile, log),
+        Property::Arrivals => match asks.arrivals? {
+            Arrivals::Constant => constant(asks.rate?, &measured),
+            Arrivals::Poisson => poisson(asks.rate?, &measured),
+        },
+        Property::InFlight => in_flight(asks.concurrency?, &measured),
+        Property::PromptTokens => lengths(asks.input_len, &measured, count),
+        Property::Prompts => distinct(&measured),
+        Property::Prefix => prefix(asks.prefix_len?, &measured, count),
+        Property::Retries => retries(profile, &measured),
+        Property::Seeds => seeds(&asks.seeds, logs, skipped),
+    };
+    Some(found.check(property))
+}
+
+/// The number of requests before those that are measured.
+pub(crate) fn before(case: &Case, profile: &Profile) -> usize {
+    let before = profile.load.probes + profile.load.warm_up + case.asks.warm_up;
+    usize::try_from(before).unwrap_or(usize::MAX)
+}
+
+/// What was found of a property.
+struct Found {
+    claimed: String,
+    expected: f64,
+    said: f64,
+    verdict: Verdict,
+    fits: Option<String>,
+    words: String,
+}
+
+impl Found {
+    fn check(self, property: Property) -> Check {
+        Check {
+            figure: format!("load.{property}"),
+            claimed: self.claimed,
+            expected: Some(self.expected),
+            said: Some(self.said),
+            verdict: self.verdict,
+            fits: self.fits,
+            by_definition: Vec::new(),
+            words: self.words,
+        }
+    }
+}
+
+fn exact_if(holds: bool) -> Verdict {
+    match holds {
+        true => Verdict::Exact,
+        false => Verdict::Wrong,
+    }
+}
+
+fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
+    let before = before(case, profile) as u64;
+    let expected = case.asks.requests + before;
+    let said = log.requests.len() as u64;
+    let added = match before {
+        0 => String::new(),
+        added => format!(" and {added} before them"),
+    };
+    let fits = (said != expected).then(|| match said > expected {
+        true => format!("{} more than asked", said - expected),
+        false => format!("{} fewer than asked", expected - said),
+    });
+    Found {
+        claimed: format!("{} requests{added}", case.asks.requests),
+        expected: expected as f64,
+        said: said as f64,
+        verdict: exact_if(said == expected),
+        fits,
+        words: format!("the server got {said} requests, of {expected} that were to come"),
+    }
+}
+
+fn gaps(measured: &[&Request]) -> Vec<f64> {
+    let pairs = measured.windows(2);
+    pairs
+        .map(|pair| pair[1].received - pair[0].received)
+        .collect()
+}
+
+/// Requests a second between the first and the last.
+fn rate_of(gaps: &[f64]) -> f64 {
+    gaps.len() as f64 / (gaps.iter().sum::<f64>() / 1e3)
+}
+
+/// The deviation of the gaps as a share of their mean: 0 if all are the same, 1 if exponential.
+fn variation(gaps: &[f64]) -> Option<f64> {
+    Some(statistics::variance(gaps)?.sqrt() / statistics::mean(gaps))
+}
+
+fn constant(rate: f64, measured: &[&Request]) -> Found {
+    let gap = 1e3 / rate;
+    let gaps = gaps(measured);
+    // The first request may be the one that is late, so the schedule lies where most agree.
+    let offsets = || {
+        let numbered = measured.iter().enumerate();
+        numbered.map(|(number, request)| request.received - gap * number as f64)
+    };
+    let origin = statistics::median(offsets().collect()).unwrap_or(0.0);
+    let worst = offsets()
+        .map(|offset| (offset - origin).abs())
+        .fold(0.0, f64::max);
+    let holds = worst <= gap / 2.0;
+    let longest = gaps.iter().copied().fold(0.0, f64::max);
+    let fits = (!holds).then(|| match variation(&gaps) {
+        _ if longest > 10.0 * gap => {
+            format!("a loop that waits for the server: {longest:.0} ms without a request")
+        }
+        Some(variation) if variation > 0.5 => "random gaps".to_owned(),
+        _ => format!("another rate: {:.2} a second", rate_of(&gaps)),
+    });
+    Found {
+        claimed: format!("a request every {gap:.1} ms"),
+        expected: rate,
+        said: rate_of(&gaps),
+        verdict: match fits {
+            None => Verdict::Exact,
+            Some(_) => Verdict::AnotherDefinition,
+        },
+        fits,
+        words: format!("requests came at most {worst:.1} ms from when they were due"),
+    }
+}
+
+fn poisson(rate: f64, measured: &[&Request]) -> Found {
+    let gaps = gaps(measured);
+    let count = (gaps.len() as f64).max(1.0);
+    let said = rate_of(&gaps);
+    let variation = variation(&gaps).unwrap_or(0.0);
+    let apart = apart_from_exponential(&gaps);
+    // Kolmogorov's bound at 1 %, and four standard errors of a mean of exponential gaps.
+    let bound = 1.63 / count.sqrt();
+    let near = (said / rate).ln().abs() < 4.0 / count.sqrt();
+    let fits = match (apart <= bound, near) {
+        (true, true) => None,
+        (true, false) => Some(format!("another rate: {said:.2} a second")),
+        (false, _) if variation < 0.3 => Some("equal gaps".to_owned()),
+        (false, _) => Some("another distribution of gaps".to_owned()),
+    };
+    Found {
+        claimed: format!("exponential gaps, {rate} a second"),
+        expected: rate,
+        said,
+        verdict: match fits {
+            None => Verdict::Exact,
+            Some(_) => Verdict::AnotherDefinition,
+        },
+        fits,
+        words: format!(
+            "{said:.2} requests a second came, their gaps vary by {variation:.2} of their mean \
+             (exponential: 1), and lie {apart:.2} from an exponential distribution (bound {bound:.2})"
+        ),
+    }
+}
+
+/// The distance of gaps from the exponential distribution with their mean, after Kolmogorov.
+fn apart_from_exponential(gaps: &[f64]) -> f64 {
+    let mean = statistics::mean(gaps);
+    let mut sorted = gaps.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = sorted.len() as f64;
+    let apart = sorted.iter().enumerate().map(|(rank, gap)| {
+        let share = 1.0 - (-gap / mean).exp();
+        let (below, above) = (rank as f64 / count, (rank + 1) as f64 / count);
+        (share - below).abs().max((above - share).abs())
+    });
+    apart.fold(0.0, f64::max)
+}
+
+fn in_flight(asked: u64, measured: &[&Request]) -> Found {
+    let log = Log {
+        requests: measured.iter().map(|request| (*request).clone()).collect(),
+    };
+    let peak = log.peak() as u64;
+    Found {
+        claimed: format!("{asked} in flight"),
+        expected: asked as f64,
+        said: peak as f64,
+        verdict: exact_if(peak == asked),
+        fits: (peak != asked).then(|| format!("{peak} in flight")),
+        words: format!("at most {peak} requests were under way at a time, of {asked} asked for"),
+    }
+}
+
+fn lengths(asked: u64, measured: &[&Request], count: &Count<'_>) -> Found {
+    let lengths: Vec<u64> = (measured.iter())
+        .filter_map(|request| match request.prompt_ids() {
+            Some(ids) => Some(ids as u64),
+            None => count(&request.prompt()),
+        })
+        .collect();
+    let least = lengths.iter().copied().min().unwrap_or(0);
+    let most = lengths.iter().copied().max().unwrap_or(0);
+    let mean = lengths.iter().sum::<u64>() as f64 / (lengths.len() as f64).max(1.0);
+    let holds = (least, most) == (asked, asked);
+    Found {
+        claimed: format!("{asked} tokens a prompt"),
+        expected: asked as f64,
+        said: mean,
+        verdict: exact_if(holds),
+        fits: (!holds).then(|| format!("{least} to {most} tokens")),
+        words: format!(
+            "prompts have {least} to {most} tokens by the tokenizer, without a template"
+        ),
+    }
+}
+
+fn distinct(measured: &[&Request]) -> Found {
+    let prompts: Vec<String> = measured.iter().map(|request| request.prompt()).collect();
+    let halves: BTreeSet<&str> = (prompts.iter())
+        .map(|prompt| &prompt[..prompt.floor_char_boundary(prompt.len() / 2)])
+        .collect();
+    let said = halves.len();
+    let holds = said == prompts.len();
+    Found {
+        claimed: "every prompt another one".to_owned(),
+        expected: prompts.len() as f64,
+        said: said as f64,
+        verdict: exact_if(holds),
+        fits: (!holds).then(|| "prompts that a cache answers".to_owned()),
+        words: format!(
+            "{} prompts have {said} different first halves",
+            prompts.len()
+        ),
+    }
+}
+
+fn prefix(asked: u64, measured: &[&Request], count: &Count<'_>) -> Found {
+    let prompts: Vec<String> = measured.iter().map(|request| request.prompt()).collect();
+    let mut shared = prompts.first().map(String::as_str).unwrap_or_default();
+    for prompt in &prompts {
+        let same = shared.char_indices().zip(prompt.chars());
+        let length = same
+            .take_while(|((_, a), b)| a == b)
+            .map(|((at, char), _)| at + char.len_utf8())
+            .last()
+            .unwrap_or(0);
+        shared = &shared[..length];
+    }
+    let said = count(shared).unwrap_or(0);
+    let holds = (asked..=asked + BY_CHANCE).contains(&said);
+    Found {
+        claimed: format!("{asked} tokens shared"),
+        expected: asked as f64,
+        said: said as f64,
+        verdict: exact_if(holds),
+        fits: (!holds).then(|| format!("{said} tokens shared")),
+        words: format!("all prompts begin with the same {said} tokens, of {asked} asked for"),
+    }
+}
+
+fn retries(profile: &Profile, measured: &[&Request]) -> Found {
+    let mut failed: BTreeSet<String> = BTreeSet::new();
+    let mut again = 0_u64;
+    for request in measured {
+        let asked = request.asked.to_string();
+        if failed.contains(&asked) {
+            again += 1;
+        }
+        if request.status != Some(200) {
+            failed.insert(asked);
+        }
+    }
+    let holds = again == 0 || profile.load.retries;
+    Found {
+        claimed: match profile.load.retries {
+            true => "failed requests are sent again".to_owned(),
+            false => "no request is sent again".to_owned(),
+        },
+        expected: 0.0,
+        said: again as f64,
+        verdict: match holds {
+            true => Verdict::Exact,
+            false => Verdict::AnotherDefinition,
+        },
+        fits: (!holds).then(|| "failed requests are sent again".to_owned()),
+        words: format!("{again} of {} requests had failed before", measured.len()),
+    }
+}
+
+fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Found {
+    let prompts: Vec<BTreeSet<String>> = (logs.iter())
+        .map(|log| {
+            let measured = log.requests.iter().skip(skipped);
+            measured.map(Request::prompt).collect()
+        })
+        .collect();
+    let mut wrong = Vec::new();
+    for (index, (seed, own)) in seeds.iter().zip(&prompts).enumerate() {
+        for (other_seed, other) in seeds.iter().zip(&prompts).skip(index + 1) {
+            match seed == other_seed {
+                true if own != other => wrong.push(format!("seed {seed} gave other prompts twice")),
+                false if own == other => {
+                    wrong.push(format!(
+                        "seeds {seed} and {other_seed} gave the same prompts"
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+    let runs = prompts.len();
+    Found {
+        claimed: "prompts that depend on the seed alone".to_owned(),
+        expected: 0.0,
+        said: wrong.len() as f64,
+        verdict: exact_if(wrong.is_empty() && runs == seeds.len()),
+        fits: (!wrong.is_empty()).then(|| wrong.join("; ")),
+        words: match wrong.is_empty() {
+            true => format!("{runs} runs have the prompts that their seeds say"),
+            false => wrong.join("; "),
+        },
+    }
+}

@@ -1,0 +1,740 @@
+//! The meaning of a figure: which quantity of the server's log it is, by which definition.
+//!
+//! A [`Meaning`] answers every question that a definition leaves open: where TTFT ends, what a
+//! token is, which replies are successes. Its value is a pure function of the log. What a client
+//! claims is one meaning for each of its figures; [`Meaning::others`] lists the meanings that a
+//! figure which does not fit may have instead.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use result::figure::Statistic;
+use statistics::{Ranked, Sorted};
+
+use crate::Count;
+use crate::case::{Arrivals, Asks};
+use crate::log::{Log, Request};
+use crate::stream::Kind;
+
+model::words! {
+    /// A quantity that clients state.
+    pub enum Quantity {
+        /// Time to first token, in milliseconds.
+        Ttft = "ttft",
+        /// Time per output token, in milliseconds.
+        Tpot = "tpot",
+        /// Inter-token latency, in milliseconds.
+        Itl = "itl",
+        /// End-to-end latency, in milliseconds.
+        E2e = "e2e",
+        /// Requests that succeeded.
+        Successful = "requests.successful",
+        /// Requests that failed.
+        Failed = "requests.failed",
+        /// Tokens of all answers.
+        OutputTokens = "tokens.output",
+        /// Tokens of all prompts.
+        InputTokens = "tokens.input",
+        /// Output tokens a second.
+        OutputRate = "throughput.output",
+        /// Requests a second.
+        RequestRate = "throughput.requests",
+        /// The length of the measurement, in seconds.
+        Duration = "duration",
+    }
+}
+
+model::words! {
+    /// The end of a TTFT.
+    pub enum First {
+        /// The first byte of the body, be it of a comment.
+        Byte = "first-byte",
+        /// The first chunk, also one that has a role alone or nothing.
+        Chunk = "first-chunk",
+        /// The first chunk with text of any kind: reasoning, answer, tool call.
+        Text = "first-text",
+        /// The first chunk with text of the answer.
+        Answer = "first-answer",
+    }
+}
+
+model::words! {
+    /// The end of an end-to-end latency.
+    pub enum Last {
+        /// The last chunk with text of any kind.
+        Text = "last-text",
+        /// The last chunk, also one that has usage alone.
+        Chunk = "last-chunk",
+        /// The end marker, or where there is none the end of the reply.
+        End = "end",
+    }
+}
+
+model::words! {
+    /// The way from a reply to a time per output token.
+    pub enum PerToken {
+        /// (e2e - ttft) / (n - 1).
+        OverNMinusOne = "over-n-1",
+        /// (e2e - ttft) / n.
+        OverN = "over-n",
+        /// e2e / n.
+        WithFirst = "with-first",
+        /// The mean of the gaps between chunks with text.
+        MeanOfGaps = "mean-of-gaps",
+    }
+}
+
+model::words! {
+    /// The gaps of an inter-token latency.
+    pub enum Gaps {
+        /// Between chunks with text.
+        Chunks = "chunks",
+        /// Between chunks with a choice, text or not.
+        Choices = "choices",
+        /// Between all chunks, usage too.
+        AllChunks = "all-chunks",
+        /// Between chunks with text, each divided over the tokens of the later one.
+        Tokens = "tokens",
+        /// One for each request: (last text - first text) / (n - 1).
+        PerRequest = "per-request",
+    }
+}
+
+model::words! {
+    /// The output tokens of a reply.
+    pub enum Tokens {
+        /// As many as the server's usage states.
+        Usage = "usage",
+        /// As many as the tokenizer counts in all text.
+        Text = "text",
+        /// As many as the tokenizer counts in the answer, without reasoning.
+        Answer = "answer",
+        /// One for each chunk with text.
+        Chunks = "chunks",
+        /// One for each chunk.
+        AllChunks = "all-chunks",
+        /// As many as were asked for.
+        Asked = "asked",
+    }
+}
+
+model::words! {
+    /// The tokens of a prompt.
+    pub enum Input {
+        /// As many as the server's usage states.
+        Usage = "usage",
+        /// As many as the tokenizer counts in the prompt's text, without a chat's template.
+        Text = "text",
+        /// As many as were asked for.
+        Asked = "asked",
+    }
+}
+
+model::words! {
+    /// The replies that are successes.
+    pub enum Success {
+        /// Status 200, text, the end marker, and no error.
+        Complete = "complete",
+        /// Status 200, the end marker, and no error; text or not.
+        Marker = "marker",
+        /// Status 200, text, a finish reason, and no error; no end marker needed.
+        Finish = "finish",
+        /// Some text, whatever came after it.
+        Text = "text",
+        /// Status 200, whatever came.
+        Status = "status",
+    }
+}
+
+model::words! {
+    /// The time that a throughput is divided by.
+    pub enum Span {
+        /// From the first request to the end of the last reply.
+        ToLastEnd = "to-last-end",
+        /// From the first request to the last text.
+        ToLastText = "to-last-text",
+        /// From the first request of the warm-up to the end of the last reply.
+        WithWarmUp = "with-warm-up",
+    }
+}
+
+/// A figure by name: a quantity, and of latencies which statistic of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// The quantity.
+    pub quantity: Quantity,
+    /// The statistic; absent of counts, and where all that there are is meant.
+    pub statistic: Option<Statistic>,
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.statistic {
+            None => write!(f, "{}", self.quantity),
+            Some(statistic) => write!(f, "{}.{statistic}", self.quantity),
+        }
+    }
+}
+
+impl FromStr for Figure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(quantity) = text.parse() {
+            return Ok(Figure {
+                quantity,
+                statistic: None,
+            });
+        }
+        let (name, statistic) = text.rsplit_once('.').unwrap_or((text, ""));
+        let quantity: Quantity = name.parse()?;
+        if !quantity.is_latency() {
+            return Err(format!("`{text}`: `{quantity}` has no statistics"));
+        }
+        let statistic = Some(statistic.parse()?);
+        Ok(Figure {
+            quantity,
+            statistic,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Figure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Quantity {
+    /// True if it is a latency, of which clients state statistics.
+    pub fn is_latency(self) -> bool {
+        use Quantity::{E2e, Itl, Tpot, Ttft};
+        matches!(self, Ttft | Tpot | Itl | E2e)
+    }
+
+    /// True if it is a count, in which no difference is small.
+    pub fn is_count(self) -> bool {
+        use Quantity::{Failed, InputTokens, OutputTokens, Successful};
+        matches!(self, Successful | Failed | OutputTokens | InputTokens)
+    }
+
+    /// Its name as people read it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Quantity::Ttft => "TTFT",
+            Quantity::Tpot => "TPOT",
+            Quantity::Itl => "ITL",
+            Quantity::E2e => "E2E latency",
+            Quantity::Successful => "successful requests",
+            Quantity::Failed => "failed requests",
+            Quantity::OutputTokens => "output tokens",
+            Quantity::InputTokens => "input tokens",
+            Quantity::OutputRate => "output tokens a second",
+            Quantity::RequestRate => "requests a second",
+            Quantity::Duration => "duration",
+        }
+    }
+
+    /// Its unit, as written after a number.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Quantity::Duration => " s",
+            quantity if quantity.is_latency() => " ms",
+            Quantity::OutputRate => " tok/s",
+            Quantity::RequestRate => " req/s",
+            _ => "",
+        }
+    }
+
+    /// The usual meaning with this definition of the quantity.
+    ///
+    /// # Errors
+    /// The definitions that there are, in words.
+    pub fn meaning(self, word: &str) -> Result<Meaning, String> {
+        let mut meaning = Meaning::default();
+        meaning.define(self, &[word.to_owned()])?;
+        Ok(meaning)
+    }
+}
+
+/// A definition of everything that figures leave open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meaning {
+    /// The end of a TTFT.
+    pub first: First,
+    /// The end of an end-to-end latency.
+    pub last: Last,
+    /// True if latencies begin when a request was due, not when it was sent.
+    pub from_due: bool,
+    /// The time per output token.
+    pub per_token: PerToken,
+    /// The gaps of an inter-token latency.
+    pub gaps: Gaps,
+    /// The output tokens of a reply: the first that there is.
+    pub tokens: Vec<Tokens>,
+    /// The tokens of a prompt: the first that there is.
+    pub input: Vec<Input>,
+    /// The replies that are successes.
+    pub success: Success,
+    /// The time that throughputs are divided by.
+    pub span: Span,
+    /// True if the requests of the warm-up count.
+    pub warm_up: bool,
+    /// True if the slowest request is left out.
+    pub trimmed: bool,
+}
+
+impl Default for Meaning {
+    fn default() -> Self {
+        Meaning {
+            first: First::Text,
+            last: Last::End,
+            from_due: false,
+            per_token: PerToken::OverNMinusOne,
+            gaps: Gaps::Chunks,
+            tokens: vec![Tokens::Usage, Tokens::Text],
+            input: vec![Input::Usage, Input::Text],
+            success: Success::Complete,
+            span: Span::ToLastEnd,
+            warm_up: false,
+            trimmed: false,
+        }
+    }
+}
+
+/// What values are computed from.
+pub struct World<'a> {
+    /// The server's log.
+    pub log: &'a Log,
+    /// The number of its first requests that are no part of the measurement.
+    pub warm_up: usize,
+    /// The work that was asked for.
+    pub asks: &'a Asks,
+    /// The tokenizer.
+    pub count: &'a Count<'a>,
+}
+
+impl Meaning {
+    /// Defines a quantity by a word, or by several of which the first that there is counts.
+    ///
+    /// # Errors
+    /// The words that there are for this quantity.
+    pub fn define(&mut self, quantity: Quantity, words: &[String]) -> Result<(), String> {
+        let word = match words {
+            [] => return Err("expected a definition".to_owned()),
+            [word] => word.as_str(),
+            [word, ..] if matches!(quantity, Quantity::OutputTokens | Quantity::InputTokens) => {
+                word.as_str()
+            }
+            _ => return Err(format!("`{quantity}` has one definition")),
+        };
+        match quantity {
+            Quantity::Ttft | Quantity::E2e => {
+                let due = word.strip_prefix("from-due ");
+                self.from_due = due.is_some();
+                let word = due.unwrap_or(word);
+                match quantity {
+                    Quantity::Ttft => self.first = word.parse()?,
+                    _ => self.last = word.parse()?,
+                }
+            }
+            Quantity::Tpot => self.per_token = word.parse()?,
+            Quantity::Itl => self.gaps = word.parse()?,
+            Quantity::Successful | Quantity::Failed => self.success = word.parse()?,
+            Quantity::OutputTokens => self.tokens = all(words)?,
+            Quantity::InputTokens => self.input = all(words)?,
+            Quantity::OutputRate | Quantity::RequestRate | Quantity::Duration => {
+                self.span = word.parse()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a figure; nothing if there is nothing to measure, or if a log cannot tell it.
+    pub fn value(&self, figure: Figure, world: &World<'_>) -> Option<f64> {
+        let measured = self.measured(world);
+        let good: Vec<&Request> = (measured.iter().copied())
+            .filter(|request| self.is_success(request))
+            .collect();
+        let sum = |each: &dyn Fn(&Request) -> Option<u64>| {
+            good.iter()
+                .map(|request| each(request).unwrap_or(0))
+                .sum::<u64>() as f64
+        };
+        match figure.quantity {
+            Quantity::Successful => Some(good.len() as f64),
+            Quantity::Failed => Some((measured.len() - good.len()) as f64),
+            Quantity::OutputTokens => Some(sum(&|request| self.tokens_of(request, world))),
+            Quantity::InputTokens => Some(sum(&|request| self.input_of(request, world))),
+            Quantity::Duration => self.seconds(world, &measured),
+            Quantity::RequestRate => Some(good.len() as f64 / self.seconds(world, &measured)?),
+            Quantity::OutputRate => {
+                let tokens = sum(&|request| self.tokens_of(request, world));
+                Some(tokens / self.seconds(world, &measured)?)
+            }
+            Quantity::Ttft | Quantity::Tpot | Quantity::Itl | Quantity::E2e => {
+                let mut each: Vec<Vec<f64>> = (good.iter())
+                    .map(|request| self.latencies(figure.quantity, request, world))
+                    .collect();
+                if self.trimmed {
+                    let slowest = |values: &Vec<f64>| values.iter().copied().fold(0.0, f64::max);
+                    each.sort_by(|a, b| slowest(a).total_cmp(&slowest(b)));
+                    each.pop();
+                }
+                statistic(figure.statistic?, each.concat())
+            }
+        }
+    }
+
+    fn measured<'w>(&self, world: &World<'w>) -> Vec<&'w Request> {
+        let skipped = if self.warm_up { 0 } else { world.warm_up };
+        world.log.requests.iter().skip(skipped).collect()
+    }
+
+    /// True if a reply is a success.
+    pub fn is_success(&self, request: &Request) -> bool {
+        let ok = request.status == Some(200);
+        let clean = ok && !request.has(&Kind::Error);
+        let text = request.texts().next().is_some();
+        match self.success {
+            Success::Complete => clean && text && request.has(&Kind::Done),
+            Success::Marker => clean && request.has(&Kind::Done),
+            Success::Finish => clean && text && request.chunks().any(|(_, chunk)| chunk.finish),
+            Success::Text => text,
+            Success::Status => ok,
+        }
+    }
+
+    /// The output tokens of a reply.
+    pub fn tokens_of(&self, request: &Request, world: &World<'_>) -> Option<u64> {
+        self.tokens.iter().find_map(|tokens| match tokens {
+            Tokens::Usage => request.chunks().rev().find_map(|(_, chunk)| chunk.usage),
+            Tokens::Text | Tokens::Answer => {
+                let mut text = String::new();
+                for (_, chunk) in request.chunks() {
+                    if *tokens == Tokens::Text {
+                        text += &chunk.reasoning;
+                        text += &chunk.tool;
+                    }
+                    text += &chunk.answer;
+                }
+                (world.count)(&text)
+            }
+            Tokens::Chunks => Some(request.texts().count() as u64),
+            Tokens::AllChunks => Some(request.chunks().count() as u64),
+            Tokens::Asked => Some(world.asks.output_len),
+        })
+    }
+
+    /// The tokens of a prompt.
+    pub fn input_of(&self, request: &Request, world: &World<'_>) -> Option<u64> {
+        self.input.iter().find_map(|tokens| match tokens {
+            Input::Usage => request
+                .chunks()
+                .rev()
+                .find_map(|(_, chunk)| chunk.prompt_usage),
+            Input::Text => match request.prompt_ids() {
+                Some(ids) => Some(ids as u64),
+                None => (world.count)(&request.prompt()),
+            },
+            Input::Asked => Some(world.asks.input_len),
+        })
+    }
+
+    fn seconds(&self, world: &World<'_>, measured: &[&Request]) -> Option<f64> {
+        let first = match self.span {
+            Span::WithWarmUp => world.log.requests.first()?,
+            _ => measured.first()?,
+        };
+        let ends = measured.iter().map(|request| match self.span {
+            Span::ToLastText => request.texts().next_back().map_or(0.0, |(at, _)| at),
+            _ => request.end(),
+        });
+        let span = (ends.fold(0.0, f64::max) - first.received) / 1e3;
+        (span > 0.0).then_some(span)
+    }
+
+    fn latencies(&self, quantity: Quantity, request: &Request, world: &World<'_>) -> Vec<f64> {
+        let one = |value: Option<f64>| value.into_iter().collect();
+        match quantity {
+            Quantity::Ttft => one(self.ttft(request, world)),
+            Quantity::E2e => one(self.e2e(request, world)),
+            Quantity::Tpot => one(self.tpot(request, world)),
+            Quantity::Itl => self.itl(request, world),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The time from which a latency is counted.
+    fn origin(&self, request: &Request, world: &World<'_>) -> Option<f64> {
+        if !self.from_due || world.asks.rate.is_none() {
+            return Some(request.received);
+        }
+        // The log tells when a request was due only where all gaps are the same.
+        if world.asks.arrivals != Some(Arrivals::Constant) {
+            return None;
+        }
+        let measured = self.measured(world);
+        let number = measured
+            .iter()
+            .position(|other| std::ptr::eq(*other, request))?;
+        let gap = 1e3 / world.asks.rate?;
+        Some(measured.first()?.received + gap * number as f64)
+    }
+
+    fn ttft(&self, request: &Request, world: &World<'_>) -> Option<f64> {
+        let at = match self.first {
+            First::Byte => request.first_byte,
+            First::Chunk => request.chunks().next().map(|(at, _)| at),
+            First::Text => request.texts().next().map(|(at, _)| at),
+            First::Answer => (request.texts())
+                .find(|(_, chunk)| !chunk.answer.is_empty())
+                .map(|(at, _)| at),
+        };
+        Some(at? - self.origin(request, world)?)
+    }
+
+    fn e2e(&self, request: &Request, world: &World<'_>) -> Option<f64> {
+        let at = match self.last {
+            Last::Text => request.texts().next_back()?.0,
+            Last::Chunk => request.chunks().next_back()?.0,
+            Last::End => request.end(),
+        };
+        Some(at - self.origin(request, world)?)
+    }
+
+    fn tpot(&self, request: &Request, world: &World<'_>) -> Option<f64> {
+        let n = self.tokens_of(request, world)? as f64;
+        let sent = Meaning {
+            from_due: false,
+            ..self.clone()
+        };
+        match self.per_token {
+            PerToken::MeanOfGaps => {
+                let gaps = gaps(request.texts().map(|(at, _)| at));
+                statistics::mean_if_any(&gaps)
+            }
+            PerToken::WithFirst => (n > 0.0).then_some(sent.e2e(request, world)? / n),
+            per_token => {
+                let decoded = sent.e2e(request, world)? - sent.ttft(request, world)?;
+                let over = match per_token {
+                    PerToken::OverNMinusOne => n - 1.0,
+                    _ => n,
+                };
+                (over > 0.0).then_some(decoded / over)
+            }
+        }
+    }
+
+    fn itl(&self, request: &Request, world: &World<'_>) -> Vec<f64> {
+        match self.gaps {
+            Gaps::Chunks => gaps(request.texts().map(|(at, _)| at)),
+            Gaps::Choices => {
+                let choices = request.chunks().filter(|(_, chunk)| chunk.has_choice);
+                gaps(choices.map(|(at, _)| at))
+            }
+            Gaps::AllChunks => gaps(request.chunks().map(|(at, _)| at)),
+            Gaps::Tokens => {
+                let each = gaps(request.texts().map(|(at, _)| at));
+                let later = request.texts().skip(1);
+                let divided = each.into_iter().zip(later).flat_map(|(gap, (_, chunk))| {
+                    let text = [&*chunk.reasoning, &chunk.tool, &chunk.answer].concat();
+                    let tokens = (world.count)(&text).unwrap_or(1).clamp(1, 1 << 16);
+                    (0..tokens).map(move |_| gap / tokens as f64)
+                });
+                divided.collect()
+            }
+            Gaps::PerRequest => {
+                let mut texts = request.texts().map(|(at, _)| at);
+                let span = texts.next().zip(texts.next_back());
+                let tokens = self.tokens_of(request, world).filter(|tokens| *tokens > 1);
+                span.zip(tokens)
+                    .map(|((first, last), tokens)| (last - first) / (tokens - 1) as f64)
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    /// The other meanings that a figure of this quantity may have, those that differ least first.
+    pub fn others(&self, quantity: Quantity) -> Vec<Meaning> {
+        let mut all = vec![self.clone()];
+        macro_rules! vary {
+            ($field:ident, $values:expr) => {
+                all = (all.into_iter())
+                    .flat_map(|meaning| {
+                        let mut varied = vec![meaning.clone()];
+                        for value in $values {
+                            if value != self.$field {
+                                varied.push(Meaning {
+                                    $field: value,
+                                    ..meaning.clone()
+                                });
+                            }
+                        }
+                        varied
+                    })
+                    .collect();
+            };
+        }
+        let booleans = [false, true];
+        let single = || Tokens::ALL.map(|tokens| vec![tokens]);
+        match quantity {
+            Quantity::Ttft => {
+                vary!(first, First::ALL);
+                vary!(from_due, booleans);
+            }
+            Quantity::E2e => {
+                vary!(last, Last::ALL);
+                vary!(from_due, booleans);
+            }
+            Quantity::Tpot => {
+                vary!(per_token, PerToken::ALL);
+                vary!(tokens, single());
+                vary!(first, First::ALL);
+                vary!(last, Last::ALL);
+            }
+            Quantity::Itl => {
+                vary!(gaps, Gaps::ALL);
+                vary!(tokens, single());
+            }
+            Quantity::Successful | Quantity::Failed => {}
+            Quantity::OutputTokens => {
+                vary!(tokens, single());
+            }
+            Quantity::InputTokens => {
+                vary!(input, Input::ALL.map(|input| vec![input]));
+            }
+            Quantity::OutputRate => {
+                vary!(tokens, single());
+                vary!(span, Span::ALL);
+            }
+            Quantity::RequestRate | Quantity::Duration => {
+                vary!(span, Span::ALL);
+            }
+        }
+        vary!(success, Success::ALL);
+        vary!(warm_up, booleans);
+        if quantity.is_latency() {
+            vary!(trimmed, booleans);
+        }
+        all.remove(0);
+        all.sort_by_key(|meaning| self.changes(meaning).len());
+        all
+    }
+
+    /// The differences of another meaning from this one, in words.
+    pub fn changes(&self, other: &Meaning) -> Vec<String> {
+        let mut changes = Vec::new();
+        let mut word = |is_changed: bool, word: String| {
+            if is_changed {
+                changes.push(word);
+            }
+        };
+        word(self.first != other.first, other.first.to_string());
+        word(self.last != other.last, other.last.to_string());
+        let from = if other.from_due {
+            "from-due"
+        } else {
+            "from-sent"
+        };
+        word(self.from_due != other.from_due, from.to_owned());
+        word(
+            self.per_token != other.per_token,
+            other.per_token.to_string(),
+        );
+        word(
+            self.gaps != other.gaps,
+            format!("gaps between {}", other.gaps),
+        );
+        let named = |tokens: &[Tokens]| tokens.iter().map(Tokens::to_string).collect::<Vec<_>>();
+        let tokens = format!("tokens by {}", named(&other.tokens).join(" or "));
+        word(self.tokens != other.tokens, tokens);
+        let named = |input: &[Input]| input.iter().map(Input::to_string).collect::<Vec<_>>();
+        let input = format!("prompt tokens by {}", named(&other.input).join(" or "));
+        word(self.input != other.input, input);
+        let success = format!("successes by {}", other.success);
+        word(self.success != other.success, success);
+        word(self.span != other.span, other.span.to_string());
+        let warm_up = match other.warm_up {
+            true => "with the warm-up",
+            false => "without the warm-up",
+        };
+        word(self.warm_up != other.warm_up, warm_up.to_owned());
+        let trimmed = match other.trimmed {
+            true => "without the slowest",
+            false => "with the slowest",
+        };
+        word(self.trimmed != other.trimmed, trimmed.to_owned());
+        changes
+    }
+
+    /// The word, or the words, that define a quantity.
+    pub fn word(&self, quantity: Quantity) -> String {
+        let due = if self.from_due { "from-due " } else { "" };
+        match quantity {
+            Quantity::Ttft => format!("{due}{}", self.first),
+            Quantity::E2e => format!("{due}{}", self.last),
+            Quantity::Tpot => self.per_token.to_string(),
+            Quantity::Itl => self.gaps.to_string(),
+            Quantity::Successful | Quantity::Failed => self.success.to_string(),
+            Quantity::OutputTokens => {
+                let tokens = self.tokens.iter().map(Tokens::to_string);
+                tokens.collect::<Vec<_>>().join(" or ")
+            }
+            Quantity::InputTokens => {
+                let input = self.input.iter().map(Input::to_string);
+                input.collect::<Vec<_>>().join(" or ")
+            }
+            Quantity::OutputRate | Quantity::RequestRate | Quantity::Duration => {
+                self.span.to_string()
+            }
+        }
+    }
+
+    /// The words that a quantity can be defined by.
+    pub fn words(quantity: Quantity) -> Vec<&'static str> {
+        match quantity {
+            Quantity::Ttft => First::ALL.map(First::name).to_vec(),
+            Quantity::E2e => Last::ALL.map(Last::name).to_vec(),
+            Quantity::Tpot => PerToken::ALL.map(PerToken::name).to_vec(),
+            Quantity::Itl => Gaps::ALL.map(Gaps::name).to_vec(),
+            Quantity::Successful | Quantity::Failed => Success::ALL.map(Success::name).to_vec(),
+            Quantity::OutputTokens => Tokens::ALL.map(Tokens::name).to_vec(),
+            Quantity::InputTokens => Input::ALL.map(Input::name).to_vec(),
+            Quantity::OutputRate | Quantity::RequestRate | Quantity::Duration => {
+                Span::ALL.map(Span::name).to_vec()
+            }
+        }
+    }
+}
+
+fn all<T: FromStr<Err = String>>(words: &[String]) -> Result<Vec<T>, String> {
+    words.iter().map(|word| word.parse()).collect()
+}
+
+fn gaps(times: impl Iterator<Item = f64>) -> Vec<f64> {
+    let times: Vec<f64> = times.collect();
+    times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// A statistic of values, as NumPy computes it.
+pub(crate) fn statistic(statistic: Statistic, values: Vec<f64>) -> Option<f64> {
+    let sorted = Sorted::new(values)?;
+    Some(match statistic {
+        Statistic::Mean => sorted.mean(),
+        Statistic::Std => sorted.std(),
+        Statistic::Min => sorted.min(),
+        Statistic::Max => sorted.max(),
+        Statistic::Percentile(percent) => sorted.percentile(percent),
+    })
+}

@@ -1,0 +1,94 @@
+//! `runner mock --conformance`: serves the cases that clients are verified with, each below a base
+//! path of its own, beside its log and what it expects.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::super::verify::files;
+use super::{Error, interrupted};
+use mock::{Engine, Mounts, Page, Script, ScriptError};
+use verify::expected::Expected;
+use verify::{Case, Log};
+
+/// All cases, where none is named.
+pub const ALL: &str = "*";
+
+/// The cases of that name.
+///
+/// # Errors
+/// If there is none.
+fn cases(name: &str) -> Result<Vec<Case>, Error> {
+    let failed = |failure: super::super::failure::Failure| Error::Flags(failure.words());
+    let cases = files::cases(None).map_err(failed)?;
+    files::chosen(cases, &[name.to_owned()]).map_err(failed)
+}
+
+/// Serves cases until Ctrl-C.
+pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Error> {
+    let cases = cases(name)?;
+    let scripts = cases.iter().map(|case| {
+        let script = Script::parse(&case.name, &case.script())?;
+        Ok((case.name.clone(), script))
+    });
+    let scripts: Vec<_> = scripts.collect::<Result<_, ScriptError>>()?;
+    let by_name: BTreeMap<String, Case> = (cases.into_iter())
+        .map(|case| (case.name.clone(), case))
+        .collect();
+    let by_name = Arc::new(by_name);
+    let _ = load::descriptors::allow(u64::MAX);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let known = Arc::clone(&by_name);
+        let pages =
+            move |engine: Option<(&str, &Engine)>, page: &str| known_page(&known, engine, page);
+        let mounts = Mounts::new(scripts, Box::new(pages))?;
+        let listener = mock::listen(address).map_err(|source| Error::Listen {
+            address: given.to_owned(),
+            source,
+        })?;
+        let at = listener.local_addr()?;
+        let mut stdout = std::io::stdout();
+        writeln!(stdout, "listening on http://{at}")?;
+        for name in by_name.keys() {
+            writeln!(stdout, "  http://{at}/{name}")?;
+        }
+        stdout.flush()?;
+        mock::serve_mounts(listener, mounts, interrupted()).await;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The list of cases, or what one expects.
+fn known_page(
+    cases: &BTreeMap<String, Case>,
+    engine: Option<(&str, &Engine)>,
+    page: &str,
+) -> Option<Page> {
+    let text = match engine {
+        None if page.is_empty() => {
+            let all: Vec<Expected> = cases.values().map(|case| expected(case, "")).collect();
+            serde_json::to_string_pretty(&all).ok()?
+        }
+        Some((name, engine)) if page == "expected" => {
+            let expected = expected(cases.get(name)?, &mock::log(engine));
+            serde_json::to_string_pretty(&expected).ok()?
+        }
+        _ => return None,
+    };
+    Some(Page {
+        content_type: "application/json",
+        text: text + "\n",
+    })
+}
+
+/// What a case expects by a log. A token is a byte here, as everywhere in the mock engine.
+fn expected(case: &Case, log: &str) -> Expected {
+    let log = Log::read(log).unwrap_or_default();
+    let warm_up = usize::try_from(case.asks.warm_up).unwrap_or(0);
+    Expected::of(case, &log, warm_up, &|text| Some(text.len() as u64))
+}

@@ -1,0 +1,473 @@
+//! Conducts the runs of a client: plays a case's script, starts the client, waits for it, and
+//! collects the log and what the client left.
+//!
+//! The mock engine runs in this process, on the thread that waits for the client, at an address of
+//! its own for each run. Nothing of a run is left to the next one: each has a fresh engine and a
+//! fresh folder.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tokio::net::TcpListener;
+
+use super::super::failure::{Exit, Failure};
+use super::files;
+use launch::{Ran, Value};
+use mock::{Mounts, Script};
+use model::{clean, private};
+use tokenizer::Tokenizer;
+use verify::card::Client;
+use verify::profile::Values;
+use verify::said::Sources;
+use verify::{Case, CaseCard, Log, Outcome, Profile, Run, judge};
+
+/// The last lines of a client that failed.
+const LAST_LINES: usize = 12;
+
+/// The time that a client may take to say its version.
+const VERSION_WITHIN: Duration = Duration::from_secs(120);
+
+/// The time that replies which a client gave up may take to be noticed.
+const SETTLES_WITHIN: Duration = Duration::from_millis(200);
+
+/// A client that is judged, and everything that its runs share.
+pub struct Conductor {
+    profile: Profile,
+    folder: Folder,
+    tokenizer: Tokenizer,
+    tokenizer_folder: PathBuf,
+    name_of_tokenizer: String,
+    counts: RefCell<HashMap<String, Option<u64>>>,
+    timeout: Duration,
+    tries: u32,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// The folder of all runs, removed in the end unless its user wants it.
+struct Folder {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.keep {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// One run of a client, and what it left.
+struct Conducted {
+    run: Run,
+    ran: Ran,
+}
+
+fn system(what: &str) -> impl Fn(std::io::Error) -> Failure {
+    move |cause| Failure::new(Exit::CommandLine, format!("cannot {what}: {cause}"))
+}
+
+impl Conductor {
+    /// Prepares the runs of a client.
+    ///
+    /// # Errors
+    /// If the tokenizer cannot be read, or a folder cannot be made.
+    pub fn new(
+        mut profile: Profile,
+        program: Option<&Path>,
+        tokenizer: Option<&Path>,
+        keep: Option<&Path>,
+        timeout: Duration,
+        tries: u32,
+    ) -> Result<Self, Failure> {
+        let own = std::env::current_exe().map_err(system("find this program"))?;
+        let own = own.to_string_lossy().into_owned();
+        let replaced = program.map(|path| path.to_string_lossy().into_owned());
+        let first = profile.command[0].clone();
+        let version = profile.version.as_mut().map(|version| &mut version.command);
+        for words in [Some(&mut profile.command), version].into_iter().flatten() {
+            if let (Some(replaced), Some(word)) = (&replaced, words.first_mut())
+                && *word == first
+            {
+                word.clone_from(replaced);
+            }
+            if let Some(word) = words.first_mut()
+                && word == "{self}"
+            {
+                word.clone_from(&own);
+            }
+        }
+        let folder = match keep {
+            Some(path) => path.to_owned(),
+            None => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                let unique = now.unwrap_or_default().as_nanos();
+                let name = format!("runner-verify-{}-{unique}", std::process::id());
+                std::env::temp_dir().join(name)
+            }
+        };
+        private::folder(&folder).map_err(system("make a folder for the runs"))?;
+        let folder = Folder {
+            path: folder.canonicalize().unwrap_or(folder),
+            keep: keep.is_some(),
+        };
+        let (tokenizer_folder, name_of_tokenizer) = match tokenizer {
+            Some(path) => {
+                let found = path.canonicalize().map_err(|cause| {
+                    let path = path.display();
+                    Failure::input(format!("--tokenizer: {path}: cannot be read: {cause}"))
+                })?;
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                let name = name.to_string_lossy().into_owned();
+                (found, name)
+            }
+            None => (own_tokenizer(&folder.path)?, "bytes".to_owned()),
+        };
+        let tokenizer = Tokenizer::open(&tokenizer_folder)
+            .map_err(|error| Failure::input(format!("--tokenizer: {error}")))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(system("begin"))?;
+        Ok(Conductor {
+            profile,
+            folder,
+            tokenizer,
+            tokenizer_folder,
+            name_of_tokenizer,
+            counts: RefCell::default(),
+            timeout,
+            tries,
+            runtime,
+        })
+    }
+
+    /// The name of the tokenizer that counts.
+    pub fn tokenizer_name(&self) -> String {
+        self.name_of_tokenizer.clone()
+    }
+
+    /// The client, for its card.
+    pub fn client(&self, version: Option<String>) -> Client {
+        Client {
+            name: self.profile.name.clone(),
+            title: self.profile.title.clone(),
+            version,
+        }
+    }
+
+    /// Asks the client for its version.
+    ///
+    /// # Errors
+    /// If its program does not run.
+    pub fn version(&self) -> Result<Option<String>, Failure> {
+        let Some(version) = &self.profile.version else {
+            return Ok(None);
+        };
+        let environment = self.environment();
+        let running = launch::run(&version.command, &environment, None, VERSION_WITHIN);
+        let ran = self.runtime.block_on(self.unless_interrupted(running))?;
+        let ran = ran.map_err(|error| Failure::input(self.missing(&error.to_string())))?;
+        let said = [ran.stdout, ran.stderr].concat();
+        let version = version.find(&String::from_utf8_lossy(&said));
+        Ok(version.map(|version| clean::line(&version).into_owned()))
+    }
+
+    fn missing(&self, why: &str) -> String {
+        let install = self.profile.install.as_deref();
+        let install = install.map(|how| format!("; install it: {how}"));
+        format!(
+            "{}: {why}{}; or name its program with --program",
+            self.profile.title,
+            install.unwrap_or_default()
+        )
+    }
+
+    fn environment(&self) -> Vec<(String, Value)> {
+        let variables = self.profile.environment.iter();
+        variables
+            .map(|(name, value)| (name.clone(), Value::Plain(value.clone())))
+            .collect()
+    }
+
+    /// Runs a case until it is judged, and again where only times are off.
+    ///
+    /// # Errors
+    /// If a script cannot be played, the client's program does not run, or the user interrupts.
+    pub fn run(&self, case: &Case) -> Result<CaseCard, Failure> {
+        let mut card = CaseCard {
+            name: case.name.clone(),
+            part: case.part(),
+            title: case.title.clone(),
+            why: case.why.clone(),
+            outcome: Outcome::Failed(String::new()),
+            tries: 0,
+            tolerance: case.tolerance.to_string(),
+            checks: Vec::new(),
+            last_lines: Vec::new(),
+            command: Vec::new(),
+        };
+        if let Some(why) = self.profile.cannot_run(&case.name) {
+            card.outcome = Outcome::NotApplicable(why.to_owned());
+            return Ok(card);
+        }
+        if let Some(arrivals) = case.asks.arrivals
+            && !self.profile.load.arrivals.contains(&arrivals)
+        {
+            let why = format!("it has no {arrivals} arrivals");
+            card.outcome = Outcome::NotApplicable(why);
+            return Ok(card);
+        }
+        let count = |text: &str| self.count(text);
+        for number in 1..=self.tries {
+            card.tries = number;
+            let mut runs = Vec::new();
+            for (index, seed) in case.asks.seeds.iter().enumerate() {
+                let name = format!("{}-{number}-{index}", case.name);
+                let folder = self.folder.path.join(name);
+                let command = self.command(case, *seed, &folder)?;
+                card.command = command;
+                let conducted = self.conduct(case, *seed, &folder)?;
+                card.last_lines = last_lines(&conducted.ran);
+                let late = conducted.ran.exit.is_none();
+                runs.push(conducted.run);
+                if late {
+                    let within = model::duration::format(self.timeout);
+                    card.outcome = Outcome::Failed(format!("it did not end within {within}"));
+                    return Ok(card);
+                }
+            }
+            (card.outcome, card.checks) = judge(case, &self.profile, &runs, &count);
+            if !card.may_be_noise() {
+                break;
+            }
+        }
+        if !matches!(card.outcome, Outcome::Failed(_)) {
+            card.last_lines.clear();
+        }
+        Ok(card)
+    }
+
+    /// Counts the tokens of a text, each text once.
+    fn count(&self, text: &str) -> Option<u64> {
+        if let Some(known) = self.counts.borrow().get(text) {
+            return *known;
+        }
+        let counted = self.tokenizer.count(&[text.to_owned()], false);
+        let counted = counted.ok().and_then(|counts| counts.first().copied());
+        let counted = counted.map(u64::from);
+        self.counts.borrow_mut().insert(text.to_owned(), counted);
+        counted
+    }
+
+    /// The command as a card shows it, without what differs from run to run.
+    fn command(&self, case: &Case, seed: u64, folder: &Path) -> Result<Vec<String>, Failure> {
+        let mut values = self.values(case, seed, folder);
+        values.set("folder", "FOLDER");
+        values.set("tokenizer", "TOKENIZER");
+        values.set("host", "HOST");
+        values.set("port", "PORT");
+        values.set("base-url", format!("http://HOST:PORT/{}", case.name));
+        values.set("root-url", "http://HOST:PORT");
+        let mut command = self.filled(case, &values)?;
+        if let Some(first) = command.first_mut() {
+            let name = Path::new(first.as_str()).file_name();
+            *first = name.unwrap_or_default().to_string_lossy().into_owned();
+        }
+        Ok(command)
+    }
+
+    fn values(&self, case: &Case, seed: u64, folder: &Path) -> Values {
+        let mut values = Values::of(&case.asks, seed);
+        values.set("model", "mock");
+        values.set("case", &case.name);
+        values.set("folder", folder.display());
+        values.set("tokenizer", self.tokenizer_folder.display());
+        values
+    }
+
+    fn filled(&self, case: &Case, values: &Values) -> Result<Vec<String>, Failure> {
+        let wrong = |error| Failure::input(format!("{}: `command`: {error}", self.profile.name));
+        self.profile.command_for(&case.asks, values).map_err(wrong)
+    }
+
+    /// Runs the client once over a case.
+    fn conduct(&self, case: &Case, seed: u64, folder: &Path) -> Result<Conducted, Failure> {
+        private::folder(folder).map_err(system("make a folder for a run"))?;
+        let script = Script::parse(&case.name, &case.script())
+            .map_err(|error| Failure::input(format!("case {}: {error}", case.name)))?;
+        self.runtime.block_on(async {
+            let scripts = [(case.name.clone(), script)];
+            let mounts = Mounts::new(scripts, Box::new(|_, _| None))
+                .map_err(|error| Failure::input(format!("case {}: {error}", case.name)))?;
+            let listener = listen().map_err(system("listen on this machine"))?;
+            let address = listener
+                .local_addr()
+                .map_err(system("listen on this machine"))?;
+            let server = tokio::spawn(mock::serve_mounts(
+                listener,
+                mounts.clone(),
+                std::future::pending(),
+            ));
+            let mut values = self.values(case, seed, folder);
+            values.set("host", address.ip());
+            values.set("port", address.port());
+            values.set("root-url", format!("http://{address}"));
+            values.set("base-url", format!("http://{address}/{}", case.name));
+            let command = self.filled(case, &values)?;
+            let environment = self.environment();
+            let running = launch::run(&command, &environment, Some(folder), self.timeout);
+            let ran = self.unless_interrupted(running).await?;
+            let ran = ran.map_err(|error| Failure::input(self.missing(&error.to_string())))?;
+            tokio::time::sleep(SETTLES_WITHIN).await;
+            server.abort();
+            let _ = server.await;
+            let log = mounts.log(&case.name).unwrap_or_default();
+            self.keep(folder, &log, &ran)?;
+            let log = Log::read(&log).map_err(|error| Failure::new(Exit::Bug, error))?;
+            let sources = Sources::read(&self.profile, &self.contents(folder, &ran));
+            let run = Run { log, sources };
+            Ok(Conducted { run, ran })
+        })
+    }
+
+    async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            done = work => Ok(done),
+            Ok(()) = tokio::signal::ctrl_c() => {
+                Err(Failure::new(Exit::Interrupted, "interrupted; no card is written"))
+            }
+        }
+    }
+
+    fn keep(&self, folder: &Path, log: &str, ran: &Ran) -> Result<(), Failure> {
+        if !self.folder.keep {
+            return Ok(());
+        }
+        let files = [
+            ("truth.jsonl", log.as_bytes()),
+            ("stdout.txt", &ran.stdout),
+            ("stderr.txt", &ran.stderr),
+        ];
+        for (name, content) in files {
+            private::write(&folder.join(name), content).map_err(system("keep a run's files"))?;
+        }
+        Ok(())
+    }
+
+    /// The content of each source, or the reason why there is none.
+    fn contents(&self, folder: &Path, ran: &Ran) -> BTreeMap<String, Result<Vec<u8>, String>> {
+        let sources = self.profile.sources.iter();
+        let content = sources.map(|source| {
+            let content = match (&source.file, source.name.as_str()) {
+                (None, "stderr") => Ok(ran.stderr.clone()),
+                (None, _) => Ok(ran.stdout.clone()),
+                (Some(pattern), _) => newest(folder, pattern),
+            };
+            (source.name.clone(), content)
+        });
+        content.collect()
+    }
+}
+
+fn listen() -> std::io::Result<TcpListener> {
+    mock::listen((Ipv4Addr::LOCALHOST, 0).into())
+}
+
+/// Writes the tokenizer whose tokens are bytes, so that a client can read it.
+fn own_tokenizer(folder: &Path) -> Result<PathBuf, Failure> {
+    let folder = folder.join("tokenizer");
+    private::folder(&folder).map_err(system("make a folder for the tokenizer"))?;
+    for (name, text) in files::tokenizer() {
+        let written = private::write(&folder.join(name), text.as_bytes());
+        written.map_err(system("write the tokenizer"))?;
+    }
+    Ok(folder)
+}
+
+fn last_lines(ran: &Ran) -> Vec<String> {
+    let text = [
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr),
+    ];
+    let lines = text.iter().flat_map(|text| text.lines());
+    let lines: Vec<String> = lines
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| clean::line(line).chars().take(200).collect())
+        .collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+}
+
+/// The newest file below a folder that fits a pattern of a profile.
+fn newest(folder: &Path, pattern: &str) -> Result<Vec<u8>, String> {
+    let below = pattern.strip_prefix("{folder}").unwrap_or(pattern);
+    let parts: Vec<&str> = below.split('/').filter(|part| !part.is_empty()).collect();
+    let mut found = Vec::new();
+    collect(folder, &parts, &mut found);
+    let time = |path: &PathBuf| path.metadata().and_then(|about| about.modified()).ok();
+    let newest = found.into_iter().max_by_key(time);
+    let newest = newest.ok_or_else(|| format!("the client left no file `{below}`"))?;
+    std::fs::read(&newest).map_err(|cause| format!("{}: {cause}", newest.display()))
+}
+
+fn collect(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
+    let Some((part, rest)) = parts.split_first() else {
+        return;
+    };
+    if *part == "**" {
+        collect(folder, rest, found);
+    }
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.filter_map(Result::ok) {
+        let (path, name) = (entry.path(), entry.file_name());
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        match (kind.is_dir(), *part) {
+            (true, "**") => collect(&path, parts, found),
+            (true, part) if fits(part, &name.to_string_lossy()) => collect(&path, rest, found),
+            (false, part)
+                if rest.is_empty() && part != "**" && fits(part, &name.to_string_lossy()) =>
+            {
+                found.push(path);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// True if a name fits a pattern whose `*` stands for any text.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((beginning, after)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(rest) = name.strip_prefix(beginning) else {
+        return false;
+    };
+    let mut starts = (0..=rest.len()).filter(|at| rest.is_char_boundary(*at));
+    starts.any(|at| fits(after, &rest[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_of_names() {
+        for (pattern, name, does) in [
+            ("a.json", "a.json", true),
+            ("*.json", "a.json", true),
+            ("a*b*.json", "axxbyy.json", true),
+            ("*", "", true),
+            ("a*", "ba", false),
+            ("*.json", "a.jsonl", false),
+        ] {
+            assert_eq!(fits(pattern, name), does, "{pattern} {name}");
+        }
+    }
+}

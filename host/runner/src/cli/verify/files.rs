@@ -1,0 +1,161 @@
+//! The cases and the profiles of clients: those that ship, and those of a user.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::super::failure::{Exit, Failure};
+use verify::{Case, FileError, Profile};
+
+/// The place of what ships, below that of texts.
+const SHIPPED: &str = "conformance/";
+
+/// The place of the profiles below it.
+const CLIENTS: &str = "clients/";
+
+/// The cases of a folder, or those that ship, by name.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
+    let read = match folder {
+        None => {
+            let texts = shipped::texts_below(SHIPPED);
+            let cases = texts.filter(|(name, _)| is_case(name));
+            cases
+                .map(|(name, text)| Case::read(name, text))
+                .collect::<Vec<_>>()
+        }
+        Some(folder) => of_folder(folder)?,
+    };
+    let mut cases = all(read)?;
+    if cases.is_empty() {
+        let folder = folder.unwrap_or(Path::new(""));
+        let words = format!(
+            "{}: no case in it; expected files NAME.toml",
+            folder.display()
+        );
+        return Err(Failure::input(words));
+    }
+    cases.sort_by(|a, b| (a.part(), &a.name).cmp(&(b.part(), &b.name)));
+    Ok(cases)
+}
+
+fn is_case(name: &str) -> bool {
+    name.ends_with(".toml") && !name.contains('/')
+}
+
+fn of_folder(folder: &Path) -> Result<Vec<Result<Case, FileError>>, Failure> {
+    let unreadable = |path: &Path, cause: std::io::Error| {
+        Failure::input(format!("{}: cannot be read: {cause}", path.display()))
+    };
+    let entries = std::fs::read_dir(folder).map_err(|cause| unreadable(folder, cause))?;
+    let mut read = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|cause| unreadable(folder, cause))?.path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|cause| unreadable(&path, cause))?;
+        read.push(Case::read(&path.to_string_lossy(), &text));
+    }
+    Ok(read)
+}
+
+fn all<T>(read: Vec<Result<T, FileError>>) -> Result<Vec<T>, Failure> {
+    let mut good = Vec::new();
+    let mut wrong = Vec::new();
+    for one in read {
+        match one {
+            Ok(one) => good.push(one),
+            Err(error) => wrong.push(error.to_string()),
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(good),
+        false => Err(Failure::several(Exit::Input, wrong)),
+    }
+}
+
+/// The cases that are asked for, or all.
+///
+/// # Errors
+/// A name that fits none.
+pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> {
+    if names.is_empty() {
+        return Ok(cases);
+    }
+    let fits = |name: &str, case: &Case| match name.strip_suffix('*') {
+        Some(beginning) => case.name.starts_with(beginning),
+        None => case.name == name,
+    };
+    let none = names
+        .iter()
+        .find(|name| !cases.iter().any(|case| fits(name, case)));
+    if let Some(none) = none {
+        let words = format!("no case `{none}`; `runner verify --list` lists them");
+        return Err(Failure::command_line(words));
+    }
+    let chosen = cases.into_iter();
+    Ok(chosen
+        .filter(|case| names.iter().any(|name| fits(name, case)))
+        .collect())
+}
+
+/// A profile that ships, by name, or one of a file.
+///
+/// # Errors
+/// If there is none, or it is wrong.
+pub fn profile(client: &str) -> Result<Profile, Failure> {
+    let wrong = |error: FileError| Failure::input(error.to_string());
+    let known = shipped::text(&format!("{SHIPPED}{CLIENTS}{client}.toml"));
+    if let Some(text) = known {
+        return Profile::read(&format!("{client}.toml"), text).map_err(wrong);
+    }
+    let path = Path::new(client);
+    if !client.ends_with(".toml") {
+        let names: Vec<&str> = clients().map(|(name, _)| name).collect();
+        return Err(Failure::input(format!(
+            "no client `{client}`; there are {}; or give a profile's file, NAME.toml",
+            names.join(", ")
+        )));
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| Failure::input(format!("{client}: cannot be read: {cause}")))?;
+    Profile::read(client, &text).map_err(wrong)
+}
+
+/// The profiles that ship: the name and the text of each.
+fn clients() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let below = shipped::texts_below(SHIPPED);
+    below.filter_map(|(name, text)| {
+        let name = name.strip_prefix(CLIENTS)?.strip_suffix(".toml")?;
+        Some((name, text))
+    })
+}
+
+/// The cases and the clients that ship, for people to read.
+///
+/// # Errors
+/// If a profile that ships is wrong.
+pub fn list(cases: &[Case]) -> Result<String, Failure> {
+    let mut text = String::new();
+    let mut part = None;
+    for case in cases {
+        if part.replace(case.part()) != Some(case.part()) {
+            let _ = writeln!(text, "{}", case.part().title());
+        }
+        let _ = writeln!(text, "  {:<24} {}", case.name, case.title);
+    }
+    let _ = writeln!(text, "Clients");
+    for (name, profile) in clients() {
+        let profile = Profile::read(name, profile)
+            .map_err(|error| Failure::new(Exit::Bug, error.to_string()))?;
+        let _ = writeln!(text, "  {name:<24} {}", profile.title);
+    }
+    Ok(text)
+}
+
+/// The files of the tokenizer whose tokens are bytes: the name and the text of each.
+pub fn tokenizer() -> impl Iterator<Item = (&'static str, &'static str)> {
+    shipped::texts_below("conformance/tokenizer/")
+}
