@@ -4,7 +4,9 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,20 @@ pub(crate) struct Process {
     pub group: u32,
     /// True if it has ended, and its parent has not asked how.
     pub ended: bool,
+}
+
+/// The processor time of the children that this process has waited for, and of theirs.
+pub(crate) fn children_time() -> Option<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name may hold anything. The fields behind it begin with the third, the state; `cutime` and
+    // `cstime` are the sixteenth and the seventeenth (proc_pid_stat(5)).
+    let (_, fields) = stat.rsplit_once(')')?;
+    let times = fields.split_whitespace().skip(13).take(2);
+    let ticks: u64 = times
+        .map(|ticks| ticks.parse::<u64>().ok())
+        .sum::<Option<u64>>()?;
+    let a_second = clock_ticks_per_second();
+    Some(Duration::from_secs_f64(ticks as f64 / a_second as f64))
 }
 
 /// The place where the system shows its processes.

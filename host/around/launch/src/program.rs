@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::command::command;
 use crate::exit::Exit;
 use crate::leader::Leader;
+use crate::process;
 use crate::spec::Value;
 
 /// The part of each of its outputs that is kept, in bytes: the last.
@@ -27,6 +28,9 @@ const ARRIVES_WITHIN: Duration = Duration::from_secs(2);
 pub struct Ran {
     /// The way it ended; nothing if its time was over.
     pub exit: Option<Exit>,
+    /// The processor time of it and of the processes that it waited for; absent where the system
+    /// does not tell.
+    pub processor: Option<Duration>,
     /// The last part of its standard output.
     pub stdout: Vec<u8>,
     /// The last part of its standard error.
@@ -59,7 +63,8 @@ impl Drop for Guard {
     }
 }
 
-/// Runs a program until it ends, or until its time is over. Dropping the future ends it too.
+/// Runs a program until it ends, or until its time is over. Dropping the future ends it too. Of
+/// programs that run at the same time, each is given the processor time of all.
 ///
 /// # Errors
 /// If the system does not run it.
@@ -75,11 +80,12 @@ pub async fn run(
         program: program.clone(),
         source,
     };
+    let before = process::children_time();
     let (output, of_output) = io::pipe().map_err(failed)?;
     let (errors, of_errors) = io::pipe().map_err(failed)?;
     command.stdout(of_output).stderr(of_errors);
     let leader = Leader::start(&mut command).map_err(failed)?;
-    let guard = Guard(leader);
+    let mut guard = Guard(leader);
     // Its ends of the pipes stay open in it.
     drop(command);
     let output = collect(output).map_err(failed)?;
@@ -97,8 +103,11 @@ pub async fn run(
     // What it left running in its group would hold the pipes open.
     guard.0.signal_group(Signal::KILL);
     let (stdout, stderr) = (arrived(output).await, arrived(errors).await);
+    guard.0.reap();
+    let processor = before.zip(process::children_time());
     Ok(Ran {
         exit,
+        processor: processor.and_then(|(before, after)| after.checked_sub(before)),
         stdout,
         stderr,
     })
@@ -146,6 +155,14 @@ mod tests {
         assert_eq!(
             (&ran.stdout[..], &ran.stderr[..]),
             (&b"out 1\n"[..], &b"err\n"[..])
+        );
+        let busy = words("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
+        let ran = run(&busy, &[], None, Duration::from_secs(60))
+            .await
+            .unwrap();
+        assert!(
+            ran.processor.is_none_or(|time| time > Duration::ZERO),
+            "{ran:?}"
         );
         let none = run(
             &["no-such-program".to_owned()],

@@ -2,16 +2,23 @@
 //! described by the schema `verify`.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::case::Part;
+use crate::ceiling::Ceiling;
 
 /// The card of a client.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Card {
     /// The version of the runner that judged.
     pub runner: String,
+    /// The day on which it did, as `YYYY-MM-DD`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// The machine on which it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// The client.
     pub client: Client,
     /// The tokenizer that counted.
@@ -20,10 +27,13 @@ pub struct Card {
     pub cases: Vec<CaseCard>,
     /// The numbers of cases by verdict.
     pub totals: Totals,
+    /// The load up to which its times are true, where that was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
 }
 
 /// The client that was judged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Client {
     /// Its name, as of its profile.
@@ -36,7 +46,7 @@ pub struct Client {
 }
 
 /// One case of a card.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CaseCard {
     /// Its name.
@@ -65,7 +75,7 @@ pub struct CaseCard {
 }
 
 /// The way a case ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The worst verdict of its checks.
@@ -77,7 +87,9 @@ pub enum Outcome {
 }
 
 /// The verdict on a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within the case's tolerance of its own definition.
@@ -103,7 +115,7 @@ impl Verdict {
 }
 
 /// One figure, or one property of the load, against the truth.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Check {
     /// The figure, or the property: `ttft.mean`, `load.rate`.
@@ -129,7 +141,7 @@ pub struct Check {
 }
 
 /// The true value of a figure by one definition.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ByDefinition {
     /// The definition.
@@ -139,7 +151,7 @@ pub struct ByDefinition {
 }
 
 /// The numbers of cases by outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Totals {
     /// Every figure is exact.
@@ -185,10 +197,13 @@ impl Card {
         let totals = Totals::of(&cases);
         Card {
             runner,
+            date: None,
+            machine: None,
             client,
             tokenizer,
             cases,
             totals,
+            ceiling: None,
         }
     }
 }

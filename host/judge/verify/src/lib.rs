@@ -22,6 +22,7 @@
 
 pub mod card;
 pub mod case;
+pub mod ceiling;
 pub mod expected;
 mod judge;
 pub mod load;

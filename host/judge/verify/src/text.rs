@@ -29,6 +29,9 @@ pub fn text(card: &Card) -> String {
         }
         line(&mut text, case);
     }
+    if let Some(ceiling) = &card.ceiling {
+        let _ = writeln!(text, "\nCeiling\n  {}", ceiling.words());
+    }
     let _ = writeln!(text, "\n{}", totals(&card.totals));
     text
 }

@@ -58,6 +58,11 @@ enum Words {
 }
 
 impl Failure {
+    /// True if the user stopped the command.
+    pub(super) fn is_interrupt(&self) -> bool {
+        self.exit == Exit::Interrupted as u8
+    }
+
     /// A failure described by one message.
     pub fn new(exit: Exit, words: impl Into<String>) -> Self {
         Failure {

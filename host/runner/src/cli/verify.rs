@@ -12,11 +12,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueHint;
+use clap::builder::FalseyValueParser;
+use jiff::Timestamp;
 
+use super::destination::Destination;
 use super::failure::{Exit, Failure};
 use super::print::{json, tell, write_stdout};
 use conduct::Conductor;
 use model::duration::Span;
+use report::verified;
+use runs::environment::Environment;
+use verify::ceiling::Level;
 use verify::{Card, Case, Outcome, Verdict};
 
 /// Check a benchmark client's figures against a server whose every byte is known
@@ -30,13 +36,17 @@ use verify::{Card, Case, Outcome, Verdict};
         runner verify runner                            this program itself\n  \
         runner verify vllm --tokenizer FOLDER           vllm bench serve, in every case\n  \
         runner verify my-client.toml --case 'stream-*'  a client of your own, in some\n  \
+        runner verify guidellm --ceiling -o guidellm.json --format json\n  \
+        runner verify guidellm.json vllm.json --format html -o clients.html\n  \
         runner verify --list                            the cases and the clients that ship\n\n\
         runner guide verify says how a profile is written.\n\n\
         Exit codes: 0 done, 3 a profile or a case is wrong, 7 a figure is not what it claims (with --strict)")]
 pub struct Args {
-    /// Client: the name of a profile that ships, or a profile's file
+    /// Client: the name of a profile that ships, a profile's file, or a card that is shown again
+    ///
+    /// Several are shown beside each other. A card is what --format json wrote, CARD.json.
     #[arg(value_name = "CLIENT", required_unless_present = "list", value_hint = ValueHint::FilePath)]
-    client: Option<String>,
+    clients: Vec<String>,
     /// List the cases and the clients that ship
     #[arg(long)]
     list: bool,
@@ -61,9 +71,18 @@ pub struct Args {
     /// Folder that keeps each run's log and what the client left
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     keep: Option<PathBuf>,
+    /// Also find the load up to which the client's times are true, and its processor time for a
+    /// token
+    ///
+    /// Streams of a token every 20 ms: 8 of them, then more, up to 2048. It takes about a minute.
+    #[arg(long, env = "RUNNER_VERIFY_CEILING", value_parser = FalseyValueParser::new())]
+    ceiling: bool,
     /// Output format
     #[arg(long, env = "RUNNER_VERIFY_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// File to write, - for stdout
+    #[arg(long, short, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
     /// Exit with 7 if a figure is not what it claims, or a case fails
     #[arg(long, env = "RUNNER_VERIFY_STRICT")]
     strict: bool,
@@ -74,8 +93,14 @@ pub struct Args {
 enum Format {
     /// Text to read
     Text,
-    /// JSON that follows `runner schema verify`
+    /// JSON of one client that follows `runner schema verify`
     Json,
+    /// Tables for a Markdown page
+    Markdown,
+    /// One HTML file that compares clients
+    Html,
+    /// An SVG badge of one client
+    Badge,
 }
 
 /// Runs the subcommand.
@@ -88,11 +113,51 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         write_stdout(&files::list(&cases)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let client = args.client.as_deref().unwrap_or_default();
-    let profile = files::profile(client)?;
+    let one = matches!(args.format, Format::Json | Format::Badge);
+    if one && args.clients.len() > 1 {
+        return Err(Failure::command_line(
+            "--format json and --format badge show one client; give one, or choose another format",
+        ));
+    }
     let cases = files::chosen(cases, &args.case)?;
+    let mut out = Destination::open(&args.output)?;
+    let mut cards = Vec::new();
+    let mut interrupted = None;
+    for client in &args.clients {
+        let (card, ended) = match client.ends_with(".json") {
+            true => (files::card(client)?, None),
+            false => judged(args, client, &cases)?,
+        };
+        cards.push(card);
+        interrupted = ended;
+        if interrupted.is_some() {
+            break;
+        }
+    }
+    match args.format {
+        Format::Text => {
+            let texts: Vec<String> = cards.iter().map(verify::text::text).collect();
+            out.text(&texts.join("\n"))?
+        }
+        Format::Json => out.json(&json(&cards[0])?)?,
+        Format::Markdown => out.text(&verified::page(&cards).markdown())?,
+        Format::Html => out.bytes(verified::page(&cards).html().as_bytes())?,
+        Format::Badge => out.bytes(verified::badge(&cards[0]).as_bytes())?,
+    };
+    out.finish()?;
+    if let Some(interrupted) = interrupted {
+        return Err(interrupted);
+    }
+    match args.strict && !cards.iter().all(|card| card.totals.is_clean()) {
+        true => Ok(ExitCode::from(Exit::Invalid as u8)),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Runs a client over the cases. An interrupt leaves the card of those that were judged before.
+fn judged(args: &Args, client: &str, cases: &[Case]) -> Result<(Card, Option<Failure>), Failure> {
     let conductor = Conductor::new(
-        profile,
+        files::profile(client)?,
         args.program.as_deref(),
         args.tokenizer.as_deref(),
         args.keep.as_deref(),
@@ -100,24 +165,57 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         args.tries,
     )?;
     let version = conductor.version()?;
-    let mut judged = Vec::new();
-    for case in &cases {
-        let card = conductor.run(case)?;
-        tell(format_args!("{}", progress(case, &card.outcome)));
-        judged.push(card);
-    }
-    let runner = env!("CARGO_PKG_VERSION").to_owned();
-    let client = conductor.client(version);
-    let card = Card::new(runner, client, conductor.tokenizer_name(), judged);
-    let shown = match args.format {
-        Format::Text => verify::text::text(&card),
-        Format::Json => json(&card)?,
+    let of = |cases, ceiling| {
+        let runner = env!("CARGO_PKG_VERSION").to_owned();
+        let client = conductor.client(version.clone());
+        Card {
+            date: Some(today()),
+            machine: Some(machine()),
+            ceiling,
+            ..Card::new(runner, client, conductor.tokenizer_name(), cases)
+        }
     };
-    write_stdout(&shown)?;
-    match args.strict && !card.totals.is_clean() {
-        true => Ok(ExitCode::from(Exit::Invalid as u8)),
-        false => Ok(ExitCode::SUCCESS),
+    let mut judged = Vec::new();
+    for case in cases {
+        match conductor.run(case) {
+            Ok(card) => {
+                tell(format_args!("{}", progress(case, &card.outcome)));
+                judged.push(card);
+            }
+            Err(failure) if failure.is_interrupt() && !judged.is_empty() => {
+                return Ok((of(judged, None), Some(failure)));
+            }
+            Err(failure) => return Err(failure),
+        }
     }
+    if !args.ceiling {
+        return Ok((of(judged, None), None));
+    }
+    let said = |level: &Level| {
+        let off = level
+            .worst()
+            .map(|off| format!("off by {:.1} %", off * 100.0));
+        let words = level.failed.clone().or(off).unwrap_or_default();
+        tell(format_args!("{} streams: {words}", level.streams));
+    };
+    match conductor.ceiling(said) {
+        Ok(ceiling) => Ok((of(judged, Some(ceiling)), None)),
+        Err(failure) if failure.is_interrupt() => Ok((of(judged, None), Some(failure))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The date of this system, in UTC.
+fn today() -> String {
+    Timestamp::now().strftime("%Y-%m-%d").to_string()
+}
+
+/// The machine in a line.
+fn machine() -> String {
+    let about = Environment::look([], None, "");
+    let cores = about.cores.map(|cores| format!("{cores} cores"));
+    let parts = [about.cpu, cores, Some(about.platform)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn progress(case: &Case, outcome: &Outcome) -> String {

@@ -20,6 +20,7 @@ use mock::{Mounts, Script};
 use model::{clean, private};
 use tokenizer::Tokenizer;
 use verify::card::Client;
+use verify::ceiling::{self, Ceiling, Level};
 use verify::profile::Values;
 use verify::said::Sources;
 use verify::{Case, CaseCard, Log, Outcome, Profile, Run, judge};
@@ -249,6 +250,60 @@ impl Conductor {
             card.last_lines.clear();
         }
         Ok(card)
+    }
+
+    /// Looks for the load up to which the client's times are true: level by level, until one does
+    /// not hold. `tell` hears of each.
+    ///
+    /// # Errors
+    /// As [`Conductor::run`].
+    pub fn ceiling(&self, tell: impl Fn(&Level)) -> Result<Ceiling, Failure> {
+        let mut levels = Vec::new();
+        for streams in ceiling::LEVELS {
+            let level = self.level(streams)?;
+            tell(&level);
+            let holds = level.holds();
+            levels.push(level);
+            if !holds {
+                break;
+            }
+        }
+        Ok(Ceiling::of(levels))
+    }
+
+    /// Tries a level until it holds, and keeps the best try.
+    fn level(&self, streams: u64) -> Result<Level, Failure> {
+        let case =
+            ceiling::case(streams).map_err(|error| Failure::new(Exit::Bug, error.to_string()))?;
+        let mut best: Option<Level> = None;
+        for number in 1..=self.tries {
+            let folder = self.folder.path.join(format!("{}-{number}", case.name));
+            let Conducted { run, ran } = self.conduct(&case, 1, &folder)?;
+            let first = run.log.requests.iter().map(|request| request.received);
+            let first = first.fold(f64::INFINITY, f64::min);
+            let seconds = (run.log.end() - first) / 1e3;
+            let tokens = run.log.requests.iter().map(|request| request.tokens).sum();
+            let runs = [run];
+            let (outcome, checks) = judge(&case, &self.profile, &runs, &|text| self.count(text));
+            let late = Outcome::Failed("it did not end in time".to_owned());
+            let outcome = if ran.exit.is_none() { &late } else { &outcome };
+            let processor = ran.processor.map(|time| time.as_secs_f64());
+            let level = Level::of(
+                streams,
+                (outcome, &checks),
+                tokens,
+                Some(seconds),
+                processor,
+            );
+            let off = |level: &Level| (level.failed.is_some(), level.worst());
+            if best.as_ref().is_none_or(|best| off(&level) < off(best)) {
+                best = Some(level);
+            }
+            if best.as_ref().is_some_and(Level::holds) {
+                break;
+            }
+        }
+        best.ok_or_else(|| Failure::new(Exit::Bug, "no level was tried"))
     }
 
     /// Counts the tokens of a text, each text once.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::super::failure::{Exit, Failure};
-use verify::{Case, FileError, Profile};
+use verify::{Card, Case, FileError, Profile};
 
 /// The place of what ships, below that of texts.
 const SHIPPED: &str = "conformance/";
@@ -122,6 +122,19 @@ pub fn profile(client: &str) -> Result<Profile, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|cause| Failure::input(format!("{client}: cannot be read: {cause}")))?;
     Profile::read(client, &text).map_err(wrong)
+}
+
+/// A card that was written before.
+///
+/// # Errors
+/// If it cannot be read, or is none.
+pub fn card(path: &str) -> Result<Card, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| Failure::input(format!("{path}: cannot be read: {cause}")))?;
+    serde_json::from_str(&text).map_err(|cause| {
+        let what = "is no card; expected what `runner verify CLIENT --format json` writes";
+        Failure::input(format!("{path}: {what}: {cause}"))
+    })
 }
 
 /// The profiles that ship: the name and the text of each.
