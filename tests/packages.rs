@@ -9,11 +9,13 @@
 //! - `debian`: in an empty root.
 //! - `npm`: below an empty prefix, with the signals that pass through it.
 //! - `images`: in a container.
+//! - `targets`: the programs that are not this machine's static one, where they were compiled.
 
 mod archives;
 mod debian;
 mod images;
 mod npm;
+mod targets;
 mod wheels;
 
 use std::ffi::OsStr;
@@ -30,21 +32,27 @@ use tempfile::TempDir;
 
 use crate::support::process::{Mock, run};
 
+/// The program under test.
+const TESTED: &str = env!("CARGO_BIN_EXE_runner");
+
 /// The program that is packaged, in a folder that lasts as long as the tests.
 fn program() -> PathBuf {
-    let tested = Path::new(env!("CARGO_BIN_EXE_runner"));
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let machine = std::env::consts::ARCH;
-    let packaged = target.join(format!("{machine}-unknown-linux-musl/packaged/runner"));
+    packaged(&format!("{machine}-unknown-linux-musl")).unwrap_or_else(|| {
+        let stripped = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packaged-runner");
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(&stripped).arg(TESTED);
+        run(&mut strip).with_code(0);
+        stripped
+    })
+}
+
+/// The program that `cargo xtask package` compiled for a target, if it did after the one under test.
+fn packaged(target: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let packaged = folder.join(target).join("packaged/runner");
     let made = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    if made(&packaged) >= made(tested) {
-        return packaged;
-    }
-    let stripped = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packaged-runner");
-    let mut strip = Command::new("strip");
-    strip.arg("-o").arg(&stripped).arg(tested);
-    run(&mut strip).with_code(0);
-    stripped
+    (made(&packaged) >= made(Path::new(TESTED))).then_some(packaged)
 }
 
 /// Ingredients of the packages here.

@@ -31,8 +31,9 @@ Kinds:
   all      all of these; formula only where the project has a repository
 
 Flags:
-  --binary PATH        the program to package; the default is a static one, which is compiled now
-  --target TRIPLE      what the program is for; the default is this machine, or what the binary is for
+  --binary PATH        the program to package; the default is one that is compiled now
+  --target TRIPLE      what the program is for; the default is what the binary is for, or a static program for this
+                       machine's processor. One that ends in `-gnu` needs glibc 2.17 or newer, and can load NVML
   --output FOLDER      where packages go; the default is target/packages
   --texts-from PATH    a program of this machine and of the same version, which prints man pages and completions;
                        the default is the program itself

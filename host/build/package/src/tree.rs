@@ -5,22 +5,31 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anyhow::Result;
-use flate2::Compression;
-use flate2::write::{DeflateEncoder, GzEncoder};
+use anyhow::{Context, Result};
+use libdeflater::{CompressionLvl, Compressor};
 use rawzip::time::UtcDateTime;
 use rawzip::{CompressionMethod, ZipArchiveWriter};
 
 use crate::date::Date;
 
-/// Effort of compression, from 0 to 9.
+/// Effort of compression, from 0 to 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level(pub u32);
+pub struct Level(pub i32);
+
+impl Level {
+    /// As hard as can be: a package is made once, and downloaded often.
+    pub const HARDEST: Level = Level(12);
+
+    fn compressor(self) -> Result<Compressor> {
+        let level = CompressionLvl::new(self.0);
+        let level = level.ok().context("levels are from 0 to 12")?;
+        Ok(Compressor::new(level))
+    }
+}
 
 impl Default for Level {
-    /// As hard as can be: a package is made once, and downloaded often.
     fn default() -> Self {
-        Level(9)
+        Level::HARDEST
     }
 }
 
@@ -133,8 +142,7 @@ impl<'a> Tree<'a> {
     /// # Errors
     /// As for [`Tree::tar`].
     pub fn tar_gz(&self, date: Date, level: Level) -> Result<Vec<u8>> {
-        let output = GzEncoder::new(Vec::new(), Compression::new(level.0));
-        Ok(self.tar(date, output)?.finish()?)
+        gzip(&self.tar(date, Vec::new())?, level)
     }
 
     /// Writes its files as ZIP.
@@ -152,25 +160,36 @@ impl<'a> Tree<'a> {
                 // With the bits that say it is a file, which some installers look for.
                 .unix_permissions(0o100_000 | entry.mode)
                 .start()?;
-            let encoder = DeflateEncoder::new(&mut file, Compression::new(level.0));
-            let mut writer = config.wrap(encoder);
-            writer.write_all(bytes)?;
-            let (encoder, output) = writer.finish()?;
-            encoder.finish()?;
-            file.finish(output)?;
+            // It sees what is not compressed, for its sum.
+            let mut seen = config.wrap(std::io::sink());
+            seen.write_all(bytes)?;
+            let (_, sum) = seen.finish()?;
+            file.write_all(&deflate(bytes, level)?)?;
+            file.finish(sum)?;
         }
         Ok(zip.finish()?)
     }
 }
 
+/// Compresses as ZIP has it.
+fn deflate(bytes: &[u8], level: Level) -> Result<Vec<u8>> {
+    let mut compressor = level.compressor()?;
+    let mut output = vec![0; compressor.deflate_compress_bound(bytes.len())];
+    let size = compressor.deflate_compress(bytes, &mut output)?;
+    output.truncate(size);
+    Ok(output)
+}
+
 /// Compresses with gzip, without a name and a date.
 ///
 /// # Errors
-/// Never, because memory takes every byte.
+/// If there is no such level.
 pub fn gzip(bytes: &[u8], level: Level) -> Result<Vec<u8>> {
-    let mut output = GzEncoder::new(Vec::new(), Compression::new(level.0));
-    output.write_all(bytes)?;
-    Ok(output.finish()?)
+    let mut compressor = level.compressor()?;
+    let mut output = vec![0; compressor.gzip_compress_bound(bytes.len())];
+    let size = compressor.gzip_compress(bytes, &mut output)?;
+    output.truncate(size);
+    Ok(output)
 }
 
 #[cfg(test)]

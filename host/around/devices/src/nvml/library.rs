@@ -28,7 +28,8 @@ pub enum NvmlError {
     /// The program is linked with nothing, and can load nothing.
     #[error(
         "NVML cannot be loaded by this program, which is static so that it runs on every Linux; \
-         give --device-metrics the URL of DCGM's exporter, or build the program on this machine"
+         give --device-metrics the URL of DCGM's exporter, or use a program for glibc: the guide's \
+         page on installing says how to get one"
     )]
     Static,
     /// The library is none, or of no version that is known.

@@ -15,7 +15,7 @@ use crate::{COMMAND, PACKAGE_NAME, SUMMARY, version};
 /// Nobody reads mail at an address of the project, and Debian's format wants one.
 const MAINTAINER: &str = "The authors of runner <nobody@runner.invalid>";
 /// Debian compresses its documents as hard as can be.
-const HARDEST: Level = Level(9);
+const HARDEST: Level = Level::HARDEST;
 
 /// Makes `runner-llm_VERSION_ARCH.deb`.
 ///

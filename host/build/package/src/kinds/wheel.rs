@@ -1,8 +1,8 @@
 //! A wheel: the program as a script of its environment, with the Python module that calls it.
 //!
 //! A static program runs on any Linux, so its wheel has the tags of manylinux and musllinux. One
-//! that needs this machine's C library has the tag `linux`, which installs here and which no index
-//! takes.
+//! that needs glibc has the tag of the version that it calls. One that needs more has the tag
+//! `linux`, which installs here and which no index takes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,11 +15,17 @@ use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
 use super::Package;
+use crate::elf::Elf;
 use crate::product::{NOTICES, Product, SBOM};
 use crate::project::read;
 use crate::target::Target;
 use crate::tree::Tree;
 use crate::{COMMAND, PACKAGE_NAME, PYTHON_NAME, SUMMARY, version};
+
+/// The oldest platform that Rust's standard library runs on, by its glibc.
+const OLDEST: &str = "manylinux_2_17";
+/// The same by the year of its definition, as older versions of pip know it.
+const OLDEST_BY_YEAR: &str = "manylinux2014";
 
 /// Makes the wheel.
 ///
@@ -29,7 +35,7 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
     let version = version::python(&product.project.version)?;
     let stem = format!("{PYTHON_NAME}-{version}");
     let info = format!("{stem}.dist-info");
-    let platforms = platforms(product.target);
+    let platforms = platforms(product.target, &product.elf);
     let mut tree = Tree::new();
     tree.program(format!("{stem}.data/scripts/{COMMAND}"), &product.program);
     let python = product.project.python_folder();
@@ -65,16 +71,42 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
 }
 
 /// The platforms whose machines can run it.
-fn platforms(target: Target) -> Vec<String> {
-    let systems: &[&str] = match target.is_static {
-        true => &["manylinux_2_17", "manylinux2014", "musllinux_1_2"],
-        false => &["linux"],
+fn platforms(target: Target, elf: &Elf) -> Vec<String> {
+    let systems = match (target.is_static, elf.glibc) {
+        (true, _) => vec![
+            OLDEST.to_owned(),
+            OLDEST_BY_YEAR.to_owned(),
+            "musllinux_1_2".to_owned(),
+        ],
+        (false, Some((2, minor))) if elf.needed.iter().all(|name| is_everywhere(name)) => {
+            match minor {
+                0..=17 => vec![OLDEST.to_owned(), OLDEST_BY_YEAR.to_owned()],
+                _ => vec![format!("manylinux_2_{minor}")],
+            }
+        }
+        (false, _) => vec!["linux".to_owned()],
     };
     let machine = target.machine.name();
     systems
         .iter()
         .map(|system| format!("{system}_{machine}"))
         .collect()
+}
+
+/// True if every Linux with glibc has the library: it is a part of glibc, or the unwinder.
+fn is_everywhere(library: &str) -> bool {
+    let (name, _) = library.split_once(".so").unwrap_or((library, ""));
+    [
+        "libc",
+        "libdl",
+        "libgcc_s",
+        "libm",
+        "libpthread",
+        "librt",
+        "libutil",
+    ]
+    .contains(&name)
+        || name.starts_with("ld-linux-")
 }
 
 /// The file `WHEEL`.
@@ -273,7 +305,9 @@ fn strings(value: &Value) -> Option<Vec<&str>> {
 
 #[cfg(test)]
 mod tests {
-    use super::Metadata;
+    use super::{Metadata, platforms};
+    use crate::elf::Elf;
+    use crate::target::{Machine, Target};
     use std::path::Path;
 
     fn written(project: &str) -> anyhow::Result<String> {
@@ -351,5 +385,33 @@ Description-Content-Type: text/markdown; charset=UTF-8
             let error = format!("{:#}", written(project).unwrap_err());
             assert!(error.contains(part), "{project}: {error}");
         }
+    }
+
+    #[test]
+    fn platforms_follow_what_the_program_needs() {
+        let of = |glibc: Option<(u32, u32)>, needed: &[&str]| {
+            let interpreter =
+                (!needed.is_empty()).then(|| "/lib64/ld-linux-x86-64.so.2".to_owned());
+            let target = Target {
+                machine: Machine::X86_64,
+                is_static: interpreter.is_none(),
+            };
+            let elf = Elf {
+                machine: target.machine,
+                interpreter,
+                needed: needed.iter().map(|name| (*name).to_owned()).collect(),
+                glibc,
+            };
+            platforms(target, &elf).join(" ")
+        };
+        let oldest = "manylinux_2_17_x86_64 manylinux2014_x86_64";
+        assert_eq!(of(None, &[]), format!("{oldest} musllinux_1_2_x86_64"));
+        let usual = ["libc.so.6", "ld-linux-x86-64.so.2", "libgcc_s.so.1"];
+        assert_eq!(of(Some((2, 16)), &usual), oldest);
+        assert_eq!(of(Some((2, 17)), &usual), oldest);
+        assert_eq!(of(Some((2, 34)), &usual), "manylinux_2_34_x86_64");
+        let more = ["libc.so.6", "libssl.so.3"];
+        assert_eq!(of(Some((2, 17)), &more), "linux_x86_64");
+        assert_eq!(of(None, &["libc.musl-x86_64.so.1"]), "linux_x86_64");
     }
 }
