@@ -217,6 +217,20 @@ pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
     definitions
 }
 
+/// Lists vLLM's definitions since its client leaves chunks without output out, such as one with a
+/// role alone. Its files do not name the version; those with the times in its queue are of such a
+/// one.
+pub(super) fn vllm_of_output() -> BTreeMap<String, Definition> {
+    of([
+        ("ttft", Some("ttft"), "first chunk with output - sent"),
+        (
+            "e2e",
+            Some("e2e-last-token"),
+            "last chunk with output - sent",
+        ),
+    ])
+}
+
 fn of<const N: usize>(rows: [(&str, Option<&str>, &str); N]) -> BTreeMap<String, Definition> {
     rows.into_iter()
         .map(|(theirs, metric, formula)| {
