@@ -77,6 +77,13 @@ fn real_files_of_sound_runs_are_not_called_invalid() {
         "aiperf",
         "aiperf-whole",
         "genai-perf",
+        "inference-perf-published",
+        "inference-perf-stage",
+        "inference-perf-requests",
+        "evalscope",
+        "evalscope-chunks-of-4",
+        "evalscope-percentiles",
+        "genai-bench",
         "lmdeploy-csv",
         "lmdeploy-page",
     ] {

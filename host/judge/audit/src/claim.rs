@@ -10,8 +10,11 @@ mod block;
 mod definition;
 mod document;
 mod error;
+mod evalscope;
 mod flat;
+mod genai_bench;
 mod guidellm;
+mod inference_perf;
 mod json;
 mod number;
 mod page;
@@ -66,6 +69,10 @@ pub struct Claim {
     /// a rate and a cap; not part of the JSON.
     #[serde(skip)]
     pub paced: bool,
+    /// True if its latencies and tokens leave out requests that its counts include, as the first
+    /// and the last ones; not part of the JSON.
+    #[serde(skip)]
+    pub trimmed: bool,
     /// Figures that it states about each request; not part of the JSON.
     #[serde(skip)]
     pub samples: Vec<Sample>,
@@ -117,6 +124,12 @@ model::words! {
         Aiperf = "aiperf",
         /// NVIDIA's GenAI-Perf.
         GenaiPerf = "genai-perf",
+        /// Kubernetes' inference-perf.
+        InferencePerf = "inference-perf",
+        /// `evalscope perf`.
+        Evalscope = "evalscope",
+        /// SGLang's genai-bench.
+        GenaiBench = "genai-bench",
         /// A block of that family that none of these tools writes.
         Unknown = "unknown",
     }
@@ -134,6 +147,9 @@ impl Tool {
             Tool::Guidellm => "guidellm",
             Tool::Aiperf => "AIPerf",
             Tool::GenaiPerf => "GenAI-Perf",
+            Tool::InferencePerf => "inference-perf",
+            Tool::Evalscope => "evalscope perf",
+            Tool::GenaiBench => "genai-bench",
             Tool::Unknown => "an unknown tool",
         }
     }
@@ -243,6 +259,7 @@ impl Claim {
             output_lengths: None,
             definitions: definitions(tool),
             paced: false,
+            trimmed: false,
             samples: Vec::new(),
         }
     }

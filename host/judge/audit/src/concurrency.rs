@@ -17,6 +17,9 @@ const BETWEEN: f64 = 0.05;
 
 /// Mean number of requests in flight: the sum of latencies over the duration.
 pub(super) fn mean(figures: &Figures<'_>) -> Option<Range> {
+    if figures.claim.trimmed {
+        return None;
+    }
     let e2e = figures.positive("e2e.mean")? / Range::exact(1e3);
     Some(e2e * Range::exact(figures.answered()?) / figures.duration()?)
 }
@@ -34,7 +37,15 @@ pub(super) fn cap(figures: &Figures<'_>) -> Vec<Finding> {
         shown(mean.mid()),
         shown(cap)
     );
-    vec![Finding::new(Id::OverCap, Severity::Invalid, seen)]
+    // evalscope states the number where its open loop ignores it, and does not say which loop it was.
+    let (severity, formula) = match figures.claim.tool {
+        Tool::Evalscope => (
+            Severity::Note,
+            Some("an open loop, which states the cap and has none".to_owned()),
+        ),
+        _ => (Severity::Invalid, None),
+    };
+    vec![Finding::new(Id::OverCap, severity, seen).by(formula)]
 }
 
 pub(super) fn little(figures: &Figures<'_>) -> Vec<Finding> {

@@ -65,6 +65,9 @@ impl<'a> Figures<'a> {
 
     /// Mean output tokens of a request, as the result counts them.
     pub(super) fn tokens_each(&self) -> Option<f64> {
+        if self.claim.trimmed {
+            return None;
+        }
         Some(self.claim.value("tokens.output")? / self.answered()?).filter(|tokens| *tokens > 0.0)
     }
 
@@ -73,9 +76,15 @@ impl<'a> Figures<'a> {
         self.claim.definitions.get(theirs)?.metric.as_deref()
     }
 
-    /// True if the tool defines TPOT without the time to the first token.
+    /// True if the tool's TPOT is the time from the first token to the end of its own E2E latency,
+    /// over the tokens after the first.
     pub(super) fn tpot_is_after_first(&self) -> bool {
-        matches!(self.metric("tpot"), Some("tpot" | "tpot-last-token"))
+        matches!(
+            (self.metric("tpot"), self.metric("e2e")),
+            (Some("tpot"), Some("e2e"))
+                | (Some("tpot-last-token"), Some("e2e-last-token"))
+                | (Some("tpot-usage"), Some("e2e-usage"))
+        )
     }
 
     /// True if TPOT is guidellm's: time to the last token over all tokens, of all requests

@@ -108,7 +108,7 @@ impl Id {
             ),
             Id::RetokenizedDiffers => (
                 "retokenized-differs",
-                "the tool counted requested or claimed tokens, but the text it received has a different number; every per-token figure is off by the same factor",
+                "the text that the tool received has another number of tokens than were requested, or than the server counted; per-token figures are off by that factor, whichever of the two they count",
                 "count by the server's usage; check whether the text leaves out special tokens or a reasoning channel",
             ),
             Id::SamplesDisagree => (

@@ -116,7 +116,7 @@ pub struct Totals {
 type Rule = fn(&Figures<'_>) -> Vec<Finding>;
 
 /// Every rule on one claim, in the order in which findings of equal weight are listed.
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 24] = [
     counts::failures,
     counts::short_answers,
     latency::whole,
@@ -137,6 +137,7 @@ const RULES: [Rule; 23] = [
     concurrency::peak,
     concurrency::kept_full,
     tokens::retokenized,
+    tokens::served,
     tokens::samples,
     order::percentiles,
     order::means,

@@ -125,7 +125,7 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
 /// The number of samples of a latency; `None` if it is not known well, or if samples are weighted
 /// by their tokens, so that one may dominate.
 fn samples(figures: &Figures<'_>, theirs: &str) -> Option<f64> {
-    let answered = figures.answered()?;
+    let answered = figures.answered().filter(|_| !figures.claim.trimmed)?;
     match theirs {
         "tpot" | "itl" if figures.first_and_last() => None,
         // Answers of one token have no TPOT.

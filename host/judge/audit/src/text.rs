@@ -135,7 +135,7 @@ fn meanings(out: &mut String, report: &Report) {
 }
 
 /// Writes words broken at the width, the first line behind `first` and the others behind `next`.
-fn wrapped(out: &mut String, first: &str, next: &str, words: &str) {
+pub fn wrapped(out: &mut String, first: &str, next: &str, words: &str) {
     let mut line = first.to_owned();
     let mut empty = true;
     for word in words.split_whitespace() {

@@ -282,6 +282,9 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
         .asked
         .request_rate
         .filter(|rate| rate.is_finite() && *rate > 0.0);
+    if let (Some(rate), Some(sent)) = (rate, figures.positive("throughput.sent-per-s")) {
+        return sent_at(figures, rate, sent);
+    }
     let (Some(rate), Some(duration)) = (rate, figures.duration()) else {
         return Vec::new();
     };
@@ -333,4 +336,26 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
         return vec![Finding::new(Id::RateExceeded, Severity::Suspect, seen)];
     }
     Vec::new()
+}
+
+/// The requested rate against the one at which requests were sent, where that is stated.
+fn sent_at(figures: &Figures<'_>, rate: f64, sent: Range) -> Vec<Finding> {
+    let requests = figures.claim.value("requests.total").or(figures.answered());
+    let Some(requests) = requests.filter(|requests| *requests >= 30.0) else {
+        return Vec::new();
+    };
+    let stray = stray(figures, requests);
+    let (id, severity) = if sent.high < rate * (1.0 - stray) {
+        (Id::RateNotReached, Severity::Note)
+    } else if sent.low > rate * (1.0 + stray) {
+        (Id::RateExceeded, Severity::Suspect)
+    } else {
+        return Vec::new();
+    };
+    let seen = format!(
+        "the requested rate is {} requests per second, but {} were sent",
+        shown(rate),
+        shown(sent.mid())
+    );
+    vec![Finding::new(id, severity, seen)]
 }

@@ -63,11 +63,48 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
     vec![Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula)]
 }
 
+/// Compares the tokens that the figures count, of the text, with those that the server counted.
+pub(super) fn served(figures: &Figures<'_>) -> Vec<Finding> {
+    let count = |name: &str| figures.claim.value(name).filter(|tokens| *tokens > 0.0);
+    let (Some(counted), Some(served), Some(answered)) = (
+        count("tokens.output"),
+        count("tokens.output-served"),
+        figures.answered(),
+    ) else {
+        return Vec::new();
+    };
+    let off = (counted - served).abs();
+    if off <= (served * AGAIN).max(answered + served * SEAMS) {
+        return Vec::new();
+    }
+    let share = off / served;
+    let severity = if share > MUCH {
+        Severity::Suspect
+    } else {
+        Severity::Note
+    };
+    let way = if counted < served { "fewer" } else { "more" };
+    let seen = format!(
+        "throughput and the times per token count {} tokens of the text, {} {way} than the {} that the server counted",
+        shown(counted),
+        percent(share),
+        shown(served)
+    );
+    let formula = figures.duration().map(|duration| {
+        let rate = shown(served / duration.mid());
+        format!("with the server's count, output throughput is {rate} tok/s")
+    });
+    vec![Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula)]
+}
+
 /// Checks the figures of a file that contains its requests against them.
 pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
     let claim = figures.claim;
     let answered = claim.samples.iter().filter(|sample| sample.error.is_none());
-    if claim.samples.is_empty() || figures.answered() != Some(answered.clone().count() as f64) {
+    if claim.samples.is_empty()
+        || claim.trimmed
+        || figures.answered() != Some(answered.clone().count() as f64)
+    {
         return Vec::new();
     }
     let mut wrong = Vec::new();

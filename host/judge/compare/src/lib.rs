@@ -20,6 +20,7 @@ mod choice;
 pub mod comparable;
 pub mod condition;
 mod ends;
+pub mod explain;
 mod prompts;
 pub mod repeats;
 mod row;

@@ -12,8 +12,8 @@ use audit::{github, text};
 /// Check other tools' results for figures that no honest measurement can produce
 ///
 /// Reads the text block that LMDeploy, SGLang, vLLM and GPUStack print, whether alone, in a log, or
-/// many times in a Markdown page; the JSON of `vllm bench serve`, guidellm, AIPerf and GenAI-Perf;
-/// SGLang's JSON lines; LMDeploy's CSV. The format is detected from the content. The figures of
+/// many times in a Markdown page; the JSON of `vllm bench serve`, guidellm, AIPerf, GenAI-Perf,
+/// inference-perf, evalscope and genai-bench; SGLang's JSON lines; LMDeploy's CSV. The format is detected from the content. The figures of
 /// each result are checked against each other; for a wrong figure, the audit names the formula that
 /// would have produced it.
 #[derive(Clone, Debug, clap::Args)]

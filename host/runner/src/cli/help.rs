@@ -25,6 +25,7 @@ pub const GROUPS: [(&str, &[&str]); 4] = [
             "report",
             "export",
             "compare",
+            "explain",
             "ci",
             "agreement",
             "score",

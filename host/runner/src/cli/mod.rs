@@ -12,7 +12,8 @@ pub mod dashboard;
 pub mod demo;
 mod destination;
 pub mod error;
-pub mod export;
+pub mod explain;
+mod export;
 pub mod failure;
 pub mod fetch;
 pub mod flags;
@@ -118,6 +119,7 @@ enum Command {
     Score(score::Args),
     Judge(Box<judge::Args>),
     Compare(compare::Args),
+    Explain(explain::Args),
     Agreement(agreement::Args),
     Ci(ci::Args),
     Audit(audit::Args),
@@ -251,6 +253,7 @@ impl Cli {
             Some(Command::Score(args)) => score::exec(&args),
             Some(Command::Judge(args)) => judge::exec(&args),
             Some(Command::Compare(args)) => compare::exec(&args),
+            Some(Command::Explain(args)) => explain::exec(&args),
             Some(Command::Agreement(args)) => agreement::exec(&args),
             Some(Command::Ci(args)) => ci::exec(&args),
             Some(Command::Audit(args)) => audit::exec(&args),

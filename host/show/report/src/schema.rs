@@ -7,6 +7,7 @@ use crate::saved::{Saved, Searched};
 use crate::sweep::{self, Sweep};
 use compare::Compared;
 use compare::agreed::Agreed;
+use compare::explain::Explained;
 use compare::repeats::Repeats;
 use model::exchange::Exchange;
 use result::summary::Summary;
@@ -15,12 +16,13 @@ use runs::outlook::Outlook;
 use runs::probe::Probe;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "summary",
     "exchange",
     "devices",
     "audit",
     "comparison",
+    "explain",
     "agreement",
     "judgement",
     "repeats",
@@ -40,6 +42,7 @@ pub fn schema(name: &str) -> Option<String> {
         "devices" => schema_for!(devices::Entry),
         "audit" => schema_for!(audit::Report),
         "comparison" => schema_for!(Compared),
+        "explain" => schema_for!(Explained),
         "agreement" => schema_for!(Agreed),
         "judgement" => schema_for!(Judged),
         "repeats" => schema_for!(Repeats),

@@ -130,6 +130,68 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                 "last response with content - sent",
             ),
         ],
+        Tool::InferencePerf => {
+            let mut definitions = of([
+                (
+                    "ttft",
+                    Some("ttft-answer"),
+                    "first chunk with content, excluding reasoning, - start, of replies with more than one",
+                ),
+                (
+                    "tpot",
+                    Some("tpot-last-token"),
+                    "(last chunk with content - first) / (n - 1), n > 1; n is the tokens of the text, counted again, unless the server's count is asked for",
+                ),
+                (
+                    "itl",
+                    None,
+                    "gaps between tokens, pooled over requests; 0 between the tokens of one chunk, counted again",
+                ),
+                (
+                    "e2e",
+                    Some("e2e-end"),
+                    "end of the reply's bytes, after its tokens are counted again, - start",
+                ),
+            ]);
+            definitions.extend(of([(
+                "ntpot",
+                Some("normalized-latency"),
+                "e2e / n, n > 0, with the n of tpot",
+            )]));
+            return definitions;
+        }
+        Tool::Evalscope => [
+            (
+                "ttft",
+                Some("ttft"),
+                "first chunk with text, reasoning or a tool call - sent",
+            ),
+            ("tpot", Some("tpot-usage"), "(e2e - ttft) / (n - 1), n > 1"),
+            (
+                "itl",
+                Some("itl"),
+                "gaps between chunks with output, pooled over requests",
+            ),
+            (
+                "e2e",
+                Some("e2e-usage"),
+                "last chunk of JSON, which has the usage, - sent",
+            ),
+        ],
+        Tool::GenaiBench => [
+            (
+                "ttft",
+                Some("ttft-with-connect"),
+                "first chunk with text or reasoning - sent, including the time to open a connection, which each request does",
+            ),
+            ("tpot", Some("tpot-usage"), "(e2e - ttft) / (n - 1), n > 1"),
+            ("itl", None, "not measured"),
+            (
+                "e2e",
+                Some("e2e-usage"),
+                "chunk with the usage - sent, including the time to open a connection",
+            ),
+        ],
         Tool::Unknown => [
             ("ttft", None, "not stated"),
             ("tpot", None, "not stated"),
@@ -153,6 +215,20 @@ pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
         ),
     ]));
     definitions
+}
+
+/// Lists vLLM's definitions since its client leaves chunks without output out, such as one with a
+/// role alone. Its files do not name the version; those with the times in its queue are of such a
+/// one.
+pub(super) fn vllm_of_output() -> BTreeMap<String, Definition> {
+    of([
+        ("ttft", Some("ttft"), "first chunk with output - sent"),
+        (
+            "e2e",
+            Some("e2e-last-token"),
+            "last chunk with output - sent",
+        ),
+    ])
 }
 
 fn of<const N: usize>(rows: [(&str, Option<&str>, &str); N]) -> BTreeMap<String, Definition> {

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::json::{self, Object};
 use super::quote::Quote;
 use super::{
-    Claim, MOST_BYTES, ReadError, Source, aiperf, flat, guidellm, in_order, page, seek, table,
+    Claim, MOST_BYTES, ReadError, Source, aiperf, evalscope, flat, genai_bench, guidellm, in_order,
+    inference_perf, page, seek, table,
 };
 
 /// The content of a file.
@@ -21,7 +22,8 @@ pub struct Document {
 
 /// The kinds of contents that a file may have, for error messages.
 const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack (`=== Serving Benchmark Result ===`), \
-    JSON of vllm bench serve, guidellm, AIPerf or GenAI-Perf, JSON lines of SGLang or vLLM, or LMDeploy's csv";
+    JSON of vllm bench serve, guidellm, AIPerf, GenAI-Perf, inference-perf, evalscope or genai-bench, \
+    JSON lines of SGLang or vLLM, or LMDeploy's csv";
 
 /// Reads a file's content. Effects are the caller's: `name` is for messages only.
 ///
@@ -126,6 +128,12 @@ fn of_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
     if let Some(merged) = pytorch(list) {
         return of_object(name, &merged, source);
     }
+    if inference_perf::is_requests(list) {
+        return inference_perf::read_requests(list, source).map(|claim| vec![claim]);
+    }
+    if evalscope::is_percentiles(list) {
+        return evalscope::read_percentiles(list, source).map(|claim| vec![claim]);
+    }
     let read_one = |(index, value): (usize, &Value)| {
         let part = format!("[{index}]");
         let object = object(name, part.clone(), value)?;
@@ -160,6 +168,19 @@ fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, 
         aiperf::read(object, tool, source).map(|claim| vec![claim])
     } else if let Some(tool) = flat::tool(object) {
         flat::read(object, tool, source).map(|claim| vec![claim])
+    } else if inference_perf::is_summary(object) {
+        inference_perf::read(object, source).map(|claim| vec![claim])
+    } else if evalscope::is_summary(object) {
+        evalscope::read(object, source).map(|claim| vec![claim])
+    } else if genai_bench::is(object) {
+        genai_bench::read(object, source).map(|claim| vec![claim])
+    } else if genai_bench::is_experiment(object) {
+        Err(vec![error(
+            name,
+            source.part,
+            "it describes an experiment of genai-bench, and states no result".into(),
+            "expected a file that genai-bench wrote beside it for a scenario and a number of users",
+        )])
     } else {
         let keys = object.keys().take(6);
         let keys: Vec<String> = keys.map(|key| seek::shortened(key, 60)).collect();

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::definition::vllm_of_output;
 use super::json::{Lookup, Object};
 use super::{Claim, ReadError, Sample, Source, Tool, definitions};
 
@@ -103,6 +104,9 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
         claim.state("requests.failed", failed as f64, 0.0);
     }
     claim.definitions = definitions(tool);
+    if tool == Tool::Vllm && object.contains_key("queue_times") {
+        claim.definitions.extend(vllm_of_output());
+    }
     if lookup.errors.is_empty() {
         Ok(claim)
     } else {

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ReadError, Stated, number};
+use super::{Claim, ReadError, Stated, number};
 
 /// A JSON object.
 pub(super) type Object = Map<String, Value>;
@@ -87,6 +87,20 @@ impl<'a> Lookup<'a> {
         }
     }
 
+    /// States the statistics of a latency that an object has by their names, each times the factor
+    /// from its unit to ours. Keys that name no statistic are left alone.
+    pub fn statistics(&mut self, claim: &mut Claim, object: &Object, name: &str, factor: f64) {
+        for key in object.keys() {
+            let Some(statistic) = super::statistic(key) else {
+                continue;
+            };
+            if let Some(stated) = self.number(object, key) {
+                let figure = format!("{name}.{statistic}");
+                claim.state(figure, stated.value * factor, stated.rounding * factor);
+            }
+        }
+    }
+
     /// The whole number under a key.
     pub fn count(&mut self, object: &Object, key: &str) -> Option<u64> {
         let stated = self.number(object, key)?;
@@ -142,13 +156,26 @@ impl<'a> Lookup<'a> {
         }
     }
 
+    /// Reads a part of the result, which the errors in it name.
+    pub fn within<T>(&mut self, part: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        let whole = self.place.clone();
+        if !self.place.is_empty() {
+            self.place.push('.');
+        }
+        self.place.push_str(part);
+        let found = read(self);
+        self.place = whole;
+        found
+    }
+
     /// Reports that a required key is missing.
     pub fn missing(&mut self, key: &str, why: &str) {
         let expected = format!("expected the key `{key}`: {why}");
         self.say(None, "it is missing".into(), expected);
     }
 
-    fn unlike(&mut self, key: &str, found: &Value, expected: &str) {
+    /// Reports a value of an unexpected kind; the key is empty where the place says it all.
+    pub fn unlike(&mut self, key: &str, found: &Value, expected: &str) {
         let mut found = found.to_string();
         if found.chars().count() > 40 {
             found = found.chars().take(40).chain(['…']).collect();
@@ -161,7 +188,7 @@ impl<'a> Lookup<'a> {
     }
 
     fn say(&mut self, key: Option<&str>, what: String, expected: String) {
-        let place = match (self.place.as_str(), key) {
+        let place = match (self.place.as_str(), key.filter(|key| !key.is_empty())) {
             ("", None) => None,
             (place, None) => Some(place.to_owned()),
             ("", Some(key)) => Some(format!("`{key}`")),

@@ -85,6 +85,10 @@ impl Reading<'_> {
         self.per_further_token(self.last_output?, 1)
     }
 
+    pub(super) fn tpot_usage(&self) -> Option<f64> {
+        self.per_further_token(self.usage.filter(|_| self.streamed)?, 1)
+    }
+
     pub(super) fn tpot_after_first_event(&self) -> Option<f64> {
         self.per_further_token(self.last_output?, self.first_tokens?)
     }

@@ -86,6 +86,7 @@ fn every_definition_by_hand() {
         ("e2e-from-due", vec![260.0]),
         ("tpot", vec![120.0 / 7.0]),
         ("tpot-last-token", vec![100.0 / 7.0]),
+        ("tpot-usage", vec![115.0 / 7.0]),
         ("tpot-after-first-event", vec![100.0 / 7.0]),
         ("tpot-with-first", vec![27.5]),
         ("normalized-latency", vec![31.0]),

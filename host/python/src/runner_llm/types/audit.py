@@ -21,6 +21,9 @@ Tool = Literal[
     "guidellm",
     "aiperf",
     "genai-perf",
+    "inference-perf",
+    "evalscope",
+    "genai-bench",
     "unknown",
 ]
 """The tool that wrote a claim.
@@ -33,6 +36,9 @@ Tool = Literal[
 - `guidellm`: guidellm.
 - `aiperf`: NVIDIA's AIPerf.
 - `genai-perf`: NVIDIA's GenAI-Perf.
+- `inference-perf`: Kubernetes' inference-perf.
+- `evalscope`: `evalscope perf`.
+- `genai-bench`: SGLang's genai-bench.
 - `unknown`: A block of that family that none of these tools writes.
 """
 

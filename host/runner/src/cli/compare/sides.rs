@@ -9,6 +9,7 @@ use super::super::print::tell;
 
 use audit::claim::Claim;
 use audit::published;
+use compare::explain::Account;
 use compare::{Choice, Condition, Measured, Side, Stated, Variation, blocks, figures, percentiles};
 use result::figure::{Figure, Statistic};
 use result::finding::{Severity, Verdict};
@@ -104,6 +105,33 @@ pub(in super::super) fn listed(
     };
     let found = sides.into_iter().map(side);
     cut(found.collect::<Result<_, Failure>>()?, &choice, conditions)
+}
+
+/// Reads one result to explain: a run, or another tool's result.
+///
+/// # Errors
+/// If it cannot be read, or is several.
+pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
+    let mut parts = parts(name)?;
+    let several = |count: usize| {
+        Failure::input(format!(
+            "{name}: {count} runs are in it, and an explanation is of one; name the folder of one run"
+        ))
+    };
+    match (parts.pop(), parts.len()) {
+        (Some(Part::Claim(claim, doubts)), 0) => Ok(Account::of_claim(*claim, doubts)),
+        (Some(Part::Run(folder)), 0) => {
+            let Run {
+                folder,
+                facts,
+                reported,
+            } = run(folder, &[50.0, 99.0])?;
+            Account::of_run(name.to_owned(), &reported, &facts, folder.read()?)
+                .map_err(Failure::from)
+        }
+        (Some(Part::Listed(folders)), _) => Err(several(folders.len())),
+        (_, others) => Err(several(others + 1)),
+    }
 }
 
 /// The percentiles of the figures and of the conditions.

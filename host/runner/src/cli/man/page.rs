@@ -25,6 +25,7 @@ const GUIDE: [(&str, &[&str]); 23] = [
     ("demo", &["start"]),
     ("report", &["reports", "results"]),
     ("compare", &["comparing", "uncertainty"]),
+    ("explain", &["comparing", "auditing"]),
     ("agreement", &["scorers"]),
     ("score", &["scorers"]),
     ("judge", &["scorers"]),

@@ -1,0 +1,153 @@
+//! The JSON of `evalscope perf`: the summary of a run, and the table of its percentiles, which it
+//! writes into a file of its own.
+
+use serde_json::Value;
+
+use super::json::{Lookup, Object};
+use super::{Claim, ReadError, Source, Stated, Tool};
+
+/// The names of its figures by ours, with the factor from its unit. -1 is what it could not divide.
+const FIGURES: [(&str, &str, f64); 8] = [
+    ("Test Duration (s)", "throughput.duration-s", 1.0),
+    ("Req Throughput (req/s)", "throughput.requests-per-s", 1.0),
+    (
+        "Output Throughput (tok/s)",
+        "throughput.output-tokens-per-s",
+        1.0,
+    ),
+    (
+        "Total Throughput (tok/s)",
+        "throughput.total-tokens-per-s",
+        1.0,
+    ),
+    ("Avg Latency (s)", "e2e.mean", 1e3),
+    ("Avg TTFT (ms)", "ttft.mean", 1.0),
+    ("Avg TPOT (ms)", "tpot.mean", 1.0),
+    ("Avg ITL (ms)", "itl.mean", 1.0),
+];
+
+/// The columns of its percentiles that are latencies.
+const COLUMNS: [(&str, &str, f64); 4] = [
+    ("Latency (s)", "e2e", 1e3),
+    ("TTFT (ms)", "ttft", 1.0),
+    ("TPOT (ms)", "tpot", 1.0),
+    ("ITL (ms)", "itl", 1.0),
+];
+
+/// It rounds every figure to four decimals.
+const ROUNDING: f64 = 0.5e-4;
+
+/// True if an object is such a summary.
+pub(super) fn is_summary(object: &Object) -> bool {
+    ["Test Duration (s)", "Total Requests", "Success Requests"]
+        .iter()
+        .all(|key| object.contains_key(*key))
+}
+
+/// True if a list is such a table.
+pub(super) fn is_percentiles(list: &[Value]) -> bool {
+    list.first().is_some_and(|first| {
+        first.get("Percentiles").is_some() && first.get("Latency (s)").is_some()
+    })
+}
+
+/// Reads a summary.
+pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
+    let file = source.file.clone();
+    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut claim = Claim::of(Tool::Evalscope, source);
+    for (key, name) in [
+        ("Total Requests", "requests.total"),
+        ("Success Requests", "requests.successful"),
+        ("Failed Requests", "requests.failed"),
+    ] {
+        if let Some(count) = lookup.count(object, key) {
+            claim.state(name, count as f64, 0.0);
+        }
+    }
+    for (key, name, factor) in FIGURES {
+        if let Some(stated) = figure(object, key, &mut lookup) {
+            claim.state(name, stated.value * factor, ROUNDING * factor);
+        }
+    }
+    let answered = claim.value("requests.successful");
+    for (key, name) in [
+        ("Avg Input Tokens", "tokens.input"),
+        ("Avg Output Tokens", "tokens.output"),
+    ] {
+        // A mean of whole numbers in four decimals gives their sum where it is below ten thousand
+        // requests.
+        if let Some(mean) = figure(object, key, &mut lookup)
+            && let Some(answered) = answered.filter(|answered| answered * ROUNDING < 0.5)
+        {
+            claim.state(name, (mean.value * answered).round(), 0.0);
+        }
+    }
+    let asked = &mut claim.asked;
+    asked.max_concurrency = lookup.count(object, "Concurrency").filter(|cap| *cap > 0);
+    asked.request_rate = lookup
+        .rate(object, "Request Rate (req/s)")
+        .map(|rate| if rate < 0.0 { f64::INFINITY } else { rate });
+    let streamed = lookup.count(object, "Stream Requests");
+    let whole = lookup.count(object, "Non-Stream Requests");
+    asked.stream = match (streamed, whole) {
+        (Some(1..), Some(0)) => Some(true),
+        (Some(0), Some(1..)) => Some(false),
+        _ => None,
+    };
+    if lookup.errors.is_empty() {
+        Ok(claim)
+    } else {
+        Err(lookup.errors)
+    }
+}
+
+fn figure(object: &Object, key: &str, lookup: &mut Lookup<'_>) -> Option<Stated> {
+    lookup
+        .number(object, key)
+        .filter(|stated| stated.value >= 0.0)
+}
+
+/// Reads a table of percentiles, which states nothing else.
+pub(super) fn read_percentiles(rows: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
+    let file = source.file.clone();
+    let mut claim = Claim::of(Tool::Evalscope, source);
+    let mut errors = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let mut lookup = Lookup::new(&file, format!("[{index}]"));
+        let Some(row) = row.as_object() else {
+            lookup.unlike("", row, "an object for each percentile");
+            errors.append(&mut lookup.errors);
+            continue;
+        };
+        let label = lookup.text(row, "Percentiles").unwrap_or_default();
+        let named = match label.strip_suffix('%') {
+            Some(percent) => format!("p{percent}"),
+            None => label.to_owned(),
+        };
+        match super::statistic(&named) {
+            Some(statistic) => {
+                for (key, name, factor) in COLUMNS {
+                    if let Some(stated) = figure(row, key, &mut lookup) {
+                        let figure = format!("{name}.{statistic}");
+                        claim.state(figure, stated.value * factor, ROUNDING * factor);
+                    }
+                }
+            }
+            None if lookup.errors.is_empty() => {
+                let found = row.get("Percentiles").unwrap_or(&Value::Null);
+                lookup.unlike("Percentiles", found, "`min`, `max` or a percentage: `99%`");
+            }
+            None => {}
+        }
+        errors.append(&mut lookup.errors);
+        if errors.len() > super::MOST_ERRORS {
+            break;
+        }
+    }
+    if errors.is_empty() {
+        Ok(claim)
+    } else {
+        Err(errors)
+    }
+}

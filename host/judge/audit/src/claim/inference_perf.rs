@@ -1,0 +1,283 @@
+//! inference-perf's JSON: the summary of a run, of one of its stages or of one of its adapters, and
+//! the list of its requests.
+//!
+//! By default its throughput and its times per token count the tokens of the text again, although
+//! the server states their number. Both counts are claims of their own.
+
+use serde_json::Value;
+
+use super::json::{Lookup, Object};
+use super::{Claim, Lengths, ReadError, Sample, Source, Tool};
+
+/// Its latencies by ours, all in seconds.
+const LATENCIES: [(&str, &str); 5] = [
+    ("request_latency", "e2e"),
+    ("time_to_first_token", "ttft"),
+    ("time_per_output_token", "tpot"),
+    ("inter_token_latency", "itl"),
+    ("normalized_time_per_output_token", "ntpot"),
+];
+
+/// Its rates by ours.
+const RATES: [(&str, &str); 4] = [
+    ("requests_per_sec", "throughput.requests-per-s"),
+    ("input_tokens_per_sec", "throughput.input-tokens-per-s"),
+    ("output_tokens_per_sec", "throughput.output-tokens-per-s"),
+    ("total_tokens_per_sec", "throughput.total-tokens-per-s"),
+];
+
+/// Where the server's usage states the tokens of an answer.
+const SERVED: [&str; 2] = ["completion_tokens", "output_tokens"];
+
+/// The share by which a count may differ from the one that a rate is of: both are of 64 bits.
+const SAME: f64 = 1e-6;
+
+/// True if an object is such a summary.
+pub(super) fn is_summary(object: &Object) -> bool {
+    ["load_summary", "successes", "failures"]
+        .iter()
+        .all(|key| object.get(*key).is_some_and(Value::is_object))
+}
+
+/// True if a list is of requests as it writes them.
+pub(super) fn is_requests(list: &[Value]) -> bool {
+    let has = |first: &Value, key: &str| first.get(key).is_some();
+    list.first().is_some_and(|first| {
+        has(first, "start_time")
+            && has(first, "end_time")
+            && (has(first, "info") || has(first, "computed_metrics"))
+    })
+}
+
+/// Reads a summary.
+pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
+    let file = source.file.clone();
+    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut claim = Claim::of(Tool::InferencePerf, source);
+    if let Some(duration) = lookup.number(object, "benchmark_time_seconds") {
+        claim.state("throughput.duration-s", duration.value, duration.rounding);
+    }
+    if let Some(load) = lookup.object(object, "load_summary") {
+        lookup.within("load_summary", |lookup| of_load(&mut claim, load, lookup));
+    }
+    if let Some(failures) = lookup.object(object, "failures")
+        && let Some(failed) = lookup.within("failures", |lookup| lookup.count(failures, "count"))
+    {
+        claim.state("requests.failed", failed as f64, 0.0);
+    }
+    if let Some(successes) = lookup.object(object, "successes") {
+        lookup.within("successes", |lookup| {
+            of_answered(&mut claim, successes, lookup)
+        });
+    }
+    if lookup.errors.is_empty() {
+        Ok(claim)
+    } else {
+        Err(lookup.errors)
+    }
+}
+
+fn of_load(claim: &mut Claim, load: &Object, lookup: &mut Lookup<'_>) {
+    if let Some(count) = lookup.count(load, "count") {
+        claim.state("requests.total", count as f64, 0.0);
+    }
+    claim.asked.max_concurrency = lookup.count(load, "concurrency");
+    if claim.asked.max_concurrency.is_none() {
+        // Of a stage with a cap, the rate is what sends all requests at once.
+        claim.asked.request_rate = lookup.rate(load, "requested_rate");
+        if let Some(sent) = lookup.number(load, "achieved_rate") {
+            claim.state("throughput.sent-per-s", sent.value, sent.rounding);
+        }
+    }
+    if let Some(delay) = lookup.object(load, "schedule_delay") {
+        lookup.within("schedule_delay", |lookup| {
+            lookup.statistics(claim, delay, "send-lag", 1e3);
+        });
+    }
+}
+
+fn of_answered(claim: &mut Claim, successes: &Object, lookup: &mut Lookup<'_>) {
+    let answered = lookup.count(successes, "count");
+    if let Some(answered) = answered {
+        claim.state("requests.successful", answered as f64, 0.0);
+    }
+    if let Some(latency) = lookup.object(successes, "latency") {
+        for (key, name) in LATENCIES {
+            if let Some(metric) = lookup.within("latency", |lookup| lookup.object(latency, key)) {
+                lookup.within(&format!("latency.{key}"), |lookup| {
+                    lookup.statistics(claim, metric, name, 1e3);
+                });
+            }
+        }
+    }
+    if let Some(throughput) = lookup.object(successes, "throughput") {
+        for (key, name) in RATES {
+            let rate = lookup.within("throughput", |lookup| lookup.number(throughput, key));
+            if let Some(rate) = rate {
+                claim.state(name, rate.value, rate.rounding);
+            }
+        }
+    }
+    // Before 0.7 it had only the means of the prompts' lengths.
+    let mut total = |key: &str, of: &str| -> Option<f64> {
+        let length = lookup.object(successes, key)?;
+        if of == "total" {
+            return Some(lookup.number(length, of)?.value);
+        }
+        Some((lookup.number(length, of)?.value * answered? as f64).round())
+    };
+    let input = total("prompt_tokens", "total").or_else(|| total("prompt_len", "mean"));
+    let text = total("output_len", "mean");
+    let served = total("output_tokens", "total");
+    if let Some(input) = input {
+        claim.state("tokens.input", input, 0.0);
+    }
+    match (text, served) {
+        (Some(text), Some(served)) if of_text(claim, text, served) => {
+            claim.state("tokens.output", text, 0.0);
+            claim.state("tokens.output-served", served, 0.0);
+        }
+        (Some(text), Some(served)) => {
+            claim.state("tokens.output", served, 0.0);
+            claim.state("tokens.output-retokenized", text, 0.0);
+        }
+        (Some(tokens), None) | (None, Some(tokens)) => claim.state("tokens.output", tokens, 0.0),
+        (None, None) => {}
+    }
+    // Of lengths it states as many as of answers, but of the text's tokens; so must those be that
+    // the other figures count.
+    if claim.stated("tokens.output-retokenized").is_none()
+        && let Some(lengths) = lookup.object(successes, "output_len")
+    {
+        let least = lookup.count(lengths, "min");
+        let most = lookup.count(lengths, "max");
+        claim.output_lengths = least.zip(most).map(|(least, most)| Lengths { least, most });
+    }
+}
+
+/// True if the rate of tokens is of those of the text, as it is unless
+/// `use_server_output_tokens` is set.
+fn of_text(claim: &Claim, text: f64, served: f64) -> bool {
+    let rate = claim.value("throughput.output-tokens-per-s");
+    let Some(tokens) = rate
+        .zip(claim.value("throughput.duration-s"))
+        .map(|(rate, duration)| rate * duration)
+    else {
+        return true;
+    };
+    let off = |count: f64| (tokens - count).abs();
+    off(served) > served * SAME || off(text) <= off(served)
+}
+
+/// Reads the list of a run's requests.
+pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
+    let file = source.file.clone();
+    let mut claim = Claim::of(Tool::InferencePerf, source);
+    let mut errors = Vec::new();
+    let mut served = Some(0.0);
+    for (index, request) in list.iter().enumerate() {
+        let part = format!("[{index}]");
+        let mut lookup = Lookup::new(&file, part);
+        let Some(request) = request.as_object() else {
+            lookup.unlike("", request, "an object for each request");
+            errors.append(&mut lookup.errors);
+            continue;
+        };
+        let (sample, of_server) = sample(request, &mut lookup);
+        if sample.error.is_none() {
+            served = served.zip(of_server).map(|(sum, own)| sum + own);
+        }
+        claim.samples.push(sample);
+        errors.append(&mut lookup.errors);
+        if errors.len() > super::MOST_ERRORS {
+            break;
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let answered: Vec<&Sample> = (claim.samples.iter())
+        .filter(|sample| sample.error.is_none())
+        .collect();
+    let count = answered.len();
+    let sum = |of: fn(&Sample) -> Option<u64>| -> Option<u64> {
+        answered
+            .iter()
+            .map(|sample| of(sample))
+            .try_fold(0_u64, |sum, tokens| sum.checked_add(tokens?))
+    };
+    let (input, output) = (
+        sum(|sample| sample.input_tokens),
+        sum(|sample| sample.output_tokens),
+    );
+    claim.state("requests.successful", count as f64, 0.0);
+    claim.state("requests.failed", (list.len() - count) as f64, 0.0);
+    for (name, tokens) in [("tokens.input", input), ("tokens.output", output)] {
+        if let Some(tokens) = tokens.filter(|_| count > 0) {
+            claim.state(name, tokens as f64, 0.0);
+        }
+    }
+    if let Some(served) = served.filter(|_| count > 0) {
+        claim.state("tokens.output-served", served, 0.0);
+    }
+    Ok(claim)
+}
+
+/// One request, and the server's count of the tokens of its answer.
+fn sample(request: &Object, lookup: &mut Lookup<'_>) -> (Sample, Option<f64>) {
+    let start = lookup.number(request, "start_time").map(|at| at.value);
+    let end = lookup.number(request, "end_time").map(|at| at.value);
+    let mut sample = Sample {
+        start_s: start,
+        e2e_ms: start.zip(end).map(|(start, end)| (end - start) * 1e3),
+        ..Sample::default()
+    };
+    match request.get("error") {
+        None | Some(Value::Null) => {}
+        Some(error) => {
+            let kind = error.get("error_type").and_then(Value::as_str);
+            sample.error = Some(kind.unwrap_or("failed").to_owned());
+        }
+    }
+    let info = lookup.object(request, "info");
+    let response = info.and_then(|info| lookup.object(info, "response_metrics"));
+    let mut served = None;
+    if let Some(response) = response {
+        sample.output_tokens = lookup.count(response, "output_tokens");
+        if let Some(usage) = lookup.object(response, "server_usage") {
+            served = SERVED
+                .iter()
+                .find_map(|key| lookup.count(usage, key))
+                .map(|tokens| tokens as f64);
+        }
+        let times = lookup.list(response, "output_token_times");
+        let times: Vec<f64> = times.into_iter().flatten().flatten().collect();
+        // As it does, of replies in more than one piece.
+        if let [first, .., last] = times.as_slice() {
+            sample.ttft_ms = start.map(|start| (first - start) * 1e3);
+            sample.gaps_ms = times
+                .windows(2)
+                .map(|pair| (pair[1] - pair[0]) * 1e3)
+                .collect();
+            sample.tpot_ms = sample
+                .output_tokens
+                .filter(|tokens| *tokens > 1)
+                .map(|tokens| (last - first) * 1e3 / (tokens - 1) as f64);
+        }
+    }
+    if let Some(info) = info {
+        sample.input_tokens = lookup.count(info, "input_tokens");
+    }
+    if let Some(own) = lookup.object(request, "computed_metrics") {
+        let mut ms = |key: &str| lookup.number(own, key).map(|stated| stated.value * 1e3);
+        sample.ttft_ms = ms("time_to_first_token").or(sample.ttft_ms);
+        sample.tpot_ms = ms("time_per_output_token").or(sample.tpot_ms);
+        sample.e2e_ms = ms("request_latency").or(sample.e2e_ms);
+        sample.input_tokens = lookup.count(own, "input_tokens").or(sample.input_tokens);
+        sample.output_tokens = lookup.count(own, "output_tokens").or(sample.output_tokens);
+        if let Some(gaps) = lookup.list(own, "inter_token_latencies") {
+            sample.gaps_ms = gaps.into_iter().flatten().map(|gap| gap * 1e3).collect();
+        }
+    }
+    (sample, served)
+}

@@ -1,0 +1,551 @@
+//! A result as an explanation needs it: its figures under its tool's names, what its tool means by
+//! them, and its requests as far as it lists them.
+
+use std::collections::BTreeMap;
+
+use audit::claim::{Claim, Definition, Sample, Stated, Tool, definitions};
+use model::connection::Timestamps;
+use model::exchange::{Exchange, Phase};
+use result::figure::{Figure, Statistic};
+use result::metric::{self, Measure, Reading};
+use result::summary::RunFacts;
+use runs::Reported;
+use statistics::{Ranked, Sorted};
+
+use super::{LATENCIES, STATISTICS, WHOLES};
+
+/// The metrics of one request that tools call by one of the four names.
+const METRICS: [&str; 12] = [
+    "ttft",
+    "ttft-any",
+    "ttft-answer",
+    "ttft-with-connect",
+    "e2e",
+    "e2e-last-token",
+    "e2e-usage",
+    "e2e-end",
+    "tpot",
+    "tpot-last-token",
+    "tpot-usage",
+    "tpot-with-first",
+];
+
+/// A result.
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub(super) source: String,
+    pub(super) described: String,
+    pub(super) doubts: Vec<String>,
+    pub(super) tool: Tool,
+    pub(super) tool_label: String,
+    pub(super) model: Option<String>,
+    pub(super) engine: Option<String>,
+    pub(super) definitions: BTreeMap<String, Definition>,
+    figures: BTreeMap<String, Stated>,
+    pub(super) asked: Asked,
+    pub(super) came: Came,
+    pub(super) requests: Requests,
+}
+
+/// The settings of a result that it states.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    pub requests: Option<u64>,
+    /// Infinite if all were to be sent at once.
+    pub rate: Option<f64>,
+    pub cap: Option<u64>,
+    pub arrival: Option<String>,
+    pub warmup: Option<u64>,
+    pub seed: Option<u64>,
+    pub dataset: Option<String>,
+    pub output_tokens: Option<u64>,
+    pub stream: Option<bool>,
+    /// True if the client takes the times of a reply from the kernel.
+    pub kernel_times: Option<bool>,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Came {
+    pub answered: Option<f64>,
+    pub failed: Option<f64>,
+    pub duration_s: Option<f64>,
+    /// Tokens of all prompts, and of all answers as its figures count them.
+    pub input: Option<f64>,
+    pub output: Option<f64>,
+    /// Tokens of all answers by the server's count, where its figures count others.
+    pub served: Option<f64>,
+    /// The shortest and the longest answer.
+    pub lengths: Option<(u64, u64)>,
+}
+
+/// The requests of a result.
+#[derive(Clone, Debug)]
+pub(super) enum Requests {
+    /// Records of our own, in the order in which they were sent.
+    Ours(Vec<Record>),
+    /// What another tool lists of each, in its order.
+    Theirs(Vec<Sample>),
+}
+
+/// An answered request of ours.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub warmup: bool,
+    sent_s: f64,
+    /// In milliseconds, in the order of [`METRICS`]; not a number where there is none.
+    values: [f64; METRICS.len()],
+    /// Tokens of the answer, if they are known.
+    tokens: Option<u32>,
+    /// The gaps between its pieces, in milliseconds together, and their number.
+    gaps_ms: f64,
+    gaps: u64,
+}
+
+/// How a figure is made of the records of requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Recipe {
+    /// A metric of the catalogue, of which each request has one.
+    Of(&'static str),
+    /// From a first instant to a last one, over the tokens after the first: of a tool whose first
+    /// chunk may be one without output.
+    After {
+        first: &'static str,
+        last: &'static str,
+    },
+    /// Gaps of all requests together.
+    Gaps,
+    /// The same, where what came before the first output is a chunk too, and begins a gap.
+    GapsFromAny,
+    /// Times of all requests over their tokens, so that long answers weigh more: from sending to
+    /// the last token over all tokens, or from the first to the last over all but the first.
+    Pooled { further: bool },
+}
+
+/// Which requests a figure is of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Of {
+    /// Those that were measured.
+    Measured,
+    /// Those, without so many that were sent first.
+    Without(u64),
+}
+
+impl Account {
+    /// A run of ours. Its answered requests are held, about 150 bytes each.
+    ///
+    /// # Errors
+    /// The first exchange that cannot be read.
+    pub fn of_run<E>(
+        source: String,
+        reported: &Reported,
+        facts: &RunFacts,
+        exchanges: impl Iterator<Item = Result<Exchange, E>>,
+    ) -> Result<Self, E> {
+        let (plan, summary) = (&reported.plan, &reported.summary);
+        let mut records = Vec::new();
+        for exchange in exchanges {
+            records.extend(record(&exchange?, facts));
+        }
+        records.sort_by(|one, other| one.sent_s.total_cmp(&other.sent_s));
+        let measured = || records.iter().filter(|record| !record.warmup);
+        let lengths: Option<Vec<u32>> = measured().map(|record| record.tokens).collect();
+        let lengths = lengths.filter(|lengths| !lengths.is_empty());
+        let lengths = lengths.and_then(|lengths| {
+            let ends = lengths.iter().min().zip(lengths.iter().max());
+            ends.map(|(least, most)| (u64::from(*least), u64::from(*most)))
+        });
+        let total = |name: &str| -> Option<f64> {
+            let figure: Figure = name.parse().ok()?;
+            figure.read(summary)
+        };
+        let mut figures = BTreeMap::new();
+        let mut state = |name: String| {
+            if let Some(value) = total(&name) {
+                let rounding = 0.0;
+                figures.insert(name, Stated { value, rounding });
+            }
+        };
+        for theirs in LATENCIES {
+            for statistic in STATISTICS {
+                state(format!("{theirs}.{statistic}"));
+            }
+        }
+        for (name, _) in WHOLES {
+            state(name.to_owned());
+        }
+        let tokens = &summary.tokens;
+        let invalid = summary
+            .findings
+            .iter()
+            .filter(|finding| finding.severity > result::finding::Severity::Note);
+        let doubts =
+            invalid.map(|finding| format!("{}: {}", finding.severity.name(), finding.id.name()));
+        let about = &plan.about;
+        Ok(Account {
+            described: format!("this program, {}", plan.name),
+            source,
+            doubts: doubts.collect(),
+            tool: Tool::Runner,
+            tool_label: "this program".to_owned(),
+            model: plan.target.model().map(str::to_owned),
+            engine: engine(about.engine.as_deref(), about.engine_version.as_deref()),
+            definitions: definitions(Tool::Runner),
+            figures,
+            asked: Asked {
+                requests: Some(summary.requests.total),
+                rate: plan
+                    .load
+                    .arrival
+                    .rate()
+                    .or_else(|| (summary.run.arrival == "inf").then_some(f64::INFINITY)),
+                cap: plan.slots().map(|slots| slots as u64),
+                arrival: Some(summary.run.arrival.clone()),
+                warmup: Some(u64::from(plan.load.warmup)),
+                seed: Some(plan.load.seed),
+                dataset: Some(plan.dataset.plugin.name.clone()),
+                output_tokens: lengths
+                    .filter(|(least, most)| least == most)
+                    .map(|(least, _)| least),
+                stream: Some(plan.request.stream),
+                kernel_times: Some(plan.connection.timestamps == Timestamps::Kernel),
+            },
+            came: Came {
+                answered: Some(summary.requests.successful as f64),
+                failed: Some(summary.requests.failed as f64),
+                duration_s: total("throughput.duration-s"),
+                input: tokens.input.total.map(|tokens| tokens as f64),
+                output: tokens.output.total.map(|tokens| tokens as f64),
+                served: None,
+                lengths,
+            },
+            requests: Requests::Ours(records),
+        })
+    }
+
+    /// Another tool's result, and the reasons to doubt it.
+    pub fn of_claim(claim: Claim, doubts: Vec<String>) -> Self {
+        let mut figures = claim.figures.clone();
+        for theirs in LATENCIES {
+            // What a list of requests does not sum up, it gives.
+            let Some(sorted) = Sorted::new(claim.values(theirs)) else {
+                continue;
+            };
+            for statistic in STATISTICS {
+                let value = taken(&sorted, statistic);
+                let stated = Stated {
+                    value,
+                    rounding: 0.0,
+                };
+                let name = format!("{theirs}.{statistic}");
+                figures.entry(name).or_insert(stated);
+            }
+        }
+        let stated = |name: &str| claim.value(name);
+        let samples = claim.samples.iter();
+        let listed: Option<Vec<u64>> = samples
+            .filter(|sample| sample.error.is_none())
+            .map(|sample| sample.output_tokens)
+            .collect();
+        let listed = listed
+            .filter(|listed| !listed.is_empty())
+            .and_then(|listed| {
+                let ends = listed.iter().min().zip(listed.iter().max());
+                ends.map(|(least, most)| (*least, *most))
+            });
+        let lengths = claim
+            .output_lengths
+            .map(|lengths| (lengths.least, lengths.most));
+        // Of trimmed results, the tokens are of fewer requests than the counts.
+        let whole = |tokens: Option<f64>| tokens.filter(|_| !claim.trimmed);
+        let asked = &claim.asked;
+        Account {
+            source: claim.source.place(),
+            described: audit::text::described(&claim),
+            doubts,
+            tool: claim.tool,
+            tool_label: claim.tool.label().to_owned(),
+            model: claim.model.clone(),
+            engine: engine(
+                claim.about.engine.as_deref(),
+                claim.about.engine_version.as_deref(),
+            ),
+            definitions: claim.definitions.clone(),
+            asked: Asked {
+                requests: asked
+                    .requests
+                    .or(stated("requests.total").map(|count| count as u64)),
+                rate: asked.request_rate,
+                cap: asked.max_concurrency,
+                arrival: None,
+                warmup: None,
+                seed: asked.seed,
+                dataset: asked.dataset.clone(),
+                output_tokens: asked.output_tokens,
+                stream: asked.stream,
+                kernel_times: None,
+            },
+            came: Came {
+                answered: stated("requests.successful"),
+                failed: stated("requests.failed"),
+                duration_s: stated("throughput.duration-s"),
+                input: whole(stated("tokens.input")),
+                output: whole(stated("tokens.output")),
+                served: whole(stated("tokens.output-served")),
+                lengths: lengths.or(listed),
+            },
+            figures,
+            requests: Requests::Theirs(claim.samples),
+        }
+    }
+
+    /// A figure, under the tool's own name for it.
+    pub(super) fn figure(&self, name: &str) -> Option<Stated> {
+        self.figures
+            .get(name)
+            .copied()
+            .filter(|stated| stated.value.is_finite())
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<f64> {
+        self.figure(name).map(|stated| stated.value)
+    }
+
+    /// Mean tokens of an answer, by the server's count where the tool has another.
+    pub(super) fn output_each(&self) -> Option<f64> {
+        each(self.came.served.or(self.came.output), self.came.answered)
+    }
+
+    /// Mean tokens of a prompt.
+    pub(super) fn input_each(&self) -> Option<f64> {
+        each(self.came.input, self.came.answered)
+    }
+
+    /// The time of a token after the first: the mean time after the first token over the mean
+    /// number of further tokens. Weighted by tokens, so that it gives sums.
+    pub(super) fn per_token_ms(&self) -> Option<f64> {
+        let decode = self.value("e2e.mean")? - self.value("ttft.mean")?;
+        let further = self.output_each()? - 1.0;
+        (further > 0.0 && decode > 0.0).then(|| decode / further)
+    }
+
+    /// Mean number of requests in flight, by Little's law.
+    pub(super) fn in_flight(&self) -> Option<f64> {
+        let duration = self.came.duration_s.filter(|duration| *duration > 0.0)?;
+        Some(self.came.answered? * self.value("e2e.mean")? / 1e3 / duration)
+    }
+
+    /// The recipe of one of its latencies; `None` if records of ours do not have it.
+    pub(super) fn recipe(&self, theirs: &str) -> Option<Recipe> {
+        let definition = self.definitions.get(theirs)?;
+        let by_tokens = matches!(self.tool, Tool::Guidellm | Tool::Gpustack);
+        match definition.metric.as_deref() {
+            Some("tpot-with-first") if by_tokens => Some(Recipe::Pooled { further: false }),
+            None if by_tokens && definition.formula.contains("weighted by n - 1") => {
+                Some(Recipe::Pooled { further: true })
+            }
+            Some("itl") if self.begins_with_any() => Some(Recipe::GapsFromAny),
+            Some("itl") => Some(Recipe::Gaps),
+            Some("tpot-last-token") if self.begins_with_any() => Some(Recipe::After {
+                first: "ttft-any",
+                last: "e2e-last-token",
+            }),
+            Some(metric) => METRICS
+                .iter()
+                .find(|name| **name == metric)
+                .map(|name| Recipe::Of(name)),
+            None => None,
+        }
+    }
+
+    /// True if its first token is a chunk of any kind.
+    fn begins_with_any(&self) -> bool {
+        let first = self.definitions.get("ttft");
+        first.is_some_and(|first| first.metric.as_deref() == Some("ttft-any"))
+    }
+
+    /// True if the two tools define a latency alike, as far as records can tell.
+    pub(super) fn defines_alike(&self, other: &Account, theirs: &str) -> bool {
+        let recipes = [self.recipe(theirs), other.recipe(theirs)];
+        self.definitions.get(theirs) == other.definitions.get(theirs)
+            || (recipes[0].is_some() && recipes[0] == recipes[1])
+    }
+
+    /// The statistic of a recipe over records of ours; `None` if there are none, or it has none.
+    pub(super) fn computed(&self, recipe: Recipe, statistic: Statistic, of: Of) -> Option<f64> {
+        let Requests::Ours(records) = &self.requests else {
+            return None;
+        };
+        let skip = match of {
+            Of::Measured => 0,
+            Of::Without(first) => usize::try_from(first).ok()?,
+        };
+        let records = records.iter().filter(|record| !record.warmup).skip(skip);
+        match recipe {
+            Recipe::Of(metric) => {
+                let values = records.filter_map(|record| record.value(metric));
+                Some(taken(&Sorted::new(values.collect())?, statistic))
+            }
+            Recipe::After { first, last } => {
+                let values = records.filter_map(|record| {
+                    let time = record.value(last)? - record.value(first)?;
+                    let further = record.tokens?.checked_sub(1).filter(|more| *more > 0)?;
+                    Some(time / f64::from(further))
+                });
+                Some(taken(&Sorted::new(values.collect())?, statistic))
+            }
+            _ if statistic != Statistic::Mean => None,
+            Recipe::Gaps | Recipe::GapsFromAny => {
+                let (mut sum, mut count) = (0.0, 0);
+                for record in records {
+                    sum += record.gaps_ms;
+                    count += record.gaps;
+                    if recipe == Recipe::GapsFromAny {
+                        let before = record.value("ttft")? - record.value("ttft-any")?;
+                        sum += before;
+                        count += u64::from(before > 0.0);
+                    }
+                }
+                (count > 0).then(|| sum / count as f64)
+            }
+            Recipe::Pooled { further } => {
+                let (mut sum, mut count) = (0.0, 0.0);
+                for record in records {
+                    let first = if further { record.value("ttft")? } else { 0.0 };
+                    sum += record.value("e2e-last-token")? - first;
+                    count += f64::from(record.tokens?) - if further { 1.0 } else { 0.0 };
+                }
+                (count > 0.0).then(|| sum / count)
+            }
+        }
+    }
+
+    /// The mean time per token by a recipe over the requests that another tool lists, each with its
+    /// own end; `None` if it lists none.
+    pub(super) fn per_token_of_listed(&self, recipe: Recipe) -> Option<f64> {
+        let Requests::Theirs(samples) = &self.requests else {
+            return None;
+        };
+        let answered = samples.iter().filter(|sample| sample.error.is_none());
+        let parts: Option<Vec<(f64, f64)>> = answered
+            .map(|sample| {
+                let (time, less) = match recipe {
+                    Recipe::Of("tpot-with-first") | Recipe::Pooled { further: false } => {
+                        (sample.e2e_ms?, 0.0)
+                    }
+                    Recipe::Of("tpot" | "tpot-last-token" | "tpot-usage")
+                    | Recipe::After { .. } => (sample.e2e_ms? - sample.ttft_ms?, 1.0),
+                    _ => return None,
+                };
+                Some((time, sample.output_tokens? as f64 - less))
+            })
+            .collect();
+        let mut parts = parts?;
+        parts.retain(|(_, tokens)| *tokens > 0.0);
+        if let Recipe::Pooled { .. } = recipe {
+            let (time, tokens) = parts
+                .iter()
+                .fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+            return (tokens > 0.0).then(|| time / tokens);
+        }
+        let each: Vec<f64> = parts.iter().map(|(time, tokens)| time / tokens).collect();
+        statistics::mean_if_any(&each)
+    }
+
+    /// The statistic of one of its latencies over the requests that another tool lists, without so
+    /// many that were sent first.
+    pub(super) fn listed(&self, theirs: &str, statistic: Statistic, skip: u64) -> Option<f64> {
+        let Requests::Theirs(samples) = &self.requests else {
+            return None;
+        };
+        let mut answered: Vec<&Sample> = (samples.iter())
+            .filter(|sample| sample.error.is_none())
+            .collect();
+        if answered.iter().any(|sample| sample.start_s.is_none()) {
+            return None;
+        }
+        answered.sort_by(|one, other| {
+            let start = |sample: &Sample| sample.start_s.unwrap_or_default();
+            start(one).total_cmp(&start(other))
+        });
+        let values = answered.into_iter().skip(usize::try_from(skip).ok()?);
+        let values: Vec<f64> = match theirs {
+            "ttft" => values.filter_map(|sample| sample.ttft_ms).collect(),
+            "e2e" => values.filter_map(|sample| sample.e2e_ms).collect(),
+            "tpot" => values.filter_map(Sample::tpot).collect(),
+            "itl" => values
+                .flat_map(|sample| sample.gaps_ms.iter().copied())
+                .collect(),
+            _ => Vec::new(),
+        };
+        Some(taken(&Sorted::new(values)?, statistic))
+    }
+
+    /// The number of requests that were sent to warm up, and are on record.
+    pub(super) fn warmed_up(&self) -> Option<u64> {
+        self.asked.warmup
+    }
+}
+
+impl Record {
+    fn value(&self, metric: &str) -> Option<f64> {
+        let place = METRICS.iter().position(|name| *name == metric)?;
+        Some(self.values[place]).filter(|value| value.is_finite())
+    }
+}
+
+fn each(tokens: Option<f64>, answered: Option<f64>) -> Option<f64> {
+    let answered = answered.filter(|answered| *answered > 0.0)?;
+    tokens.map(|tokens| tokens / answered)
+}
+
+fn engine(name: Option<&str>, version: Option<&str>) -> Option<String> {
+    let name = name?;
+    Some(match version {
+        Some(version) => format!("{name} {version}"),
+        None => name.to_owned(),
+    })
+}
+
+fn taken(sorted: &Sorted, statistic: Statistic) -> f64 {
+    match statistic {
+        Statistic::Mean => sorted.mean(),
+        Statistic::Std => sorted.std(),
+        Statistic::Min => sorted.min(),
+        Statistic::Max => sorted.max(),
+        Statistic::Percentile(percent) => sorted.percentile(percent),
+    }
+}
+
+/// What an explanation needs of an exchange; `None` if it was not answered.
+fn record(exchange: &Exchange, facts: &RunFacts) -> Option<Record> {
+    if !exchange.is_ok() {
+        return None;
+    }
+    let warmup = exchange.phase == Phase::Warmup;
+    let retokenized = facts.retokenized.get(exchange.index).filter(|_| !warmup);
+    let reading = Reading::new(exchange, facts.run.streamed, retokenized);
+    let values = METRICS.map(
+        |name| match metric::by_name(name).map(|found| found.measure) {
+            Some(Measure::One(measure)) => measure(&reading).unwrap_or(f64::NAN),
+            _ => f64::NAN,
+        },
+    );
+    let (mut gaps_ms, mut gaps) = (0.0, 0);
+    if let Some(found) = metric::by_name(metric::ITL)
+        && let Measure::Pooled(show) = found.measure
+    {
+        show(&reading, &mut |_, value, times| {
+            gaps_ms += value as f64 / found.unit.scale() * times as f64;
+            gaps += times;
+        });
+    }
+    Some(Record {
+        warmup,
+        sent_s: exchange.sent?.as_secs_f64(),
+        values,
+        tokens: reading.output_tokens.map(|count| count.tokens),
+        gaps_ms,
+        gaps,
+    })
+}

@@ -1,0 +1,150 @@
+//! What differs of what was asked of two results, and of what came of it.
+
+use super::account::Account;
+use super::{Kind, LATENCIES, Setting};
+use audit::figures::shown;
+
+/// Totals that differ by less than this share are those of the same lengths.
+const LENGTHS: f64 = 0.01;
+
+/// What two results state differently, and what one of them does not state.
+pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) {
+    let mut found = Found::default();
+    for theirs in LATENCIES {
+        let mean = format!("{theirs}.mean");
+        let [of_a, of_b] = [a, b].map(|side| {
+            side.figure(&mean)?;
+            Some(side.definitions.get(theirs)?.formula.clone())
+        });
+        if let (Some(of_a), Some(of_b)) = (of_a, of_b)
+            && !a.defines_alike(b, theirs)
+        {
+            found.differ(Kind::Definition, theirs, of_a, of_b);
+        }
+    }
+    let count = |count: &u64| count.to_string();
+    let text = |text: &String| text.clone();
+    let number = |number: &f64| shown(*number);
+    found.check(Kind::Engine, "engine", [&a.engine, &b.engine], text);
+    found.check(Kind::Engine, "model", [&a.model, &b.model], |name| {
+        last(name)
+    });
+    let of = [a, b].map(|side| &side.asked);
+    found.check(
+        Kind::Workload,
+        "requests",
+        of.map(|asked| &asked.requests),
+        count,
+    );
+    found.about(
+        Kind::Workload,
+        "tokens of a prompt",
+        [a, b].map(Account::input_each),
+    );
+    found.about(
+        Kind::Workload,
+        "tokens of an answer",
+        [a, b].map(Account::output_each),
+    );
+    found.check(
+        Kind::Workload,
+        "dataset",
+        of.map(|asked| &asked.dataset),
+        text,
+    );
+    found.check(Kind::Workload, "seed", of.map(|asked| &asked.seed), count);
+    let stream = |stream: &bool| if *stream { "yes" } else { "no" }.to_owned();
+    found.check(
+        Kind::Workload,
+        "streamed",
+        of.map(|asked| &asked.stream),
+        stream,
+    );
+    let rate = |rate: &f64| {
+        if rate.is_finite() {
+            format!("{} a second", shown(*rate))
+        } else {
+            "all at once".to_owned()
+        }
+    };
+    found.check(
+        Kind::Schedule,
+        "request rate",
+        of.map(|asked| &asked.rate),
+        rate,
+    );
+    found.check(
+        Kind::Schedule,
+        "most in flight",
+        of.map(|asked| &asked.cap),
+        count,
+    );
+    found.check(
+        Kind::Schedule,
+        "arrivals",
+        of.map(|asked| &asked.arrival),
+        text,
+    );
+    found.check(
+        Kind::Schedule,
+        "requests to warm up",
+        of.map(|asked| &asked.warmup),
+        count,
+    );
+    let failed = [a, b].map(|side| &side.came.failed);
+    found.check(Kind::Failures, "failed requests", failed, number);
+    (found.differences, found.unknown)
+}
+
+#[derive(Default)]
+struct Found {
+    differences: Vec<Setting>,
+    unknown: Vec<String>,
+}
+
+impl Found {
+    fn check<T>(
+        &mut self,
+        kind: Kind,
+        what: &str,
+        [a, b]: [&Option<T>; 2],
+        show: impl Fn(&T) -> String,
+    ) {
+        match (a, b) {
+            (Some(a), Some(b)) => {
+                let (a, b) = (show(a), show(b));
+                if a != b {
+                    self.differ(kind, what, a, b);
+                }
+            }
+            (Some(a), None) => self
+                .unknown
+                .push(format!("{what}: B does not say; A: {}", show(a))),
+            (None, Some(b)) => self
+                .unknown
+                .push(format!("{what}: A does not say; B: {}", show(b))),
+            (None, None) => {}
+        }
+    }
+
+    /// Means that may differ a little.
+    fn about(&mut self, kind: Kind, what: &str, [a, b]: [Option<f64>; 2]) {
+        if let (Some(a), Some(b)) = (a, b)
+            && (a - b).abs() <= LENGTHS * a.max(b)
+        {
+            return;
+        }
+        self.check(kind, what, [&a, &b], |number| shown(*number));
+    }
+
+    fn differ(&mut self, kind: Kind, what: &str, a: String, b: String) {
+        let what = what.to_owned();
+        self.differences.push(Setting { kind, what, a, b });
+    }
+}
+
+/// A model's name without its owner or folder, in lower case: publishers leave them out.
+fn last(name: &str) -> String {
+    let name = name.trim_end_matches('/');
+    name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase()
+}

@@ -1,0 +1,123 @@
+//! An explanation as text for people.
+
+use std::fmt::Write;
+
+use super::{Explained, Kind, Part, Range, Row};
+use audit::figures::shown;
+use audit::text::wrapped;
+
+/// The explanation as text.
+pub fn text(explained: &Explained) -> String {
+    let mut out = String::new();
+    for side in &explained.sides {
+        wrapped(&mut out, &format!("{}  ", side.name), "   ", &side.source);
+        wrapped(&mut out, "   ", "   ", &side.described);
+        for doubt in &side.doubts {
+            wrapped(&mut out, "   ", "     ", doubt);
+        }
+    }
+    if !explained.differences.is_empty() {
+        out.push_str("\nWhat differs:\n");
+        for setting in &explained.differences {
+            let first = format!("  {:<10}  ", setting.kind.name());
+            let words = match setting.kind {
+                Kind::Definition => {
+                    format!(
+                        "{}: A's is {}; B's is {}",
+                        setting.what, setting.a, setting.b
+                    )
+                }
+                _ => format!("{}: {} in A, {} in B", setting.what, setting.a, setting.b),
+            };
+            wrapped(&mut out, &first, "              ", &words);
+        }
+    }
+    if !explained.unknown.is_empty() {
+        out.push_str("\nWhat may differ:\n");
+        for unknown in &explained.unknown {
+            wrapped(&mut out, "  ", "    ", unknown);
+        }
+    }
+    if explained.figures.is_empty() {
+        out.push_str("\nThe two results have no figure in common.\n");
+    }
+    // What is not separated is the same of many figures.
+    let mut notes: Vec<&str> = Vec::new();
+    for row in &explained.figures {
+        of_row(&mut out, row, &mut notes);
+    }
+    if !notes.is_empty() {
+        out.push_str("\nNot separated, and so in the remainder:\n");
+        for (number, note) in (1..).zip(&notes) {
+            wrapped(&mut out, &format!("  [{number}] "), "      ", note);
+        }
+    }
+    out.push_str(
+        "\nA difference is B less A. Two measurements of one engine differ too: runner compare gives intervals.\n",
+    );
+    out
+}
+
+fn of_row<'e>(out: &mut String, row: &'e Row, notes: &mut Vec<&'e str>) {
+    let _ = writeln!(
+        out,
+        "\n{}: {} {unit} in A, {} {unit} in B, {} {unit}",
+        row.figure,
+        shown(row.a),
+        shown(row.b),
+        signed(row.difference),
+        unit = row.unit,
+    );
+    for part in &row.parts {
+        if let Some(value) = part.value {
+            let first = format!("  {:<10}  {:<20}  ", part.kind.name(), ranged(value));
+            let words = format!("{}: {}", part.how.name(), part.words);
+            wrapped(out, &first, "              ", &words);
+        }
+    }
+    let mut marks: Vec<usize> = (row.parts.iter())
+        .filter(|part| part.value.is_none())
+        .map(|part| note(part, notes))
+        .collect();
+    marks.sort_unstable();
+    let marks: Vec<String> = marks.iter().map(|mark| format!("[{mark}]")).collect();
+    let with = match marks.as_slice() {
+        [] => String::new(),
+        marks => format!(", with {}", marks.join(" ")),
+    };
+    let _ = writeln!(
+        out,
+        "  {:<10}  {:<20}  the engine, or unexplained{with}",
+        "remainder",
+        ranged(row.remainder),
+    );
+}
+
+/// The number of a note, which is added if it is new.
+fn note<'e>(part: &'e Part, notes: &mut Vec<&'e str>) -> usize {
+    let words = part.words.as_str();
+    let known = notes.iter().position(|note| *note == words);
+    known.unwrap_or_else(|| {
+        notes.push(words);
+        notes.len() - 1
+    }) + 1
+}
+
+/// A number with its sign.
+fn signed(value: f64) -> String {
+    let text = shown(value);
+    match text.as_str() {
+        "0" | "-0" => "0".to_owned(),
+        _ if value > 0.0 => format!("+{text}"),
+        _ => text,
+    }
+}
+
+fn ranged(range: Range) -> String {
+    let (low, high) = (signed(range.low), signed(range.high));
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
+}

@@ -1,0 +1,57 @@
+//! `runner explain`: takes the differences of two results apart.
+
+use std::process::ExitCode;
+
+use super::compare::sides::account;
+use super::failure::Failure;
+use super::print::{json, write_stdout};
+use compare::explain::{explain, text};
+
+/// Explain why two results of one engine differ
+///
+/// Takes each difference apart: what comes of different definitions under one name, of the
+/// workload, of the schedule, of failures, and of the client itself. What remains is the engine, or
+/// unexplained. A definition is computed again from the records of a run of this program, so one of
+/// the two is best such a run; of other tools' results, the identity E2E = TTFT + TPOT * (n - 1)
+/// gives what their figures allow. A part that cannot be separated is told in words, and is never
+/// estimated.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner explain runs/20260102-030405-chat vllm.json      a run, and what vllm bench serve measured\n  \
+        runner explain runs/a runs/b                            two runs\n  \
+        runner explain guidellm.json#2 summary_lifecycle_metrics.json --format json\n\n\
+        Exit codes: 0 done, 3 a result cannot be read")]
+pub struct Args {
+    /// The result to explain the other from: a run's folder, a file that runner audit reads (#2
+    /// picks the second result in it), or published:NAME
+    #[arg(value_name = "A")]
+    a: String,
+    /// The result to explain, likewise
+    #[arg(value_name = "B")]
+    b: String,
+    /// Output format
+    #[arg(long, env = "RUNNER_EXPLAIN_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// The output formats of an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text to read
+    Text,
+    /// JSON that follows `runner schema explain`
+    Json,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If a result cannot be read.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let explained = explain(&account(&args.a)?, &account(&args.b)?);
+    write_stdout(&match args.format {
+        Format::Text => text(&explained),
+        Format::Json => json(&explained)?,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
