@@ -49,14 +49,14 @@ model::words! {
 model::words! {
     /// The end of a TTFT.
     pub enum First {
-        /// The first byte of the body, be it of a comment.
-        Byte = "first-byte",
         /// The first chunk, also one that has a role alone or nothing.
         Chunk = "first-chunk",
         /// The first chunk with text of any kind: reasoning, answer, tool call.
         Text = "first-text",
         /// The first chunk with text of the answer.
         Answer = "first-answer",
+        /// The first byte of the body, be it of a comment.
+        Byte = "first-byte",
     }
 }
 
@@ -628,7 +628,9 @@ impl Meaning {
             vary!(trimmed, booleans);
         }
         all.remove(0);
-        all.sort_by_key(|meaning| self.changes(meaning).len());
+        // Of two that differ as little, the one in which the quantity's own definition is another.
+        let own = self.word(quantity);
+        all.sort_by_key(|meaning| (self.changes(meaning).len(), meaning.word(quantity) == own));
         all
     }
 

@@ -355,6 +355,13 @@ impl Profile {
                 ));
             }
         }
+        // Each figure's own definition, before the others that its meaning rests on.
+        for (name, claim) in &self.figures {
+            let own = self.quantity(name).and_then(|quantity| {
+                Meaning::default().define(quantity, &claim.definition.words())
+            });
+            own.map_err(|error| format!("`figures.{name}`: {error}"))?;
+        }
         for (name, claim) in &self.figures {
             let wrong = |error: String| format!("`figures.{name}`: {error}");
             self.meaning(name).map_err(wrong)?;

@@ -185,7 +185,9 @@ mod tests {
                 };
                 assert_eq!(chunk.answer, "é");
                 assert_eq!(events[1].kind, Kind::Done);
-                assert!(events[1].at >= 2.0);
+                // With CR LF the CR ends the line, so its LF may come later.
+                let complete = cut > text.len() - end.len();
+                assert_eq!(events[1].at >= 2.0, !complete, "{cut}");
             }
         }
     }

@@ -240,6 +240,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "CASE",
+        env = "RUNNER_MOCK_CONFORMANCE",
         num_args = 0..=1,
         default_missing_value = conformance::ALL,
         conflicts_with_all = ["script", "truth", "tls_cert", "faults", "ttft", "itl", "spread", "batching", "api_key", "models"],

@@ -86,9 +86,12 @@ fn known_page(
     })
 }
 
-/// What a case expects by a log. A token is a byte here, as everywhere in the mock engine.
+/// What a case expects by a log. A token of a text is a word here, as by the tokenizer that comes with
+/// the cases.
 fn expected(case: &Case, log: &str) -> Expected {
     let log = Log::read(log).unwrap_or_default();
     let warm_up = usize::try_from(case.asks.warm_up).unwrap_or(0);
-    Expected::of(case, &log, warm_up, &|text| Some(text.len() as u64))
+    Expected::of(case, &log, warm_up, &|text| {
+        Some(text.split_whitespace().count() as u64)
+    })
 }

@@ -124,7 +124,7 @@ impl Conductor {
                 let name = name.to_string_lossy().into_owned();
                 (found, name)
             }
-            None => (own_tokenizer(&folder.path)?, "bytes".to_owned()),
+            None => (own_tokenizer(&folder.path)?, "words".to_owned()),
         };
         let tokenizer = Tokenizer::open(&tokenizer_folder)
             .map_err(|error| Failure::input(format!("--tokenizer: {error}")))?;
@@ -377,7 +377,7 @@ fn listen() -> std::io::Result<TcpListener> {
     mock::listen((Ipv4Addr::LOCALHOST, 0).into())
 }
 
-/// Writes the tokenizer whose tokens are bytes, so that a client can read it.
+/// Writes the tokenizer whose tokens are words, so that a client can read it.
 fn own_tokenizer(folder: &Path) -> Result<PathBuf, Failure> {
     let folder = folder.join("tokenizer");
     private::folder(&folder).map_err(system("make a folder for the tokenizer"))?;

@@ -155,7 +155,7 @@ pub fn list(cases: &[Case]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The files of the tokenizer whose tokens are bytes: the name and the text of each.
+/// The files of the tokenizer whose tokens are words: the name and the text of each.
 pub fn tokenizer() -> impl Iterator<Item = (&'static str, &'static str)> {
     shipped::texts_below("conformance/tokenizer/")
 }
