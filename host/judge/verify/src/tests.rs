@@ -181,6 +181,12 @@ fn another_definition_is_named() {
         ("tpot", json!(62.5), "tpot.mean", "over-n"),
         ("tpot", json!(100.0), "tpot.mean", "with-first"),
         (
+            "itl",
+            json!(250.0 / 6.0),
+            "itl.mean",
+            "gaps between tokens-at-once",
+        ),
+        (
             "good",
             json!(4),
             "requests.successful",

@@ -71,11 +71,17 @@ fn known_page(
 ) -> Option<Page> {
     let text = match engine {
         None if page.is_empty() => {
-            let all: Vec<Expected> = cases.values().map(|case| expected(case, "")).collect();
+            let all: Vec<Expected> = (cases.values()).map(|case| expected(case, "", 0)).collect();
             serde_json::to_string_pretty(&all).ok()?
         }
-        Some((name, engine)) if page == "expected" => {
-            let expected = expected(cases.get(name)?, &mock::log(engine));
+        Some((name, engine)) => {
+            let (page, query) = page.split_once('?').unwrap_or((page, ""));
+            if page != "expected" {
+                return None;
+            }
+            let before = query.strip_prefix("warm-up=");
+            let before = before.map_or(Some(0), |number| number.parse().ok())?;
+            let expected = expected(cases.get(name)?, &mock::log(engine), before);
             serde_json::to_string_pretty(&expected).ok()?
         }
         _ => return None,
@@ -86,11 +92,10 @@ fn known_page(
     })
 }
 
-/// What a case expects by a log. A token of a text is a word here, as by the tokenizer that comes with
-/// the cases.
-fn expected(case: &Case, log: &str) -> Expected {
+/// What a case expects by a log without its first requests. A token of a text is a word here, as by
+/// the tokenizer that comes with the cases.
+fn expected(case: &Case, log: &str, warm_up: usize) -> Expected {
     let log = Log::read(log).unwrap_or_default();
-    let warm_up = usize::try_from(case.asks.warm_up).unwrap_or(0);
     Expected::of(case, &log, warm_up, &|text| {
         Some(text.split_whitespace().count() as u64)
     })
