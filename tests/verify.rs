@@ -266,8 +266,8 @@ fn faulty_clients_are_caught() {
     assert_eq!(missed.into_inner().unwrap(), Vec::<String>::new());
 }
 
-/// What a case says of each definition is what its script gives, to the nanosecond, on a clock that
-/// moves only when nothing else can.
+/// The values of each definition that a case states are those of its script, to the nanosecond, on a
+/// clock that moves only when nothing else can.
 #[tokio::test(start_paused = true)]
 async fn cases_are_what_they_say() {
     let mut compared = 0;
@@ -279,7 +279,7 @@ async fn cases_are_what_they_say() {
             let (mut client, server) = tokio::io::duplex(1 << 16);
             tokio::spawn(mock::serve_connection(server, Arc::clone(&engine)));
             let body = format!(
-                r#"{{"messages":[{{"content":"{number}"}}],"max_tokens":{},"stream":true,"stream_options":{{"include_usage":true}}}}"#,
+                r#"{{"messages":[{{"content":"{number}"}}],"max_tokens":{},"stream":true}}"#,
                 case.asks.output_len
             );
             let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: mock\r\nconnection: close";

@@ -313,7 +313,7 @@ impl Default for Meaning {
     }
 }
 
-/// What values are computed from.
+/// The facts that values are computed from.
 pub struct World<'a> {
     /// The server's log.
     pub log: &'a Log,

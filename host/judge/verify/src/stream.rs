@@ -1,4 +1,4 @@
-//! What a stream of bytes means: the events of a reply, each with the time of the bytes that
+//! The meaning of a stream of bytes: the events of a reply, each with the time of the bytes that
 //! completed it.
 //!
 //! Written for this purpose and shares nothing with how the runner reads replies, because it is
@@ -207,9 +207,11 @@ mod tests {
 
     #[test]
     fn what_is_in_a_chunk() {
-        let text = r#"data: {"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}
+        let text = r#"data: {"choices":[{"delta":{"role":"assistant","content":""}}]}
 
-data: {"choices":[{"delta":{"reasoning_content":"hm"}},{"delta":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop"}],"usage":{"completion_tokens":3,"prompt_tokens":2}}
+data: {"choices":[{"delta":{"reasoning_content":"hm"}},
+data: {"delta":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},
+data: "finish_reason":"stop"}],"usage":{"completion_tokens":3,"prompt_tokens":2}}
 
 data: {"error":{"message":"no"}}
 

@@ -117,7 +117,7 @@ fn log() -> Log {
     Log::read(&lines).unwrap()
 }
 
-/// What a client says that is right in everything: three good requests.
+/// The figures of a client that is right in everything: three good requests.
 fn right() -> Value {
     json!({
         "ttft": { "mean": 150.0 }, "e2e": [0.4, 0.4, 0.4], "tpot": 250.0 / 3.0, "itl": 125.0,

@@ -43,7 +43,7 @@ pub struct Args {
     /// Case to run, by name, with * at its end for all that begin so; repeatable
     #[arg(
         long = "case",
-        value_name = "NAME",
+        value_name = "CASE",
         env = "RUNNER_VERIFY_CASE",
         value_delimiter = ','
     )]

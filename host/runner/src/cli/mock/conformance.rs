@@ -63,7 +63,7 @@ pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Er
     })
 }
 
-/// The list of cases, or what one expects.
+/// The list of cases, or the expectations of one.
 fn known_page(
     cases: &BTreeMap<String, Case>,
     engine: Option<(&str, &Engine)>,
@@ -92,8 +92,8 @@ fn known_page(
     })
 }
 
-/// What a case expects by a log without its first requests. A token of a text is a word here, as by
-/// the tokenizer that comes with the cases.
+/// The expectations of a case by a log without its first requests. A token of a text is a word
+/// here, as by the tokenizer that comes with the cases.
 fn expected(case: &Case, log: &str, warm_up: usize) -> Expected {
     let log = Log::read(log).unwrap_or_default();
     Expected::of(case, &log, warm_up, &|text| {

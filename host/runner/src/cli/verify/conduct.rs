@@ -36,6 +36,8 @@ const SETTLES_WITHIN: Duration = Duration::from_millis(200);
 /// A client that is judged, and everything that its runs share.
 pub struct Conductor {
     profile: Profile,
+    /// This program.
+    own: String,
     folder: Folder,
     tokenizer: Tokenizer,
     tokenizer_folder: PathBuf,
@@ -94,9 +96,7 @@ impl Conductor {
             {
                 word.clone_from(replaced);
             }
-            if let Some(word) = words.first_mut()
-                && word == "{self}"
-            {
+            for word in words.iter_mut().filter(|word| *word == "{self}") {
                 word.clone_from(&own);
             }
         }
@@ -134,6 +134,7 @@ impl Conductor {
             .map_err(system("begin"))?;
         Ok(Conductor {
             profile,
+            own,
             folder,
             tokenizer,
             tokenizer_folder,
@@ -282,6 +283,7 @@ impl Conductor {
 
     fn values(&self, case: &Case, seed: u64, folder: &Path) -> Values {
         let mut values = Values::of(&case.asks, seed);
+        values.set("self", &self.own);
         values.set("model", "mock");
         values.set("case", &case.name);
         values.set("folder", folder.display());
