@@ -506,6 +506,9 @@ fn values_are_those_that_are_there() {
             vec![],
         ),
         ("lab ", none, vec!["scenarios/labs/gpustack.toml"], vec![]),
+        ("verify ", none, vec!["runner"], vec!["--list"]),
+        ("verify runner --case ", none, vec!["stream-role"], vec![]),
+        ("mock --conformance ", none, vec!["fault-pause"], vec![]),
         ("fleet merge ", none, vec![new, old], vec![]),
         // No values are known, and so the flags are offered.
         ("probe ", none, vec!["--format"], vec![]),

@@ -15,7 +15,7 @@ use model::units::Nanos;
 /// Bytes of request bodies that are held at a time, in KiB; further requests wait to be read.
 const BODIES_KIB: usize = 1 << 20;
 
-/// What an engine keeps of its requests.
+/// The part of its requests that an engine keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keeps {
     /// Only counts.

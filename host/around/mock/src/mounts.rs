@@ -26,7 +26,7 @@ pub struct Page {
 }
 
 /// Says what stands at a page of a mounted engine: the engine's name, or nothing for the root, and
-/// the page's, such as `expected`.
+/// the page's with its query, such as `expected?warm-up=1`.
 pub type Pages = Box<dyn Fn(Option<(&str, &Engine)>, &str) -> Option<Page> + Send + Sync>;
 
 /// Engines below base paths: `/NAME/v1/chat/completions` is answered by the engine `NAME`,
@@ -39,8 +39,7 @@ pub struct Mounts {
 
 impl std::fmt::Debug for Mounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names = f.debug_list().entries(self.engines.keys()).finish();
-        names
+        f.debug_list().entries(self.engines.keys()).finish()
     }
 }
 
@@ -103,7 +102,9 @@ impl Mounts {
                 let text = log(&engine);
                 return Err(Box::new(ready(200, "application/jsonl", text)));
             }
-            if let Some(page) = (self.pages)(Some((name, &engine)), rest) {
+            let query = request.uri().query();
+            let page = query.map_or(rest.to_owned(), |query| format!("{rest}?{query}"));
+            if let Some(page) = (self.pages)(Some((name, &engine)), &page) {
                 return Err(Box::new(ready(200, page.content_type, page.text)));
             }
         }

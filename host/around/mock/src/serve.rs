@@ -93,7 +93,7 @@ pub async fn serve_tls(
     accept(listener, Some(tls), Served::One(engine), shutdown).await;
 }
 
-/// What answers at an address.
+/// The engine, or engines, that answer at an address.
 #[derive(Clone)]
 enum Served {
     /// One engine.

@@ -154,7 +154,7 @@ impl Transcript {
 }
 
 impl Moment {
-    /// What is wrong with it, if anything is.
+    /// The mistake in it, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
         let is_chunk = self.delta.is_some() || self.usage.is_some();
         let kinds = [
@@ -253,7 +253,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// What is wrong with it, if anything is.
+    /// The mistake in it, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
         let spans = [self.after, self.lasting];
         let wrong = spans.into_iter().find(|span| span.0 > LONGEST)?;

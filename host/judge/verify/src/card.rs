@@ -53,11 +53,11 @@ pub struct CaseCard {
     pub name: String,
     /// The part that it belongs to.
     pub part: Part,
-    /// What happens in it.
+    /// Its events, in a line.
     pub title: String,
-    /// Why it matters.
+    /// The reason why it matters.
     pub why: String,
-    /// How it ended.
+    /// The way it ended.
     pub outcome: Outcome,
     /// The number of times that the client was run until the verdict.
     pub tries: u32,
@@ -125,7 +125,7 @@ pub struct Check {
     /// Its true value by that definition; absent if there was nothing to measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<f64>,
-    /// What the client said; of a property, what the server saw.
+    /// The client's own value; of a property, the server's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<f64>,
     /// The verdict.

@@ -23,9 +23,9 @@ pub struct Case {
     /// Its name: the file's, without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// What happens in it, in a line.
+    /// Its events, in a line.
     pub title: String,
-    /// Why it matters, and what goes wrong elsewhere.
+    /// The reason why it matters, and what goes wrong elsewhere.
     pub why: String,
     /// The work that the client is asked to do.
     pub asks: Asks,
@@ -37,7 +37,7 @@ pub struct Case {
     /// The script of the engine.
     #[serde(default)]
     pub engine: toml::Table,
-    /// What each definition gives if the server is on time: milliseconds, or a count.
+    /// Values by each definition if the server is on time: milliseconds, or a count.
     #[serde(default)]
     pub expected: BTreeMap<String, BTreeMap<String, f64>>,
 }

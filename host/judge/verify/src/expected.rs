@@ -1,5 +1,5 @@
-//! What a case expects, for clients that are judged by others: what is asked, what each definition
-//! gives if the server is on time, and what it gives by the log so far.
+//! The expectations of a case, for clients that are judged by others: what is asked, what each
+//! definition gives if the server is on time, and what it gives by the log so far.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use result::figure::Statistic;
 /// Values by definition, of each figure.
 type ByFigure = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// What a case expects.
+/// The expectations of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Expected {
@@ -22,9 +22,9 @@ pub struct Expected {
     pub name: String,
     /// The part that it belongs to.
     pub part: Part,
-    /// What happens in it.
+    /// Its events, in a line.
     pub title: String,
-    /// Why it matters.
+    /// The reason why it matters.
     pub why: String,
     /// The work that a client is to do.
     pub asks: Asks,
@@ -44,7 +44,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// What a case expects, with the log so far, whose first `warm_up` requests do not count.
+    /// The expectations of a case, with the log so far, whose first `warm_up` requests do not
+    /// count.
     pub fn of(case: &Case, log: &Log, warm_up: usize, count: &Count<'_>) -> Self {
         let world = World {
             log,

@@ -70,7 +70,7 @@ pub fn judge(
     let of_load = of_load.filter(|property| {
         let is_seeds = *property == load::Property::Seeds;
         let name = format!("load.{property}");
-        !(is_seeds && !profile.load.seeded) && profile.lacks(&case.name, &name).is_none()
+        (profile.load.seeded || !is_seeds) && profile.lacks(&case.name, &name).is_none()
     });
     checks
         .extend(of_load.filter_map(|property| load::check(property, case, profile, &logs, count)));

@@ -52,7 +52,7 @@ pub type Count<'a> = dyn Fn(&str) -> Option<u64> + 'a;
 pub struct FileError {
     /// The file as given.
     pub file: String,
-    /// What is wrong, and what was expected.
+    /// The mistake, and what was expected.
     pub message: String,
 }
 

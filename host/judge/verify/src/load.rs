@@ -68,7 +68,7 @@ pub(crate) fn before(case: &Case, profile: &Profile) -> usize {
     usize::try_from(before).unwrap_or(usize::MAX)
 }
 
-/// What was found of a property.
+/// The findings on a property.
 struct Found {
     claimed: String,
     expected: f64,
@@ -103,7 +103,13 @@ fn exact_if(holds: bool) -> Verdict {
 fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
     let before = before(case, profile) as u64;
     let expected = case.asks.requests + before;
-    let said = log.requests.len() as u64;
+    let all: Vec<&Request> = log.requests.iter().collect();
+    // A client that says that it sends failed requests again sends more.
+    let again = match profile.load.retries {
+        true => sent_again(&all),
+        false => 0,
+    };
+    let said = all.len() as u64 - again;
     let added = match before {
         0 => String::new(),
         added => format!(" and {added} before them"),
@@ -300,10 +306,11 @@ fn prefix(asked: u64, measured: &[&Request], count: &Count<'_>) -> Found {
     }
 }
 
-fn retries(profile: &Profile, measured: &[&Request]) -> Found {
+/// The number of requests that had failed before.
+fn sent_again(requests: &[&Request]) -> u64 {
     let mut failed: BTreeSet<String> = BTreeSet::new();
-    let mut again = 0_u64;
-    for request in measured {
+    let mut again = 0;
+    for request in requests {
         let asked = request.asked.to_string();
         if failed.contains(&asked) {
             again += 1;
@@ -312,6 +319,11 @@ fn retries(profile: &Profile, measured: &[&Request]) -> Found {
             failed.insert(asked);
         }
     }
+    again
+}
+
+fn retries(profile: &Profile, measured: &[&Request]) -> Found {
+    let again = sent_again(measured);
     let holds = again == 0 || profile.load.retries;
     Found {
         claimed: match profile.load.retries {

@@ -16,7 +16,7 @@ use statistics::{Ranked, Sorted};
 use crate::Count;
 use crate::case::{Arrivals, Asks};
 use crate::log::{Log, Request};
-use crate::stream::Kind;
+use crate::stream::{Chunk, Kind};
 
 model::words! {
     /// A quantity that clients state.
@@ -49,14 +49,14 @@ model::words! {
 model::words! {
     /// The end of a TTFT.
     pub enum First {
-        /// The first byte of the body, be it of a comment.
-        Byte = "first-byte",
         /// The first chunk, also one that has a role alone or nothing.
         Chunk = "first-chunk",
         /// The first chunk with text of any kind: reasoning, answer, tool call.
         Text = "first-text",
         /// The first chunk with text of the answer.
         Answer = "first-answer",
+        /// The first byte of the body, be it of a comment.
+        Byte = "first-byte",
     }
 }
 
@@ -97,6 +97,8 @@ model::words! {
         AllChunks = "all-chunks",
         /// Between chunks with text, each divided over the tokens of the later one.
         Tokens = "tokens",
+        /// Between tokens, of which those of one chunk come at once: their gaps are zero.
+        AtOnce = "tokens-at-once",
         /// One for each request: (last text - first text) / (n - 1).
         PerRequest = "per-request",
     }
@@ -311,7 +313,7 @@ impl Default for Meaning {
     }
 }
 
-/// What values are computed from.
+/// The facts that values are computed from.
 pub struct World<'a> {
     /// The server's log.
     pub log: &'a Log,
@@ -547,11 +549,17 @@ impl Meaning {
                 let each = gaps(request.texts().map(|(at, _)| at));
                 let later = request.texts().skip(1);
                 let divided = each.into_iter().zip(later).flat_map(|(gap, (_, chunk))| {
-                    let text = [&*chunk.reasoning, &chunk.tool, &chunk.answer].concat();
-                    let tokens = (world.count)(&text).unwrap_or(1).clamp(1, 1 << 16);
+                    let tokens = in_chunk(chunk, world);
                     (0..tokens).map(move |_| gap / tokens as f64)
                 });
                 divided.collect()
+            }
+            Gaps::AtOnce => {
+                let times = request.texts().flat_map(|(at, chunk)| {
+                    let tokens = in_chunk(chunk, world);
+                    (0..tokens).map(move |_| at)
+                });
+                gaps(times)
             }
             Gaps::PerRequest => {
                 let mut texts = request.texts().map(|(at, _)| at);
@@ -628,7 +636,9 @@ impl Meaning {
             vary!(trimmed, booleans);
         }
         all.remove(0);
-        all.sort_by_key(|meaning| self.changes(meaning).len());
+        // Of two that differ as little, the one in which the quantity's own definition is another.
+        let own = self.word(quantity);
+        all.sort_by_key(|meaning| (self.changes(meaning).len(), meaning.word(quantity) == own));
         all
     }
 
@@ -720,6 +730,12 @@ impl Meaning {
 
 fn all<T: FromStr<Err = String>>(words: &[String]) -> Result<Vec<T>, String> {
     words.iter().map(|word| word.parse()).collect()
+}
+
+/// The tokens of a chunk with text, by the tokenizer.
+fn in_chunk(chunk: &Chunk, world: &World<'_>) -> u64 {
+    let text = [&*chunk.reasoning, &chunk.tool, &chunk.answer].concat();
+    (world.count)(&text).unwrap_or(1).clamp(1, 1 << 16)
 }
 
 fn gaps(times: impl Iterator<Item = f64>) -> Vec<f64> {

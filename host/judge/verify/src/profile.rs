@@ -28,7 +28,7 @@ pub struct Profile {
     /// The way to install it, shown where its program is missing.
     #[serde(default)]
     pub install: Option<String>,
-    /// How to ask for its version.
+    /// The way to its version.
     #[serde(default)]
     pub version: Option<Version>,
     /// The program and its arguments, with placeholders.
@@ -39,12 +39,12 @@ pub struct Profile {
     /// Variables of its environment.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Where it leaves what it measured.
+    /// The places where it leaves what it measured.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
-    /// What each figure claims to be.
+    /// The claim of each figure.
     pub figures: BTreeMap<String, Claim>,
-    /// What it does beside what it is asked.
+    /// Its doings beside what it is asked.
     #[serde(default)]
     pub load: Offers,
     /// Cases that it cannot run, and figures that it lacks in some.
@@ -52,7 +52,7 @@ pub struct Profile {
     pub cannot: Vec<Cannot>,
 }
 
-/// How a version is found.
+/// The way to a version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Version {
@@ -67,7 +67,7 @@ pub struct Version {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Arguments {
-    /// What calls for them.
+    /// The trait of a case that calls for them.
     pub when: When,
     /// The arguments, with placeholders.
     pub add: Vec<String>,
@@ -106,7 +106,7 @@ pub struct Source {
     pub reader: String,
 }
 
-/// What a figure claims to be, and where it stands.
+/// The claim of a figure, and the place where it stands.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Claim {
@@ -115,8 +115,8 @@ pub struct Claim {
     pub of: Option<String>,
     /// The definition: a word, or several of which the first that there is counts.
     pub definition: OneOrMore,
-    /// What a time per output token or a throughput is computed from, where that differs from the
-    /// client's other figures.
+    /// The definitions that a time per output token or a throughput is computed from, where these
+    /// differ from the client's other figures.
     #[serde(default)]
     pub uses: BTreeMap<String, OneOrMore>,
     /// The statistics of a latency that it states.
@@ -137,16 +137,16 @@ pub struct Claim {
     /// The unit of a time.
     #[serde(default)]
     pub unit: Option<Unit>,
-    /// How one number is made of many.
+    /// The way to make one number of many.
     #[serde(default)]
     pub fold: Option<Fold>,
-    /// How far off it may be, by the client's own documentation: `5ms` or `2%`.
+    /// The error that the client's own documentation states: `5ms` or `2%`.
     #[serde(default)]
     pub error: Option<String>,
     /// The documentation's words.
     #[serde(default)]
     pub words: Option<String>,
-    /// Where these words stand.
+    /// The place of these words.
     #[serde(default, rename = "where")]
     pub place: Option<String>,
 }
@@ -219,7 +219,7 @@ pub enum Fold {
     Last,
 }
 
-/// What a client offers, and what it does by itself.
+/// The offers of a client, and its doings beside what it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Offers {
@@ -355,6 +355,13 @@ impl Profile {
                 ));
             }
         }
+        // Each figure's own definition, before the others that its meaning rests on.
+        for (name, claim) in &self.figures {
+            let own = self.quantity(name).and_then(|quantity| {
+                Meaning::default().define(quantity, &claim.definition.words())
+            });
+            own.map_err(|error| format!("`figures.{name}`: {error}"))?;
+        }
         for (name, claim) in &self.figures {
             let wrong = |error: String| format!("`figures.{name}`: {error}");
             self.meaning(name).map_err(wrong)?;
@@ -414,7 +421,7 @@ impl Profile {
         })
     }
 
-    /// What a figure claims to be: its own definition, and for what that leaves open those of the
+    /// The claim of a figure: its own definition, and for what that leaves open those of the
     /// client's other figures.
     ///
     /// # Errors

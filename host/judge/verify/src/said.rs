@@ -1,4 +1,4 @@
-//! What a client said: reads figures from the files that it left, by its profile.
+//! A client's own figures: reads them from the files that it left, by its profile.
 //!
 //! It reads what is there and fills in nothing. The formats of other tools are `audit`'s; here are
 //! the three plain ones: JSON, JSON lines, and text.
@@ -21,7 +21,7 @@ const MOST_BYTES: usize = claim::MOST_BYTES;
 pub struct Said {
     /// The figure: milliseconds of a latency, seconds of a duration.
     pub value: f64,
-    /// How far rounding may have moved it.
+    /// The most that rounding may have moved it.
     pub rounding: f64,
 }
 

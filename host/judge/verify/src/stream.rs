@@ -1,4 +1,4 @@
-//! What a stream of bytes means: the events of a reply, each with the time of the bytes that
+//! The meaning of a stream of bytes: the events of a reply, each with the time of the bytes that
 //! completed it.
 //!
 //! Written for this purpose and shares nothing with how the runner reads replies, because it is
@@ -185,7 +185,9 @@ mod tests {
                 };
                 assert_eq!(chunk.answer, "é");
                 assert_eq!(events[1].kind, Kind::Done);
-                assert!(events[1].at >= 2.0);
+                // With CR LF the CR ends the line, so its LF may come later.
+                let complete = cut > text.len() - end.len();
+                assert_eq!(events[1].at >= 2.0, !complete, "{cut}");
             }
         }
     }
@@ -205,9 +207,11 @@ mod tests {
 
     #[test]
     fn what_is_in_a_chunk() {
-        let text = r#"data: {"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}
+        let text = r#"data: {"choices":[{"delta":{"role":"assistant","content":""}}]}
 
-data: {"choices":[{"delta":{"reasoning_content":"hm"}},{"delta":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop"}],"usage":{"completion_tokens":3,"prompt_tokens":2}}
+data: {"choices":[{"delta":{"reasoning_content":"hm"}},
+data: {"delta":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},
+data: "finish_reason":"stop"}],"usage":{"completion_tokens":3,"prompt_tokens":2}}
 
 data: {"error":{"message":"no"}}
 

@@ -117,7 +117,7 @@ fn log() -> Log {
     Log::read(&lines).unwrap()
 }
 
-/// What a client says that is right in everything: three good requests.
+/// The figures of a client that is right in everything: three good requests.
 fn right() -> Value {
     json!({
         "ttft": { "mean": 150.0 }, "e2e": [0.4, 0.4, 0.4], "tpot": 250.0 / 3.0, "itl": 125.0,
@@ -180,6 +180,12 @@ fn another_definition_is_named() {
         ("e2e", json!([0.6]), "e2e.mean", "end"),
         ("tpot", json!(62.5), "tpot.mean", "over-n"),
         ("tpot", json!(100.0), "tpot.mean", "with-first"),
+        (
+            "itl",
+            json!(250.0 / 6.0),
+            "itl.mean",
+            "gaps between tokens-at-once",
+        ),
         (
             "good",
             json!(4),

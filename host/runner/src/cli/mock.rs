@@ -233,13 +233,14 @@ pub struct Args {
 
     /// Serve the cases that `runner verify` judges clients with, or the one of this name
     ///
-    /// Each case is an engine below a base path of its own: http://HOST:PORT/CASE/v1/chat/completions.
-    /// /CASE/truth has its log, a line of JSON for each request, /CASE/expected what each definition
-    /// of a figure gives by that log, and POST /CASE/reset begins the log anew. A case that is served
-    /// alone answers without its base path too.
+    /// Each case is an engine below a base path of its own, such as
+    /// http://HOST:PORT/stream-role/v1/chat/completions. Below it, truth has the log, a line of JSON
+    /// for each request, and expected what each definition of a figure gives by that log; POST
+    /// reset begins the log anew. A case that is served alone answers without its base path too.
     #[arg(
         long,
         value_name = "CASE",
+        env = "RUNNER_MOCK_CONFORMANCE",
         num_args = 0..=1,
         default_missing_value = conformance::ALL,
         conflicts_with_all = ["script", "truth", "tls_cert", "faults", "ttft", "itl", "spread", "batching", "api_key", "models"],

@@ -48,28 +48,38 @@ pub struct Args {
     #[arg(value_name = "CLIENT", required_unless_present = "list", value_hint = ValueHint::FilePath)]
     clients: Vec<String>,
     /// List the cases and the clients that ship
-    #[arg(long)]
+    #[arg(long, env = "RUNNER_VERIFY_LIST")]
     list: bool,
     /// Case to run, by name, with * at its end for all that begin so; repeatable
-    #[arg(long = "case", value_name = "NAME")]
+    #[arg(
+        long = "case",
+        value_name = "CASE",
+        env = "RUNNER_VERIFY_CASE",
+        value_delimiter = ','
+    )]
     case: Vec<String>,
     /// Folder with cases of your own, instead of those that ship
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_CASES", value_hint = ValueHint::DirPath)]
     cases: Option<PathBuf>,
     /// Program to run instead of the first word of the profile's command
     #[arg(long, value_name = "PATH", env = "RUNNER_VERIFY_PROGRAM", value_hint = ValueHint::ExecutablePath)]
     program: Option<PathBuf>,
-    /// Folder of the tokenizer that the client uses and that counts [default: a token is a byte]
-    #[arg(long, value_name = "FOLDER", env = "RUNNER_TOKENIZER", value_hint = ValueHint::DirPath)]
+    /// Folder of the tokenizer that the client uses and that counts [default: a token is a word]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_TOKENIZER", value_hint = ValueHint::DirPath)]
     tokenizer: Option<PathBuf>,
     /// Time that one run of the client may take
-    #[arg(long, value_name = "TIME", default_value = "2m")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_VERIFY_TIMEOUT",
+        default_value = "2m"
+    )]
     timeout: Span,
     /// Most runs of a case of which only times are off, because a busy machine moves them too
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", env = "RUNNER_VERIFY_TRIES", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
     /// Folder that keeps each run's log and what the client left
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_KEEP", value_hint = ValueHint::DirPath)]
     keep: Option<PathBuf>,
     /// Also find the load up to which the client's times are true, and its processor time for a
     /// token

@@ -15,7 +15,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use super::line::Line;
 use super::places;
 use crate::cli::flags::{backends, datasets};
-use crate::cli::{Cli, run};
+use crate::cli::{Cli, run, verify};
 use crate::guide::pages::PAGES;
 use audit::published;
 use result::figure::WHOLE;
@@ -116,6 +116,7 @@ fn of_flag(of: &str, flag: &str) -> Option<Offer> {
         ("set", "judge") => return None,
         ("set", _) => assignments,
         ("slo", _) => tiers,
+        ("tokenizer", "verify") => |written, _| places::folders(written),
         ("tokenizer", _) => tokenizers,
         _ => return None,
     })
@@ -124,6 +125,8 @@ fn of_flag(of: &str, flag: &str) -> Option<Offer> {
 fn of_value(of: &str, value: &str) -> Option<Offer> {
     Some(match (value, of) {
         ("AGENT_FOLDER" | "FOLDER" | "FOLDERS", _) => |written, _| places::folders(written),
+        ("CASE", _) => |written, _| begun(written, verify::files::case_names()),
+        ("CLIENT", _) => clients,
         ("FIGURE", _) => figures,
         ("FILE", "audit") => results_of_tools,
         ("FILE", "check") if of == "check" => scenarios,
@@ -295,6 +298,13 @@ fn scenarios(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 
 fn labs(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let mut offered = begun(written, shipped::labs());
+    offered.extend(places::files_of(written, "toml"));
+    without_twice(offered)
+}
+
+fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
+    let names = verify::files::clients().map(|(name, _)| name);
+    let mut offered = begun(written, names);
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
 }

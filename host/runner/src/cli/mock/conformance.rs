@@ -63,7 +63,7 @@ pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Er
     })
 }
 
-/// The list of cases, or what one expects.
+/// The list of cases, or the expectations of one.
 fn known_page(
     cases: &BTreeMap<String, Case>,
     engine: Option<(&str, &Engine)>,
@@ -71,11 +71,17 @@ fn known_page(
 ) -> Option<Page> {
     let text = match engine {
         None if page.is_empty() => {
-            let all: Vec<Expected> = cases.values().map(|case| expected(case, "")).collect();
+            let all: Vec<Expected> = (cases.values()).map(|case| expected(case, "", 0)).collect();
             serde_json::to_string_pretty(&all).ok()?
         }
-        Some((name, engine)) if page == "expected" => {
-            let expected = expected(cases.get(name)?, &mock::log(engine));
+        Some((name, engine)) => {
+            let (page, query) = page.split_once('?').unwrap_or((page, ""));
+            if page != "expected" {
+                return None;
+            }
+            let before = query.strip_prefix("warm-up=");
+            let before = before.map_or(Some(0), |number| number.parse().ok())?;
+            let expected = expected(cases.get(name)?, &mock::log(engine), before);
             serde_json::to_string_pretty(&expected).ok()?
         }
         _ => return None,
@@ -86,9 +92,11 @@ fn known_page(
     })
 }
 
-/// What a case expects by a log. A token is a byte here, as everywhere in the mock engine.
-fn expected(case: &Case, log: &str) -> Expected {
+/// The expectations of a case by a log without its first requests. A token of a text is a word
+/// here, as by the tokenizer that comes with the cases.
+fn expected(case: &Case, log: &str, warm_up: usize) -> Expected {
     let log = Log::read(log).unwrap_or_default();
-    let warm_up = usize::try_from(case.asks.warm_up).unwrap_or(0);
-    Expected::of(case, &log, warm_up, &|text| Some(text.len() as u64))
+    Expected::of(case, &log, warm_up, &|text| {
+        Some(text.split_whitespace().count() as u64)
+    })
 }

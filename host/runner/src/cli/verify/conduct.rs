@@ -37,6 +37,8 @@ const SETTLES_WITHIN: Duration = Duration::from_millis(200);
 /// A client that is judged, and everything that its runs share.
 pub struct Conductor {
     profile: Profile,
+    /// This program.
+    own: String,
     folder: Folder,
     tokenizer: Tokenizer,
     tokenizer_folder: PathBuf,
@@ -95,9 +97,7 @@ impl Conductor {
             {
                 word.clone_from(replaced);
             }
-            if let Some(word) = words.first_mut()
-                && word == "{self}"
-            {
+            for word in words.iter_mut().filter(|word| *word == "{self}") {
                 word.clone_from(&own);
             }
         }
@@ -125,7 +125,7 @@ impl Conductor {
                 let name = name.to_string_lossy().into_owned();
                 (found, name)
             }
-            None => (own_tokenizer(&folder.path)?, "bytes".to_owned()),
+            None => (own_tokenizer(&folder.path)?, "words".to_owned()),
         };
         let tokenizer = Tokenizer::open(&tokenizer_folder)
             .map_err(|error| Failure::input(format!("--tokenizer: {error}")))?;
@@ -135,6 +135,7 @@ impl Conductor {
             .map_err(system("begin"))?;
         Ok(Conductor {
             profile,
+            own,
             folder,
             tokenizer,
             tokenizer_folder,
@@ -337,6 +338,7 @@ impl Conductor {
 
     fn values(&self, case: &Case, seed: u64, folder: &Path) -> Values {
         let mut values = Values::of(&case.asks, seed);
+        values.set("self", &self.own);
         values.set("model", "mock");
         values.set("case", &case.name);
         values.set("folder", folder.display());
@@ -432,7 +434,7 @@ fn listen() -> std::io::Result<TcpListener> {
     mock::listen((Ipv4Addr::LOCALHOST, 0).into())
 }
 
-/// Writes the tokenizer whose tokens are bytes, so that a client can read it.
+/// Writes the tokenizer whose tokens are words, so that a client can read it.
 fn own_tokenizer(folder: &Path) -> Result<PathBuf, Failure> {
     let folder = folder.join("tokenizer");
     private::folder(&folder).map_err(system("make a folder for the tokenizer"))?;

@@ -40,6 +40,12 @@ pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
+/// The names of the cases that ship.
+pub fn case_names() -> impl Iterator<Item = &'static str> {
+    let names = shipped::texts_below(SHIPPED).map(|(name, _)| name);
+    names.filter_map(|name| name.strip_suffix(".toml").filter(|_| is_case(name)))
+}
+
 fn is_case(name: &str) -> bool {
     name.ends_with(".toml") && !name.contains('/')
 }
@@ -138,7 +144,7 @@ pub fn card(path: &str) -> Result<Card, Failure> {
 }
 
 /// The profiles that ship: the name and the text of each.
-fn clients() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn clients() -> impl Iterator<Item = (&'static str, &'static str)> {
     let below = shipped::texts_below(SHIPPED);
     below.filter_map(|(name, text)| {
         let name = name.strip_prefix(CLIENTS)?.strip_suffix(".toml")?;
@@ -168,7 +174,7 @@ pub fn list(cases: &[Case]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The files of the tokenizer whose tokens are bytes: the name and the text of each.
+/// The files of the tokenizer whose tokens are words: the name and the text of each.
 pub fn tokenizer() -> impl Iterator<Item = (&'static str, &'static str)> {
     shipped::texts_below("conformance/tokenizer/")
 }

@@ -1,0 +1,367 @@
+//! `runner verify`, as a whole: our own figures are exact in every case, ten faulty clients are
+//! caught by name, and the cases are what they say.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::process::{run, runner};
+use ::verify::expected::Expected;
+use ::verify::{Case, Log};
+use mock::{Engine, Script};
+
+/// The mutations of a client: what is wrong with it, the case that shows it, and the figure that is
+/// off there with what it is instead.
+const MUTANTS: [(&str, &str, &str, &str); 11] = [
+    ("role", "stream-role", "ttft.mean", "first-chunk"),
+    (
+        "answer-only",
+        "stream-reasoning",
+        "ttft.mean",
+        "first-answer",
+    ),
+    (
+        "chunks",
+        "stream-four-tokens",
+        "tokens.output",
+        "tokens by chunks",
+    ),
+    ("over-all", "stream-four-tokens", "tpot.mean", "with-first"),
+    ("asked", "fault-short", "tokens.output", "tokens by asked"),
+    (
+        "failures",
+        "fault-in-band",
+        "requests.successful",
+        "successes by text",
+    ),
+    (
+        "slowest",
+        "fault-stall",
+        "longest.max",
+        "without the slowest",
+    ),
+    (
+        "warm-up",
+        "load-warm-up",
+        "requests.successful",
+        "with the warm-up",
+    ),
+    (
+        "closed-loop",
+        "fault-pause",
+        "load.arrivals",
+        "a loop that waits for the server",
+    ),
+    (
+        "random-gaps",
+        "load-constant",
+        "load.arrivals",
+        "random gaps",
+    ),
+    (
+        "half-in-flight",
+        "load-concurrency",
+        "load.in-flight",
+        "2 in flight",
+    ),
+];
+
+/// A client that runs this program and states figures of its own, which it computes from the
+/// records. `$MUTANT` says which of them it gets wrong.
+const CLIENT: &str = r#"
+set -e
+requests=$1 warm_up=$2 output_len=$3 url=$4 folder=$5 tokenizer=$6
+shift 6
+case $MUTANT in
+    closed-loop | half-in-flight) set -- --concurrency 2;;
+    random-gaps) set -- "$@" --arrival poisson;;
+    warm-up) requests=$((requests + warm_up)) warm_up=0;;
+esac
+"$RUNNER" run --backend openai-chat --base-url "$url" --model mock --tokenizer "$tokenizer" \
+    --dataset-name random --random-input-len 16 --random-output-len "$output_len" \
+    --num-prompts "$requests" --warmup-requests "$warm_up" "$@" \
+    --output-dir "$folder/runs" --allow-invalid --no-progress >/dev/null
+"$RUNNER" export "$folder/runs" --table requests --format csv --output "$folder/requests.csv"
+awk -F, -v mutant="$MUTANT" -v asked="$output_len" '
+NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+$at["phase"] != "measure" { next }
+{
+    good = $at["outcome"] == "complete"
+    if (mutant == "failures") good = $at["first_token_ns"] != ""
+    if (!good) next
+    count++
+    n = $at["output_tokens"]
+    e2e = $at["e2e_ms"]
+    tokens += mutant == "chunks" ? n / $at["tokens_per_event"] : mutant == "asked" ? asked : n
+    first = mutant == "role" ? "ttft_any_ms" : mutant == "answer-only" ? "ttft_answer_ms" : "ttft_ms"
+    ttft += $at[first]
+    all += e2e
+    if (e2e > longest) { second = longest; longest = e2e } else if (e2e > second) second = e2e
+    if (n > 1) {
+        tpot += mutant == "over-all" ? e2e / n : (e2e - $at["ttft_ms"]) / (n - 1)
+        several++
+    }
+}
+END {
+    print "successful", count
+    print "output", tokens
+    print "ttft", ttft / count
+    print "e2e", all / count
+    print "longest", mutant == "slowest" ? second : longest
+    print "tpot", tpot / several
+}' "$folder/requests.csv"
+"#;
+
+/// The profile of that client. What it claims is right, whatever it does.
+const PROFILE: &str = r#"
+name = "faulty"
+title = "A faulty client"
+command = ["sh", "CLIENT", "{requests}", "{warm-up}", "{output-len}", "{base-url}", "{folder}",
+    "{tokenizer}"]
+[[arguments]]
+when = "rate"
+add = ["--request-rate", "{rate}", "--arrival", "constant"]
+[[arguments]]
+when = "concurrency"
+add = ["--concurrency", "{concurrency}"]
+[environment]
+RUNNER = "PROGRAM"
+MUTANT = "NAME"
+[[source]]
+name = "stdout"
+reader = "text"
+[figures.ttft]
+definition = "first-text"
+pattern = "(?m)^ttft ([0-9.]+)"
+statistics = ["mean"]
+[figures.e2e]
+definition = "end"
+pattern = "(?m)^e2e ([0-9.]+)"
+statistics = ["mean"]
+[figures.longest]
+of = "e2e"
+definition = "end"
+pattern = "(?m)^longest ([0-9.]+)"
+statistics = ["max"]
+[figures.tpot]
+definition = "over-n-1"
+pattern = "(?m)^tpot ([0-9.]+)"
+statistics = ["mean"]
+[figures."requests.successful"]
+definition = "complete"
+pattern = "(?m)^successful ([0-9]+)"
+[figures."tokens.output"]
+definition = ["usage", "text"]
+pattern = "(?m)^output ([0-9.]+)"
+[load]
+arrivals = ["constant"]
+"#;
+
+/// The card of a client in these cases.
+fn card(client: &str, flags: &[&str], cases: &[&str], code: i32) -> Value {
+    let mut command = runner();
+    command.args(["verify", client, "--format", "json", "--strict"]);
+    command.args(flags);
+    for case in cases {
+        command.args(["--case", case]);
+    }
+    let ended = run(&mut command).with_code(code);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// Everything that is not exact on a card, in words.
+fn off(card: &Value) -> Vec<String> {
+    let mut off = Vec::new();
+    for case in card["cases"].as_array().unwrap() {
+        let name = &case["name"];
+        if case["outcome"] != serde_json::json!({ "judged": "exact" }) {
+            off.push(format!("{name}: {}", case["outcome"]));
+        }
+        let checks = case["checks"].as_array().into_iter().flatten();
+        for check in checks.filter(|check| check["verdict"] != "exact") {
+            off.push(format!("{name}: {}", check["words"]));
+        }
+    }
+    off
+}
+
+/// The cases of a part, each part by a process of its own: most of a case is waiting.
+#[test]
+fn our_own_figures_are_exact() {
+    let parts = ["load-*", "stream-*", "fault-*"];
+    let cards = std::thread::scope(|scope| {
+        let running = parts.map(|part| scope.spawn(move || card("runner", &[], &[part], 0)));
+        running.map(|part| part.join().unwrap())
+    });
+    let schema = run(runner().args(["schema", "verify"])).with_code(0).stdout;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut cases = 0;
+    for card in &cards {
+        assert_eq!(off(card), Vec::<String>::new());
+        assert!(validator.is_valid(card));
+        let judged = card["cases"].as_array().unwrap();
+        cases += judged.len();
+        for case in judged {
+            let checks = case["checks"].as_array().map_or(0, Vec::len);
+            assert!(checks > 1, "{}: {checks} checks", case["name"]);
+        }
+    }
+    assert_eq!(
+        cases,
+        shipped::texts_below("conformance/").filter(is_case).count()
+    );
+}
+
+fn is_case((name, _): &(&str, &str)) -> bool {
+    name.ends_with(".toml") && !name.contains('/')
+}
+
+#[test]
+fn faulty_clients_are_caught() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = folder.path().join("client.sh");
+    fs::write(&client, CLIENT).unwrap();
+    let profile = |name: &str| {
+        let path = folder.path().join(format!("{name}.toml"));
+        let text = PROFILE
+            .replace("CLIENT", client.to_str().unwrap())
+            .replace("PROGRAM", env!("CARGO_BIN_EXE_runner"))
+            .replace("NAME", name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let cases: BTreeSet<&str> = MUTANTS.iter().map(|(_, case, ..)| *case).collect();
+    let cases: Vec<&str> = cases.into_iter().collect();
+    let honest = profile("none");
+    let next = AtomicUsize::new(0);
+    let missed = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((name, case, figure, fits)) = MUTANTS.get(next.fetch_add(1, Relaxed)) {
+            let card = card(&profile(name), &["--tries", "1"], &[case], 7);
+            let checks = card["cases"][0]["checks"].as_array().cloned();
+            let caught = checks.into_iter().flatten().any(|check| {
+                let found = check["fits"].as_str().unwrap_or_default();
+                check["figure"] == *figure && found.contains(fits)
+            });
+            if !caught {
+                missed
+                    .lock()
+                    .unwrap()
+                    .push(format!("{name}: {:?}", off(&card)));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        // The same client without a fault is exact in the same cases.
+        scope.spawn(|| assert_eq!(off(&card(&honest, &[], &cases, 0)), Vec::<String>::new()));
+        for _ in 0..3 {
+            scope.spawn(work);
+        }
+    });
+    assert_eq!(missed.into_inner().unwrap(), Vec::<String>::new());
+}
+
+/// The values of each definition that a case states are those of its script, to the nanosecond, on a
+/// clock that moves only when nothing else can.
+#[tokio::test(start_paused = true)]
+async fn cases_are_what_they_say() {
+    let mut compared = 0;
+    for (name, text) in shipped::texts_below("conformance/").filter(is_case) {
+        let case = Case::read(name, text).unwrap();
+        let script: Script = case.script().parse().unwrap();
+        let engine = Engine::with_bytes(script).unwrap();
+        for number in 0..case.asks.requests {
+            let (mut client, server) = tokio::io::duplex(1 << 16);
+            tokio::spawn(mock::serve_connection(server, Arc::clone(&engine)));
+            let body = format!(
+                r#"{{"messages":[{{"content":"{number}"}}],"max_tokens":{},"stream":true}}"#,
+                case.asks.output_len
+            );
+            let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: mock\r\nconnection: close";
+            let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            client.write_all(request.as_bytes()).await.unwrap();
+            let _ = client.read_to_end(&mut Vec::new()).await;
+        }
+        let log = Log::read(&mock::log(&engine)).unwrap();
+        assert_eq!(log.requests.len() as u64, case.asks.requests, "{name}");
+        let count = |text: &str| Some(text.split_whitespace().count() as u64);
+        let expected = Expected::of(&case, &log, 0, &count);
+        for (figure, by) in &expected.on_time {
+            let of_log = [figure.clone(), format!("{figure}.mean")];
+            let of_log = of_log.iter().find_map(|figure| expected.by_log.get(figure));
+            let of_log = of_log.unwrap_or_else(|| panic!("{name}: {figure} is not judged"));
+            for (word, value) in by {
+                let found = of_log.get(word).copied().unwrap_or(f64::NAN);
+                assert!(
+                    (found - value).abs() < 1e-6,
+                    "{name}: {figure} by {word}: {found}"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 100, "{compared}");
+}
+
+#[test]
+fn what_cannot_be_verified_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("wrong.toml");
+    fs::write(&wrong, PROFILE.replace("first-text", "first-token")).unwrap();
+    let missing = folder.path().join("missing.toml");
+    fs::write(
+        &missing,
+        PROFILE.replace("\"sh\", \"CLIENT\"", "\"no-such-client\""),
+    )
+    .unwrap();
+    let silent = folder.path().join("silent.toml");
+    fs::write(&silent, PROFILE.replace("\"sh\", \"CLIENT\"", "\"echo\"")).unwrap();
+    let wrong = wrong.to_str().unwrap();
+    let missing = missing.to_str().unwrap();
+    for (flags, code, said) in [
+        (vec!["nobody"], 3, "no client `nobody`; there are"),
+        (
+            vec!["runner", "--case", "stream-x"],
+            2,
+            "no case `stream-x`",
+        ),
+        (vec![wrong], 3, "wrong.toml: `figures.ttft`"),
+        (
+            vec![missing, "--case", "stream-role"],
+            3,
+            "`no-such-client` does not run",
+        ),
+        (
+            vec!["runner", "--cases", "no-such-folder"],
+            3,
+            "no-such-folder: cannot be read",
+        ),
+        (
+            vec!["runner", "--tokenizer", "no-such"],
+            3,
+            "--tokenizer: no-such: cannot be read",
+        ),
+    ] {
+        let ended = run(runner().arg("verify").args(&flags)).with_code(code);
+        assert!(ended.stderr.contains(said), "{flags:?}: {}", ended.stderr);
+    }
+    let ended = run(runner()
+        .args(["verify", "--strict", "--case", "stream-role"])
+        .arg(&silent));
+    let ended = ended.with_code(7);
+    assert!(
+        ended.stdout.contains("the client states no mean TTFT"),
+        "{}",
+        ended.stdout
+    );
+    let list = run(runner().args(["verify", "--list"])).with_code(0).stdout;
+    assert!(
+        list.contains("stream-role") && list.contains("Clients\n"),
+        "{list}"
+    );
+}
