@@ -13,7 +13,7 @@ use crate::cli::help::GROUPS;
 const SECTION: &str = "1";
 
 /// The pages of the guide that explain commands. The others are explained by their own pages.
-const GUIDE: [(&str, &[&str]); 23] = [
+const GUIDE: &[(&str, &[&str])] = &[
     ("runner", &["start", "scenarios", "load", "reports"]),
     ("run", &["load", "backends", "datasets", "scenarios"]),
     ("plan", &["load", "datasets"]),

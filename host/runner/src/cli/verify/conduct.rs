@@ -280,9 +280,11 @@ impl Conductor {
         for number in 1..=self.tries {
             let folder = self.folder.path.join(format!("{}-{number}", case.name));
             let Conducted { run, ran } = self.conduct(&case, 1, &folder)?;
-            let first = run.log.requests.iter().map(|request| request.received);
-            let first = first.fold(f64::INFINITY, f64::min);
-            let seconds = (run.log.end() - first) / 1e3;
+            let requests = run.log.requests.iter();
+            let first = requests.clone().map(|request| request.received);
+            let last = requests.map(|request| request.end());
+            let last = last.fold(f64::NEG_INFINITY, f64::max);
+            let seconds = (last - first.fold(f64::INFINITY, f64::min)) / 1e3;
             let tokens = run.log.requests.iter().map(|request| request.tokens).sum();
             let runs = [run];
             let (outcome, checks) = judge(&case, &self.profile, &runs, &|text| self.count(text));
