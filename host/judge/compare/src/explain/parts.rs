@@ -171,7 +171,7 @@ fn may_be_cold(
     };
     let value = Range::between(0.0, sign * by)?;
     let words = format!(
-        "{words}: nothing, or what {name}'s first {} make",
+        "{words}: nothing, or what comes of {name}'s first {}",
         requests(first)
     );
     Some(Part::of(Kind::Schedule, How::Bounded, value, words))
