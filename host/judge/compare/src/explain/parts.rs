@@ -45,17 +45,18 @@ fn lengths([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
         shown(each_a),
         shown(each_b)
     );
-    if theirs == "e2e" && statistic == Statistic::Mean {
-        if let (Some(own), Some(other)) = (a.per_token_ms(), b.per_token_ms()) {
-            let more = each_b - each_a;
-            let value = Range::between(own * more, other * more)?;
-            let words = format!(
-                "{lengths}, at A's {} ms or B's {} ms each",
-                shown(own),
-                shown(other)
-            );
-            return Some(Part::of(Kind::Workload, How::Bounded, value, words));
-        }
+    if theirs == "e2e"
+        && statistic == Statistic::Mean
+        && let (Some(own), Some(other)) = (a.per_token_ms(), b.per_token_ms())
+    {
+        let more = each_b - each_a;
+        let value = Range::between(own * more, other * more)?;
+        let words = format!(
+            "{lengths}, at A's {} ms or B's {} ms each",
+            shown(own),
+            shown(other)
+        );
+        return Some(Part::of(Kind::Workload, How::Bounded, value, words));
     }
     let why = match theirs {
         "ttft" => "they decide how full the engine is",

@@ -1,6 +1,8 @@
 //! Pairs of results as the tools wrote them, in `tests/explain`: each folder has `a` and `b`, a
 //! run's folder or a file, and the explanation as text. `BLESS=1` rewrites the expectation.
 
+#![allow(clippy::disallowed_methods, reason = "tests write files")]
+
 use std::path::{Path, PathBuf};
 
 use super::*;
