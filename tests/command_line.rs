@@ -11,6 +11,7 @@ mod ci;
 mod comparisons;
 mod completions;
 mod damaged;
+mod explain;
 mod exports;
 mod familiar;
 mod fetch;

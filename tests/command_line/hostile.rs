@@ -112,6 +112,8 @@ fn names_on_the_command_line_are_shown_and_not_obeyed() {
         vec!["audit", EVIL],
         vec!["report", EVIL],
         vec!["compare", EVIL, EVIL],
+        vec!["explain", &name, &name],
+        vec!["explain", EVIL, EVIL],
         vec!["plugin", "check", EVIL],
         vec!["plugin", "check", "p.wasm"],
         vec!["plugin", "test", EVIL],

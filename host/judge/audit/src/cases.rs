@@ -84,6 +84,9 @@ fn real_files_of_sound_runs_are_not_called_invalid() {
         "evalscope-chunks-of-4",
         "evalscope-percentiles",
         "genai-bench",
+        "endpoints",
+        "endpoints-legacy-window",
+        "llm-d",
         "lmdeploy-csv",
         "lmdeploy-page",
     ] {

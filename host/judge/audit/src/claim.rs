@@ -6,9 +6,11 @@
 //! that the source does not state.
 
 mod aiperf;
+mod benchmark_report;
 mod block;
 mod definition;
 mod document;
+mod endpoints;
 mod error;
 mod evalscope;
 mod flat;
@@ -130,6 +132,8 @@ model::words! {
         Evalscope = "evalscope",
         /// SGLang's genai-bench.
         GenaiBench = "genai-bench",
+        /// MLPerf Endpoints.
+        Endpoints = "endpoints",
         /// A block of that family that none of these tools writes.
         Unknown = "unknown",
     }
@@ -150,6 +154,7 @@ impl Tool {
             Tool::InferencePerf => "inference-perf",
             Tool::Evalscope => "evalscope perf",
             Tool::GenaiBench => "genai-bench",
+            Tool::Endpoints => "MLPerf Endpoints",
             Tool::Unknown => "an unknown tool",
         }
     }

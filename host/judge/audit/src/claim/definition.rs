@@ -192,6 +192,24 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                 "chunk with the usage - sent, including the time to open a connection",
             ),
         ],
+        Tool::Endpoints => [
+            (
+                "ttft",
+                Some("ttft"),
+                "first chunk with output - issued, including the time to reach the process that sends",
+            ),
+            (
+                "tpot",
+                None,
+                "(complete - first chunk) / tokens of the text after the first chunk",
+            ),
+            ("itl", None, "not stated"),
+            (
+                "e2e",
+                Some("e2e-end"),
+                "end of the reply - issued, including the time to reach the process that sends",
+            ),
+        ],
         Tool::Unknown => [
             ("ttft", None, "not stated"),
             ("tpot", None, "not stated"),

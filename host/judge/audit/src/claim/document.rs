@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::json::{self, Object};
 use super::quote::Quote;
 use super::{
-    Claim, MOST_BYTES, ReadError, Source, aiperf, evalscope, flat, genai_bench, guidellm, in_order,
-    inference_perf, page, seek, table,
+    Claim, MOST_BYTES, ReadError, Source, aiperf, benchmark_report, endpoints, evalscope, flat,
+    genai_bench, guidellm, in_order, inference_perf, page, seek, table,
 };
 
 /// The content of a file.
@@ -22,8 +22,19 @@ pub struct Document {
 
 /// The kinds of contents that a file may have, for error messages.
 const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack (`=== Serving Benchmark Result ===`), \
-    JSON of vllm bench serve, guidellm, AIPerf, GenAI-Perf, inference-perf, evalscope or genai-bench, \
+    JSON of vllm bench serve, guidellm, AIPerf, GenAI-Perf, inference-perf, evalscope, genai-bench or MLPerf Endpoints, \
+    llm-d's Benchmark Report as JSON, \
     JSON lines of SGLang or vLLM, or LMDeploy's csv";
+
+/// The way from llm-d's YAML to what is read.
+const AS_JSON: &str = "expected it as JSON; convert it: \
+    python3 -c 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout, default=str)' < FILE";
+
+/// True if a text is llm-d's Benchmark Report as YAML: its keys stand at the beginning of lines.
+fn is_yaml_report(text: &str) -> bool {
+    let has = |key: &str| text.lines().any(|line| line.starts_with(key));
+    has("version: 0.2") && has("run:") && has("results:")
+}
 
 /// Reads a file's content. Effects are the caller's: `name` is for messages only.
 ///
@@ -47,6 +58,9 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
     };
     if begun.starts_with(['{', '[']) {
         document.claims = of_json(name, text)?;
+    } else if is_yaml_report(begun) {
+        let what = "it is a Benchmark Report as YAML".into();
+        return Err(vec![error(name, None, what, AS_JSON)]);
     } else if let Some(claims) = table::read(name, begun) {
         document.claims = claims?;
     } else {
@@ -174,6 +188,10 @@ fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, 
         evalscope::read(object, source).map(|claim| vec![claim])
     } else if genai_bench::is(object) {
         genai_bench::read(object, source).map(|claim| vec![claim])
+    } else if endpoints::is(object) {
+        endpoints::read(object, source).map(|claim| vec![claim])
+    } else if benchmark_report::is(object) {
+        benchmark_report::read(object, source).map(|claim| vec![claim])
     } else if genai_bench::is_experiment(object) {
         Err(vec![error(
             name,

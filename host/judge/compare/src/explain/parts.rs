@@ -45,17 +45,18 @@ fn lengths([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
         shown(each_a),
         shown(each_b)
     );
-    if theirs == "e2e" && statistic == Statistic::Mean {
-        if let (Some(own), Some(other)) = (a.per_token_ms(), b.per_token_ms()) {
-            let more = each_b - each_a;
-            let value = Range::between(own * more, other * more)?;
-            let words = format!(
-                "{lengths}, at A's {} ms or B's {} ms each",
-                shown(own),
-                shown(other)
-            );
-            return Some(Part::of(Kind::Workload, How::Bounded, value, words));
-        }
+    if theirs == "e2e"
+        && statistic == Statistic::Mean
+        && let (Some(own), Some(other)) = (a.per_token_ms(), b.per_token_ms())
+    {
+        let more = each_b - each_a;
+        let value = Range::between(own * more, other * more)?;
+        let words = format!(
+            "{lengths}, at A's {} ms or B's {} ms each",
+            shown(own),
+            shown(other)
+        );
+        return Some(Part::of(Kind::Workload, How::Bounded, value, words));
     }
     let why = match theirs {
         "ttft" => "they decide how full the engine is",
@@ -171,7 +172,7 @@ fn may_be_cold(
     };
     let value = Range::between(0.0, sign * by)?;
     let words = format!(
-        "{words}: nothing, or what {name}'s first {} make",
+        "{words}: nothing, or what comes of {name}'s first {}",
         requests(first)
     );
     Some(Part::of(Kind::Schedule, How::Bounded, value, words))

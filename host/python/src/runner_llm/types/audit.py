@@ -24,6 +24,7 @@ Tool = Literal[
     "inference-perf",
     "evalscope",
     "genai-bench",
+    "endpoints",
     "unknown",
 ]
 """The tool that wrote a claim.
@@ -39,6 +40,7 @@ Tool = Literal[
 - `inference-perf`: Kubernetes' inference-perf.
 - `evalscope`: `evalscope perf`.
 - `genai-bench`: SGLang's genai-bench.
+- `endpoints`: MLPerf Endpoints.
 - `unknown`: A block of that family that none of these tools writes.
 """
 

@@ -138,7 +138,7 @@ fn of_value(of: &str, value: &str) -> Option<Offer> {
         ("PREFIX", "keys") => prefixes,
         ("RUN", _) => runs,
         ("SCENARIO", _) => scenarios,
-        ("SIDE", _) => sides,
+        ("SIDE" | "A" | "B", _) => sides,
         _ => return None,
     })
 }

@@ -1,0 +1,167 @@
+//! llm-d's Benchmark Report, versions 0.2 and 0.2.1, as JSON: what another tool measured, in one
+//! form. Its figures keep that tool's definitions.
+
+use serde_json::Value;
+
+use super::json::{Lookup, Object};
+use super::{Claim, ReadError, Source, Tool, definitions};
+
+/// Its latencies by ours.
+const LATENCIES: [(&str, &str); 4] = [
+    ("request_latency", "e2e"),
+    ("time_to_first_token", "ttft"),
+    ("time_per_output_token", "tpot"),
+    ("inter_token_latency", "itl"),
+];
+
+/// Its rates by ours.
+const RATES: [(&str, &str); 4] = [
+    ("request_rate", "throughput.requests-per-s"),
+    ("input_token_rate", "throughput.input-tokens-per-s"),
+    ("output_token_rate", "throughput.output-tokens-per-s"),
+    ("total_token_rate", "throughput.total-tokens-per-s"),
+];
+
+/// The tools that it converts, by its words for them.
+const TOOLS: [(&str, Tool); 4] = [
+    ("inference-perf", Tool::InferencePerf),
+    ("guidellm", Tool::Guidellm),
+    ("vllm-benchmark", Tool::Vllm),
+    ("vllm-bench", Tool::Vllm),
+];
+
+/// True if an object is such a report.
+pub(super) fn is(object: &Object) -> bool {
+    let version = object.get("version").and_then(Value::as_str);
+    version.is_some_and(|version| version.starts_with("0.2"))
+        && object.get("results").is_some_and(Value::is_object)
+        && object.get("run").is_some_and(Value::is_object)
+}
+
+/// Reads a report.
+pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
+    let file = source.file.clone();
+    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let whole = Value::Object(object.clone());
+    let load = whole.pointer("/scenario/load/standardized");
+    let find = |key: &str| load.and_then(|load| load.get(key));
+    let harness = find("tool").and_then(Value::as_str);
+    let tool = harness.and_then(|name| {
+        let known = TOOLS.iter().find(|(words, _)| name.contains(words));
+        known.map(|(_, tool)| *tool)
+    });
+    let tool = tool.unwrap_or(Tool::Unknown);
+    let mut claim = Claim::of(tool, source);
+    claim.definitions = definitions(tool);
+    claim.about.notes.insert("report".into(), "llm-d".into());
+    if let (Tool::Unknown, Some(harness)) = (tool, harness) {
+        claim.about.notes.insert("tool".into(), harness.into());
+    }
+    let stack = whole.pointer("/scenario/stack").and_then(Value::as_array);
+    let engine = stack.into_iter().flatten().find(|part| {
+        part.pointer("/standardized/kind").and_then(Value::as_str) == Some("inference_engine")
+    });
+    let of_engine = |path: &str| engine?.pointer(path)?.as_str().map(str::to_owned);
+    claim.model = of_engine("/standardized/model/name");
+    claim.about.engine = of_engine("/standardized/tool");
+    claim.about.engine_version = of_engine("/standardized/tool_version");
+    claim.about.hardware = of_engine("/standardized/accelerator/model");
+    claim.asked.request_rate = find("rate_qps").and_then(Value::as_f64);
+    claim.asked.max_concurrency = find("concurrency").and_then(Value::as_u64);
+    match whole.pointer("/results/request_performance/aggregate") {
+        Some(Value::Object(aggregate)) => {
+            lookup.within("results.request_performance.aggregate", |lookup| {
+                of_requests(&mut claim, aggregate, lookup);
+            });
+        }
+        _ => lookup.missing(
+            "results.request_performance.aggregate",
+            "that is where a report has the figures of requests",
+        ),
+    }
+    if lookup.errors.is_empty() {
+        Ok(claim)
+    } else {
+        Err(lookup.errors)
+    }
+}
+
+fn of_requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup<'_>) {
+    if let Some(requests) = lookup.object(aggregate, "requests") {
+        lookup.within("requests", |lookup| {
+            let total = lookup.count(requests, "total");
+            let failed = lookup.count(requests, "failures");
+            if let Some(total) = total {
+                claim.state("requests.total", total as f64, 0.0);
+            }
+            if let Some(failed) = failed {
+                claim.state("requests.failed", failed as f64, 0.0);
+            }
+            // A total includes what failed.
+            let answered = total.and_then(|total| total.checked_sub(failed?));
+            let Some(answered) = answered else {
+                return;
+            };
+            claim.state("requests.successful", answered as f64, 0.0);
+            for (key, name) in [
+                ("input_length", "tokens.input"),
+                ("output_length", "tokens.output"),
+            ] {
+                if let Some(length) = lookup.object(requests, key)
+                    && let Some(mean) = lookup.within(key, |lookup| lookup.number(length, "mean"))
+                {
+                    claim.state(name, (mean.value * answered as f64).round(), 0.0);
+                }
+            }
+        });
+    }
+    if let Some(latency) = lookup.object(aggregate, "latency") {
+        for (key, name) in LATENCIES {
+            let statistics = lookup.within("latency", |lookup| lookup.object(latency, key));
+            if let Some(statistics) = statistics {
+                lookup.within(&format!("latency.{key}"), |lookup| {
+                    of_latency(claim, statistics, name, lookup);
+                });
+            }
+        }
+    }
+    if let Some(throughput) = lookup.object(aggregate, "throughput") {
+        lookup.within("throughput", |lookup| {
+            for (key, name) in RATES {
+                if let Some(rate) = lookup.object(throughput, key)
+                    && let Some(mean) = lookup.within(key, |lookup| lookup.number(rate, "mean"))
+                {
+                    claim.state(name, mean.value, mean.rounding);
+                }
+            }
+        });
+    }
+}
+
+fn of_latency(claim: &mut Claim, statistics: &Object, name: &str, lookup: &mut Lookup<'_>) {
+    let factor = match lookup.text(statistics, "units") {
+        Some("s" | "s/token") | None => 1e3,
+        Some("ms" | "ms/token") => 1.0,
+        Some("us" | "us/token") => 1e-3,
+        Some("ns" | "ns/token") => 1e-6,
+        Some(_) => {
+            lookup.unlike("units", &statistics["units"], "`s`, `ms`, `us` or `ns`");
+            return;
+        }
+    };
+    for key in statistics.keys() {
+        // `p0p1` is the 0.1th percentile, `p99p9` the 99.9th.
+        let named = match key.strip_prefix('p') {
+            Some(digits) => format!("p{}", digits.replace('p', ".")),
+            None if key == "stddev" => "std".to_owned(),
+            None => key.clone(),
+        };
+        let Some(statistic) = super::statistic(&named) else {
+            continue;
+        };
+        if let Some(stated) = lookup.number(statistics, key) {
+            let figure = format!("{name}.{statistic}");
+            claim.state(figure, stated.value * factor, stated.rounding * factor);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! MLPerf Endpoints' `result_summary.json`: rollups of a run, with times in nanoseconds.
+
+use serde_json::Value;
+
+use super::json::{Lookup, Object};
+use super::{Claim, Lengths, ReadError, Source, Tool};
+
+/// Its series by ours.
+const LATENCIES: [(&str, &str); 3] = [("latency", "e2e"), ("ttft", "ttft"), ("tpot", "tpot")];
+
+/// From its unit of time to milliseconds.
+const MS: f64 = 1e-6;
+
+/// True if an object is such a summary.
+pub(super) fn is(object: &Object) -> bool {
+    ["n_samples_issued", "n_samples_completed", "duration_ns"]
+        .iter()
+        .all(|key| object.contains_key(*key))
+}
+
+/// Reads one such object.
+pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
+    let file = source.file.clone();
+    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut claim = Claim::of(Tool::Endpoints, source);
+    for (key, name) in [
+        ("n_samples_completed", "requests.successful"),
+        ("n_samples_failed", "requests.failed"),
+        ("n_samples_issued", "requests.total"),
+    ] {
+        if let Some(count) = lookup.count(object, key) {
+            claim.state(name, count as f64, 0.0);
+        }
+    }
+    if let Some(duration) = lookup.number(object, "duration_ns") {
+        claim.state("throughput.duration-s", duration.value * 1e-9, 0.0);
+    }
+    let window = lookup.number(object, "legacy_loadgen_window_duration_ns");
+    if let Some(window) = window {
+        // Its rates are then of another time than its duration, and of one request less.
+        let words = format!(
+            "{} s until the last one sent was answered",
+            window.value * 1e-9
+        );
+        claim.about.notes.insert("rates over".into(), words);
+    } else {
+        for (key, name) in [
+            ("qps", "throughput.requests-per-s"),
+            ("tps", "throughput.output-tokens-per-s"),
+        ] {
+            if let Some(rate) = lookup.number(object, key) {
+                claim.state(name, rate.value, rate.rounding);
+            }
+        }
+    }
+    for (key, name) in LATENCIES {
+        if let Some(series) = lookup.object(object, key) {
+            lookup.within(key, |lookup| latency(&mut claim, series, name, lookup));
+        }
+    }
+    for (key, name) in [
+        ("input_sequence_lengths", "tokens.input"),
+        ("output_sequence_lengths", "tokens.output"),
+    ] {
+        let Some(series) = lookup.object(object, key) else {
+            continue;
+        };
+        lookup.within(key, |lookup| {
+            if let Some(total) = lookup.number(series, "total") {
+                claim.state(name, total.value, 0.0);
+            }
+            let ends = lookup.count(series, "min").zip(lookup.count(series, "max"));
+            if name == "tokens.output" {
+                claim.output_lengths = ends.map(|(least, most)| Lengths { least, most });
+            }
+        });
+    }
+    if let Some(config) = lookup.object(object, "run_config") {
+        asked(&mut claim, config);
+    }
+    if lookup.errors.is_empty() {
+        Ok(claim)
+    } else {
+        Err(lookup.errors)
+    }
+}
+
+fn latency(claim: &mut Claim, series: &Object, name: &str, lookup: &mut Lookup<'_>) {
+    lookup.statistics(claim, series, name, MS);
+    if let Some(std) = lookup.number(series, "std_dev") {
+        claim.state(format!("{name}.std"), std.value * MS, std.rounding * MS);
+    }
+    let Some(percentiles) = lookup.object(series, "percentiles") else {
+        return;
+    };
+    lookup.within("percentiles", |lookup| {
+        for key in percentiles.keys() {
+            let Some(statistic) = super::statistic(&format!("p{key}")) else {
+                continue;
+            };
+            if let Some(stated) = lookup.number(percentiles, key) {
+                let figure = format!("{name}.{statistic}");
+                claim.state(figure, stated.value * MS, stated.rounding * MS);
+            }
+        }
+    });
+}
+
+fn asked(claim: &mut Claim, config: &Object) {
+    let pattern = config.get("load_pattern");
+    let find = |key: &str| pattern.and_then(|pattern| pattern.get(key));
+    let kind = find("type").and_then(Value::as_str);
+    claim.scenario = kind.map(str::to_owned);
+    let asked = &mut claim.asked;
+    match kind {
+        Some("concurrency") => {
+            asked.max_concurrency = find("target_concurrency").and_then(Value::as_u64)
+        }
+        Some("max_throughput") => asked.request_rate = Some(f64::INFINITY),
+        _ => asked.request_rate = find("target_qps").and_then(Value::as_f64),
+    }
+    asked.seed = config.get("scheduler_random_seed").and_then(Value::as_u64);
+}

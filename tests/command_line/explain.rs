@@ -1,0 +1,52 @@
+//! `runner explain`: what it prints of saved pairs, and what it refuses.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::process::{run, runner};
+
+fn case(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/explain")
+        .join(name)
+}
+
+/// The command prints what the cases keep, as text and as JSON.
+#[test]
+fn a_run_and_another_tools_result_are_explained() {
+    let folder = case("vllm");
+    let explain = |flags: &[&str]| {
+        let mut command = runner();
+        command.args(["explain", "a", "b.json"]).args(flags);
+        run(command.current_dir(&folder)).with_code(0).stdout
+    };
+    let kept = std::fs::read_to_string(folder.join("expected.txt")).unwrap();
+    assert_eq!(explain(&[]), kept);
+    let shown: serde_json::Value = serde_json::from_str(&explain(&["--format", "json"])).unwrap();
+    let schema = run(runner().args(["schema", "explain"]))
+        .with_code(0)
+        .stdout;
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert!(validator.is_valid(&shown), "{shown}");
+}
+
+/// It is of two results, and each is one.
+#[test]
+fn what_is_no_result_or_several_is_refused_in_words() {
+    let folder = case("");
+    let refused = |a: &str, b: &str| {
+        let mut command = runner();
+        command.args(["explain", a, b]).current_dir(&folder);
+        run(&mut command).with_code(3).stderr
+    };
+    let missing = refused("vllm/a", "missing.json");
+    assert!(
+        missing.contains("missing.json: cannot be read"),
+        "{missing}"
+    );
+    let several = refused("lengths", "vllm/b.json");
+    assert!(
+        several.contains("lengths: 2 runs are in it") && several.contains("name the folder of one"),
+        "{several}"
+    );
+}
