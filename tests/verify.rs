@@ -1,4 +1,4 @@
-//! `runner verify`, as a whole: our own figures are exact in every case, ten faulty clients are
+//! `runner verify`, as a whole: our own figures are exact in every case, eleven faulty clients are
 //! caught by name, and the cases are what they say.
 
 use std::collections::BTreeSet;
@@ -242,17 +242,17 @@ fn faulty_clients_are_caught() {
     let missed = Mutex::new(Vec::new());
     let work = || {
         while let Some((name, case, figure, fits)) = MUTANTS.get(next.fetch_add(1, Relaxed)) {
-            let card = card(&profile(name), &["--tries", "1"], &[case], 7);
-            let checks = card["cases"][0]["checks"].as_array().cloned();
-            let caught = checks.into_iter().flatten().any(|check| {
-                let found = check["fits"].as_str().unwrap_or_default();
-                check["figure"] == *figure && found.contains(fits)
-            });
-            if !caught {
-                missed
-                    .lock()
-                    .unwrap()
-                    .push(format!("{name}: {:?}", off(&card)));
+            // On a busy machine a time may fit nothing at first.
+            let mut tries = (0..3).map(|_| card(&profile(name), &["--tries", "1"], &[case], 7));
+            let is_caught = |card: &Value| {
+                let checks = card["cases"][0]["checks"].as_array().cloned();
+                checks.into_iter().flatten().any(|check| {
+                    let found = check["fits"].as_str().unwrap_or_default();
+                    check["figure"] == *figure && found.contains(fits)
+                })
+            };
+            if !tries.any(|card| is_caught(&card)) {
+                missed.lock().unwrap().push(*name);
             }
         }
     };
@@ -263,7 +263,7 @@ fn faulty_clients_are_caught() {
             scope.spawn(work);
         }
     });
-    assert_eq!(missed.into_inner().unwrap(), Vec::<String>::new());
+    assert_eq!(missed.into_inner().unwrap(), Vec::<&str>::new());
 }
 
 /// The values of each definition that a case states are those of its script, to the nanosecond, on a
@@ -355,7 +355,9 @@ fn what_cannot_be_verified_is_told() {
         .arg(&silent));
     let ended = ended.with_code(7);
     assert!(
-        ended.stdout.contains("the client states no mean TTFT"),
+        ended
+            .stdout
+            .contains("the client states no successful requests"),
         "{}",
         ended.stdout
     );
