@@ -68,6 +68,14 @@ pub struct Args {
     /// Most runs of a case of which only times are off, because a busy machine moves them too
     #[arg(long, value_name = "N", env = "RUNNER_VERIFY_TRIES", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
+    /// Least tolerance of times, where a case's own is less: for a busy machine
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_VERIFY_TOLERANCE",
+        default_value = "0ms"
+    )]
+    tolerance: Span,
     /// Folder that keeps each run's log and what the client left
     #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_KEEP", value_hint = ValueHint::DirPath)]
     keep: Option<PathBuf>,
@@ -100,7 +108,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let client = args.client.as_deref().unwrap_or_default();
     let profile = files::profile(client)?;
-    let cases = files::chosen(cases, &args.case)?;
+    let mut cases = files::chosen(cases, &args.case)?;
+    for case in &mut cases {
+        case.tolerance.time = case.tolerance.time.max(args.tolerance);
+    }
     let conductor = Conductor::new(
         profile,
         args.program.as_deref(),
