@@ -18,7 +18,7 @@
 //! - `devices`: power and energy of devices over a run, on real processes.
 //! - `ci`: the step for GitHub Actions and the template for GitLab, in a user's repository.
 //! - `python`: the module for Python, by its own tests, and its types.
-//! - `verify`: clients judged against known truth: our own, and ten that are wrong.
+//! - `verify`: clients judged against known truth: our own, and eleven that are wrong.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
 #![allow(

@@ -1,15 +1,17 @@
-//! `runner verify`, as a whole: our own figures are exact in every case, ten faulty clients are
+//! `runner verify`, as a whole: our own figures are exact in every case, eleven faulty clients are
 //! caught by name, and the cases are what they say.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::process::{run, runner};
+use crate::support::process::{Process, run, runner};
 use ::verify::expected::Expected;
 use ::verify::{Case, Log};
 use mock::{Engine, Script};
@@ -242,17 +244,17 @@ fn faulty_clients_are_caught() {
     let missed = Mutex::new(Vec::new());
     let work = || {
         while let Some((name, case, figure, fits)) = MUTANTS.get(next.fetch_add(1, Relaxed)) {
-            let card = card(&profile(name), &["--tries", "1"], &[case], 7);
-            let checks = card["cases"][0]["checks"].as_array().cloned();
-            let caught = checks.into_iter().flatten().any(|check| {
-                let found = check["fits"].as_str().unwrap_or_default();
-                check["figure"] == *figure && found.contains(fits)
-            });
-            if !caught {
-                missed
-                    .lock()
-                    .unwrap()
-                    .push(format!("{name}: {:?}", off(&card)));
+            // On a busy machine a time may fit nothing at first.
+            let mut tries = (0..3).map(|_| card(&profile(name), &["--tries", "1"], &[case], 7));
+            let is_caught = |card: &Value| {
+                let checks = card["cases"][0]["checks"].as_array().cloned();
+                checks.into_iter().flatten().any(|check| {
+                    let found = check["fits"].as_str().unwrap_or_default();
+                    check["figure"] == *figure && found.contains(fits)
+                })
+            };
+            if !tries.any(|card| is_caught(&card)) {
+                missed.lock().unwrap().push(*name);
             }
         }
     };
@@ -263,7 +265,7 @@ fn faulty_clients_are_caught() {
             scope.spawn(work);
         }
     });
-    assert_eq!(missed.into_inner().unwrap(), Vec::<String>::new());
+    assert_eq!(missed.into_inner().unwrap(), Vec::<&str>::new());
 }
 
 /// The values of each definition that a case states are those of its script, to the nanosecond, on a
@@ -355,7 +357,9 @@ fn what_cannot_be_verified_is_told() {
         .arg(&silent));
     let ended = ended.with_code(7);
     assert!(
-        ended.stdout.contains("the client states no mean TTFT"),
+        ended
+            .stdout
+            .contains("the client states no successful requests"),
         "{}",
         ended.stdout
     );
@@ -364,4 +368,50 @@ fn what_cannot_be_verified_is_told() {
         list.contains("stream-role") && list.contains("Clients\n"),
         "{list}"
     );
+}
+
+/// The view of another project's CI: a case below its base path, its log, and its expectations.
+#[test]
+fn cases_are_served_to_others() {
+    let mut server = Process::start(runner().args(["mock", "--conformance", "--port", "0"]));
+    server.until("it listens", |server| {
+        server.stdout().contains("/stream-usage-last\n")
+    });
+    let listening = server.stdout();
+    let address = listening.lines().next().unwrap();
+    let address = address.strip_prefix("listening on http://").unwrap();
+    let ask = |method: &str, path: &str, body: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: mock\r\nconnection: close");
+        write!(
+            stream,
+            "{head}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    let cases: Value = serde_json::from_str(&ask("GET", "/", "")).unwrap();
+    assert!(cases.as_array().unwrap().len() > 30);
+    let body = r#"{"messages":[{"content":"x"}],"stream":true}"#;
+    for _ in 0..2 {
+        let reply = ask("POST", "/stream-role/v1/chat/completions", body);
+        assert!(reply.contains("[DONE]"), "{reply}");
+    }
+    let expected = |query: &str| -> Value {
+        let page = ask("GET", &format!("/stream-role/expected{query}"), "");
+        serde_json::from_str(&page).unwrap()
+    };
+    let by_log = &expected("")["by-log"];
+    assert_eq!(by_log["requests.successful"]["complete"], 2.0);
+    assert_eq!(by_log["tokens.output"]["usage"], 12.0);
+    let first = by_log["ttft.mean"]["first-chunk"].as_f64().unwrap();
+    let text = by_log["ttft.mean"]["first-text"].as_f64().unwrap();
+    assert!((50.0..text).contains(&first) && text >= 300.0, "{by_log}");
+    let without = &expected("?warm-up=1")["by-log"];
+    assert_eq!(without["requests.successful"]["complete"], 1.0);
+    ask("POST", "/stream-role/reset", "");
+    assert_eq!(expected("")["requests"], 0);
 }

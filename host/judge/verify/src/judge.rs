@@ -153,11 +153,14 @@ impl Asked<'_> {
         };
         let fits = other.map(|other| claimed.changes(&other).join(", "));
         let word = claimed.word(quantity);
-        let words = words(self.figure, verdict, &word, expected, said, fits.as_deref());
         let by_definition = match verdict {
             Verdict::Exact => Vec::new(),
             _ => by_definition(&claimed, self.figure, world),
         };
+        let mut words = words(self.figure, verdict, &word, expected, said, fits.as_deref());
+        if let (Verdict::Wrong, Some(said), Some(_)) = (verdict, said, expected) {
+            words += &nearest(quantity, said, &by_definition);
+        }
         Some(Check {
             figure: match self.figure.statistic {
                 Some(statistic) => format!("{}.{statistic}", self.name),
@@ -220,6 +223,17 @@ fn by_definition(claimed: &Meaning, figure: Figure, world: &World<'_>) -> Vec<By
             })
         })
         .collect()
+}
+
+/// The definition whose value is nearest to what was said, in words: a figure that fits none may be
+/// far from all, or a little late.
+fn nearest(quantity: Quantity, said: f64, values: &[ByDefinition]) -> String {
+    let apart = |value: &ByDefinition| (value.value - said).abs();
+    let nearest = values.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)));
+    nearest.map_or(String::new(), |value| {
+        let by = shown(quantity, apart(value));
+        format!("; the nearest is `{}`, {by} away", value.definition)
+    })
 }
 
 fn words(

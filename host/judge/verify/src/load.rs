@@ -154,16 +154,18 @@ fn constant(rate: f64, measured: &[&Request]) -> Found {
         numbered.map(|(number, request)| request.received - gap * number as f64)
     };
     let origin = statistics::median(offsets().collect()).unwrap_or(0.0);
-    let worst = offsets()
-        .map(|offset| (offset - origin).abs())
-        .fold(0.0, f64::max);
-    let holds = worst <= gap / 2.0;
+    let apart = || offsets().map(|offset| (offset - origin).abs());
+    let worst = apart().fold(0.0, f64::max);
+    let on_time = apart().filter(|apart| *apart <= gap / 2.0).count();
+    // A busy machine makes single requests late; another schedule makes most of them.
+    let holds = on_time * 10 >= measured.len() * 9;
     let longest = gaps.iter().copied().fold(0.0, f64::max);
     let fits = (!holds).then(|| match variation(&gaps) {
         _ if longest > 10.0 * gap => {
             format!("a loop that waits for the server: {longest:.0} ms without a request")
         }
         Some(variation) if variation > 0.5 => "random gaps".to_owned(),
+        _ if (rate_of(&gaps) / rate).ln().abs() < 0.02 => "gaps that are not equal".to_owned(),
         _ => format!("another rate: {:.2} a second", rate_of(&gaps)),
     });
     Found {
@@ -175,7 +177,11 @@ fn constant(rate: f64, measured: &[&Request]) -> Found {
             Some(_) => Verdict::AnotherDefinition,
         },
         fits,
-        words: format!("requests came at most {worst:.1} ms from when they were due"),
+        words: format!(
+            "{on_time} of {} requests came within half a gap of when they were due, and the others \
+             at most {worst:.1} ms from it",
+            measured.len()
+        ),
     }
 }
 

@@ -216,7 +216,11 @@ fn another_definition_is_named() {
 #[test]
 fn what_fits_no_definition_is_wrong() {
     for (key, value, said) in [
-        ("ttft", json!({ "mean": 77.0 }), "fits no definition"),
+        (
+            "ttft",
+            json!({ "mean": 77.0 }),
+            "fits no definition; the nearest is `first-chunk`, 27.00 ms away",
+        ),
         ("out", json!(13), "fits no definition"),
         ("good", json!(null), "states no successful requests"),
         ("tpot", json!("none"), "states no mean TPOT"),

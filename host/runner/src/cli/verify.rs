@@ -78,6 +78,14 @@ pub struct Args {
     /// Most runs of a case of which only times are off, because a busy machine moves them too
     #[arg(long, value_name = "N", env = "RUNNER_VERIFY_TRIES", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
+    /// Least tolerance of times, where a case's own is less: for a busy machine
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "RUNNER_VERIFY_TOLERANCE",
+        default_value = "0ms"
+    )]
+    tolerance: Span,
     /// Folder that keeps each run's log and what the client left
     #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_KEEP", value_hint = ValueHint::DirPath)]
     keep: Option<PathBuf>,
@@ -129,7 +137,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             "--format json and --format badge show one client; give one, or choose another format",
         ));
     }
-    let cases = files::chosen(cases, &args.case)?;
+    let mut cases = files::chosen(cases, &args.case)?;
+    for case in &mut cases {
+        case.tolerance.time = case.tolerance.time.max(args.tolerance);
+    }
     let mut out = Destination::open(&args.output)?;
     let mut cards = Vec::new();
     let mut interrupted = None;
