@@ -111,6 +111,15 @@ impl Conductor {
             }
         };
         private::folder(&folder).map_err(system("make a folder for the runs"))?;
+        // What an earlier run left would be taken for this client's result.
+        let mut there = std::fs::read_dir(&folder).map_err(system("look into --keep"))?;
+        if there.next().is_some() {
+            let words = format!(
+                "--keep: {} is not empty; name a new folder",
+                folder.display()
+            );
+            return Err(Failure::input(words));
+        }
         let folder = Folder {
             path: folder.canonicalize().unwrap_or(folder),
             keep: keep.is_some(),
