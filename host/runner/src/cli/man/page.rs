@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn commands_and_pages_of_the_guide_are_there() {
         let program = Cli::command();
-        for (command, pages) in GUIDE {
+        for (command, pages) in GUIDE.iter().copied() {
             let is_there = command == "runner" || program.find_subcommand(command).is_some();
             assert!(is_there, "{command}");
             for page in pages {
