@@ -23,7 +23,7 @@ use model::duration::Span;
 use report::verified;
 use runs::environment::Environment;
 use verify::ceiling::Level;
-use verify::{Card, Case, Outcome, Verdict};
+use verify::{Card, Case, Outcome, Profile, Verdict};
 
 /// Check a benchmark client's figures against a server whose every byte is known
 ///
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(value_name = "CLIENT", required_unless_present = "list", value_hint = ValueHint::FilePath)]
     clients: Vec<String>,
     /// List the cases and the clients that ship
-    #[arg(long, env = "RUNNER_VERIFY_LIST")]
+    #[arg(long, env = "RUNNER_VERIFY_LIST", value_parser = FalseyValueParser::new())]
     list: bool,
     /// Case to run, by name, with * at its end for all that begin so; repeatable
     #[arg(
@@ -99,10 +99,10 @@ pub struct Args {
     #[arg(long, env = "RUNNER_VERIFY_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// File to write, - for stdout
-    #[arg(long, short, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    #[arg(long, short, value_name = "FILE", env = "RUNNER_VERIFY_OUTPUT", default_value = "-", value_hint = ValueHint::FilePath)]
     output: PathBuf,
     /// Exit with 7 if a figure is not what it claims, or a case fails
-    #[arg(long, env = "RUNNER_VERIFY_STRICT")]
+    #[arg(long, env = "RUNNER_VERIFY_STRICT", value_parser = FalseyValueParser::new())]
     strict: bool,
 }
 
@@ -141,17 +141,25 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for case in &mut cases {
         case.tolerance.time = case.tolerance.time.max(args.tolerance);
     }
+    let clients = asked(&args.clients)?;
     let mut out = Destination::open(&args.output)?;
     let mut cards = Vec::new();
-    let mut interrupted = None;
-    for client in &args.clients {
-        let (card, ended) = match client.ends_with(".json") {
-            true => (files::card(client)?, None),
-            false => judged(args, client, &cases)?,
+    let mut ended = None;
+    for client in clients {
+        let judged = match client {
+            Asked::Card(card) => Ok((*card, None)),
+            Asked::Client(profile) => judged(args, *profile, &cases),
         };
-        cards.push(card);
-        interrupted = ended;
-        if interrupted.is_some() {
+        match judged {
+            Ok((card, none)) => {
+                cards.push(card);
+                ended = none;
+            }
+            // The cards before it are shown.
+            Err(failure) if !cards.is_empty() => ended = Some(failure),
+            Err(failure) => return Err(failure),
+        }
+        if ended.is_some() {
             break;
         }
     }
@@ -166,8 +174,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Format::Badge => out.bytes(verified::badge(&cards[0]).as_bytes())?,
     };
     out.finish()?;
-    if let Some(interrupted) = interrupted {
-        return Err(interrupted);
+    if let Some(failure) = ended {
+        return Err(failure);
     }
     match args.strict && !cards.iter().all(|card| card.totals.is_clean()) {
         true => Ok(ExitCode::from(Exit::Invalid as u8)),
@@ -175,13 +183,41 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Runs a client over the cases. An interrupt leaves the card of those that were judged before.
-fn judged(args: &Args, client: &str, cases: &[Case]) -> Result<(Card, Option<Failure>), Failure> {
+/// A client that is asked for.
+enum Asked {
+    /// One that runs.
+    Client(Box<Profile>),
+    /// The card of one that ran before.
+    Card(Box<Card>),
+}
+
+/// Reads the clients that are asked for, before any of them runs.
+fn asked(clients: &[String]) -> Result<Vec<Asked>, Failure> {
+    let read = clients
+        .iter()
+        .map(|client| match client.ends_with(".json") {
+            true => files::card(client).map(|card| Asked::Card(Box::new(card))),
+            false => files::profile(client).map(|profile| Asked::Client(Box::new(profile))),
+        });
+    read.collect()
+}
+
+/// Runs a client over the cases. An interrupt leaves the card of those that were judged before, and
+/// is returned beside it.
+fn judged(
+    args: &Args,
+    profile: Profile,
+    cases: &[Case],
+) -> Result<(Card, Option<Failure>), Failure> {
+    let keep = args.keep.as_ref().map(|keep| match args.clients.len() {
+        1 => keep.clone(),
+        _ => keep.join(&profile.name),
+    });
     let conductor = Conductor::new(
-        files::profile(client)?,
+        profile,
         args.program.as_deref(),
         args.tokenizer.as_deref(),
-        args.keep.as_deref(),
+        keep.as_deref(),
         args.timeout.0.max(Duration::from_secs(1)),
         args.tries,
     )?;
@@ -204,6 +240,12 @@ fn judged(args: &Args, client: &str, cases: &[Case]) -> Result<(Card, Option<Fai
                 judged.push(card);
             }
             Err(failure) if failure.is_interrupt() && !judged.is_empty() => {
+                let words = format!(
+                    "interrupted; the card has {} of {} cases",
+                    judged.len(),
+                    cases.len()
+                );
+                let failure = Failure::new(Exit::Interrupted, words);
                 return Ok((of(judged, None), Some(failure)));
             }
             Err(failure) => return Err(failure),
