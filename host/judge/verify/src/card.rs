@@ -210,12 +210,13 @@ impl Card {
 
 impl CaseCard {
     /// True if another try may come to a better verdict: only times are off, which a busy machine
-    /// moves too.
+    /// moves too, and one of them fits no definition.
     pub fn may_be_noise(&self) -> bool {
         let off = |check: &&Check| check.verdict > Verdict::WithinStatedError;
-        let mut off = self.checks.iter().filter(off).peekable();
-        let judged = matches!(self.outcome, Outcome::Judged(_));
-        judged && off.peek().is_some() && off.all(Check::is_timed)
+        let is_judged = matches!(self.outcome, Outcome::Judged(_));
+        let mut off = self.checks.iter().filter(off);
+        let is_any_wrong = off.clone().any(|check| check.verdict == Verdict::Wrong);
+        is_judged && is_any_wrong && off.all(Check::is_timed)
     }
 }
 
