@@ -516,13 +516,13 @@ fn schemas_are_committed() {
     for name in schema::NAMES {
         let path = format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let made = schema::schema(name).unwrap();
-        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        if std::env::var_os("BLESS").is_some() {
             std::fs::write(&path, &made).unwrap();
         }
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(
             committed, made,
-            "{path} is not that of the types; set UPDATE_SCHEMAS=1"
+            "{path} is not that of the types; BLESS=1 writes it anew"
         );
     }
 }
