@@ -13,7 +13,7 @@ use verify::ceiling::Level;
 
 pub use self::badge::badge;
 
-/// Shown for a case that a client did not run.
+/// Shown for a case or a level that was not run.
 const ABSENT: &str = "–";
 
 /// The page of these cards, in their order, of which there is at least one.
@@ -23,7 +23,7 @@ pub fn page(cards: &[Card]) -> Document {
         _ => "Benchmark clients against known truth".to_owned(),
     };
     let mut page = Document::new("Clients", title);
-    page.remark("Each client ran against an engine that logs what it sends, and when. A figure is exact if it equals its true value by the definition that the client itself gives for it.");
+    page.remark("Each client ran against an engine that logs what it sends, and when. A figure is exact if it equals its true value by the definition that the client itself gives for it. A case with a dash was not run.");
     page.heading(2, "Summary");
     page.table(summary(cards));
     for part in [Part::Load, Part::Streams, Part::Faults] {
@@ -144,7 +144,7 @@ fn verdict(case: &CaseCard) -> Cell {
             (format!("{label}: {}", names.join(", ")), Tone::Bad)
         }
         Outcome::Failed(_) => ("failed".to_owned(), Tone::Bad),
-        Outcome::NotApplicable(_) => (ABSENT.to_owned(), Tone::Plain),
+        Outcome::NotApplicable(_) => ("not applicable".to_owned(), Tone::Plain),
     };
     Cell {
         text: Text::plain(text),
