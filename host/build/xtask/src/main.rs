@@ -38,6 +38,7 @@ cargo xtask COMMAND
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
   package K.. make packages of a built program, such as an archive, in target/packages; `cargo xtask package --help` has options
   examples    build the examples in plugins/examples and plugins/scorers/code and run their cases, if the tools of their languages are available
+  documents   run the commands of documents that are marked as tested
   guide       build the site with mdBook, to target/guide: the user guide, and pages whose reports the runner draws
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
   release     raise the version, or check a release before it is published; `cargo xtask release --help` has the forms
@@ -79,6 +80,7 @@ fn run() -> Result<ExitCode> {
         Some("plugins") => component::build(&root, Which::All)?,
         Some("test") => return steps::test(&root),
         Some("examples") => return steps::examples(&root),
+        Some("documents") => return documents::test(&root).map(steps::exit_code),
         Some("guide") => return site::guide(&root).map(steps::exit_code),
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => dist::build(&root)?,
