@@ -297,7 +297,7 @@ pub fn run(command: &mut Command) -> Ended {
     Process::start(command).end()
 }
 
-/// Runs what calls a compiler.
+/// Runs what takes long: a compiler, or a client in many cases.
 #[track_caller]
 pub fn run_patiently(command: &mut Command) -> Ended {
     Process::start(command).end_within(COMPILING)

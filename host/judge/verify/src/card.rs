@@ -210,13 +210,23 @@ impl Card {
 
 impl CaseCard {
     /// True if another try may come to a better verdict: only times are off, which a busy machine
-    /// moves too, and one of them fits no definition.
+    /// moves too.
     pub fn may_be_noise(&self) -> bool {
-        let off = |check: &&Check| check.verdict > Verdict::WithinStatedError;
+        let mut off = self.off().peekable();
         let is_judged = matches!(self.outcome, Outcome::Judged(_));
-        let mut off = self.checks.iter().filter(off);
-        let is_any_wrong = off.clone().any(|check| check.verdict == Verdict::Wrong);
-        is_judged && is_any_wrong && off.all(Check::is_timed)
+        is_judged && off.peek().is_some() && off.all(Check::is_timed)
+    }
+
+    /// The figures that are off with the definition that each fits; nothing if one fits none. The
+    /// same in two tries is no noise.
+    pub fn other_definitions(&self) -> Option<Vec<(String, String)>> {
+        let named = |check: &Check| Some((check.figure.clone(), check.fits.clone()?));
+        self.off().map(named).collect()
+    }
+
+    fn off(&self) -> impl Iterator<Item = &Check> {
+        let off = |check: &&Check| check.verdict > Verdict::WithinStatedError;
+        self.checks.iter().filter(off)
     }
 }
 

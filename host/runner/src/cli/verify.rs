@@ -75,8 +75,7 @@ pub struct Args {
         default_value = "2m"
     )]
     timeout: Span,
-    /// Most runs of a case of which only times are off, and fit no definition, because a busy machine
-    /// moves them too
+    /// Most runs of a case of which only times are off, because a busy machine moves them too
     #[arg(long, value_name = "N", env = "RUNNER_VERIFY_TRIES", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
     /// Least tolerance of times, where a case's own is less: for a busy machine
