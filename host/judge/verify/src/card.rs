@@ -102,6 +102,17 @@ pub enum Verdict {
     Wrong,
 }
 
+impl Outcome {
+    /// Its name as people read it.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Outcome::Judged(verdict) => verdict.label(),
+            Outcome::Failed(_) => "failed",
+            Outcome::NotApplicable(_) => "not applicable",
+        }
+    }
+}
+
 impl Verdict {
     /// Its name as people read it.
     pub fn label(self) -> &'static str {

@@ -8,8 +8,7 @@ use serde::Serialize;
 use crate::Count;
 use crate::case::{Asks, Case, Part};
 use crate::log::Log;
-use crate::meaning::{Figure, Meaning, Quantity, World};
-use result::figure::Statistic;
+use crate::meaning::{Figure, Meaning, World};
 
 /// Values by definition, of each figure.
 type ByFigure = BTreeMap<String, BTreeMap<String, f64>>;
@@ -55,7 +54,7 @@ impl Expected {
         };
         let mut by_log = ByFigure::new();
         for wanted in &case.judges.figures {
-            for figure in figures(*wanted) {
+            for figure in wanted.each() {
                 let values = by_log.entry(figure.to_string()).or_default();
                 for word in Meaning::words(wanted.quantity) {
                     let meaning = wanted.quantity.meaning(word).ok();
@@ -77,21 +76,5 @@ impl Expected {
             requests: log.requests.len(),
             by_log,
         }
-    }
-}
-
-fn figures(wanted: Figure) -> Vec<Figure> {
-    let quantity: Quantity = wanted.quantity;
-    let of = |statistic| Figure {
-        quantity,
-        statistic,
-    };
-    match wanted.statistic {
-        Some(statistic) => vec![of(Some(statistic))],
-        None if quantity.is_latency() => {
-            let usual = [Statistic::Mean, Statistic::Percentile(50.0)];
-            usual.map(|statistic| of(Some(statistic))).to_vec()
-        }
-        None => vec![of(None)],
     }
 }

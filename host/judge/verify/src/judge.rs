@@ -85,22 +85,15 @@ pub fn judge(
     (outcome, checks)
 }
 
-/// The statistics of a figure that are judged: the one that the case names, or the mean and the
-/// median; of those the ones that the client states.
+/// The statistics of a figure that are judged: those that the case names and the client states.
 fn statistics(profile: &Profile, name: &str, wanted: Figure) -> Vec<Option<Statistic>> {
-    if !wanted.quantity.is_latency() {
-        return vec![None];
-    }
     let claimed = profile.figures.get(name).map(|claim| &claim.statistics);
     let claimed = claimed.into_iter().flatten();
     let claimed: Vec<Statistic> = claimed.filter_map(|name| name.parse().ok()).collect();
-    let usual = [Statistic::Mean, Statistic::Percentile(50.0)];
-    let judged = match wanted.statistic {
-        Some(one) => vec![one],
-        None => usual.to_vec(),
-    };
-    let judged = judged.into_iter().filter(|one| claimed.contains(one));
-    judged.map(Some).collect()
+    let judged = wanted.each().into_iter().map(|figure| figure.statistic);
+    judged
+        .filter(|one| one.is_none_or(|one| claimed.contains(&one)))
+        .collect()
 }
 
 /// A figure that is judged.

@@ -171,6 +171,23 @@ pub struct Figure {
     pub statistic: Option<Statistic>,
 }
 
+impl Figure {
+    /// The figures that it stands for: a latency without a statistic is its mean and its median.
+    pub fn each(self) -> Vec<Figure> {
+        match self.statistic {
+            None if self.quantity.is_latency() => {
+                let usual = [Statistic::Mean, Statistic::Percentile(50.0)];
+                let of = |statistic| Figure {
+                    statistic: Some(statistic),
+                    ..self
+                };
+                usual.map(of).to_vec()
+            }
+            _ => vec![self],
+        }
+    }
+}
+
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.statistic {

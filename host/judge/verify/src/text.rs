@@ -38,9 +38,8 @@ pub fn text(card: &Card) -> String {
 
 fn line(text: &mut String, case: &CaseCard) {
     let label = match &case.outcome {
-        Outcome::Judged(verdict) => verdict.label(),
-        Outcome::Failed(_) => "failed",
         Outcome::NotApplicable(_) => "-",
+        outcome => outcome.label(),
     };
     let _ = writeln!(text, "  {label:<VERDICT$}{:<24} {}", case.name, case.title);
     let indent = " ".repeat(VERDICT + 2);

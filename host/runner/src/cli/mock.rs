@@ -477,7 +477,7 @@ fn write_truth(path: &Path, engine: &Engine) -> std::io::Result<()> {
 }
 
 /// Until the program is asked to end.
-async fn interrupted() {
+pub(super) async fn interrupted() {
     let terminated = async {
         let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
         match signal {

@@ -23,7 +23,7 @@ use model::duration::Span;
 use report::verified;
 use runs::environment::Environment;
 use verify::ceiling::Level;
-use verify::{Card, Case, Outcome, Profile, Verdict};
+use verify::{Card, Case, Outcome, Profile};
 
 /// Check a benchmark client's figures against a server whose every byte is known
 ///
@@ -282,11 +282,8 @@ fn machine() -> String {
 }
 
 fn progress(case: &Case, outcome: &Outcome) -> String {
-    let outcome = match outcome {
-        Outcome::Judged(Verdict::Exact) => "exact".to_owned(),
-        Outcome::Judged(verdict) => verdict.label().to_owned(),
-        Outcome::Failed(why) => format!("failed: {why}"),
-        Outcome::NotApplicable(_) => "not applicable".to_owned(),
-    };
-    format!("{}: {outcome}", case.name)
+    match outcome {
+        Outcome::Failed(why) => format!("{}: failed: {why}", case.name),
+        _ => format!("{}: {}", case.name, outcome.label()),
+    }
 }

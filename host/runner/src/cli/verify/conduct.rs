@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 
 use super::super::failure::{Exit, Failure};
+use super::super::mock::interrupted;
 use super::files;
 use launch::{Ran, Value};
 use mock::{Mounts, Script};
@@ -408,7 +409,7 @@ impl Conductor {
     async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
             done = work => Ok(done),
-            Ok(()) = tokio::signal::ctrl_c() => {
+            () = interrupted() => {
                 Err(Failure::new(Exit::Interrupted, "interrupted; no card is written"))
             }
         }
