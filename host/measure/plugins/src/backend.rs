@@ -21,7 +21,8 @@ pub use super::bindings::types::{
 };
 pub use wit::{
     Authentication, Control, Credentials, Earlier, Embedded, Framing, Head, LengthPrefix, Meaning,
-    Output, Ranked, Reading, Reason, Refusal, Request, ServedModel, ServerMetric, Usage,
+    Output, Ranked, Reading, Reason, Refusal, Request, ServedModel, ServerMetric, Speculation,
+    Timings, Usage,
 };
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
@@ -380,6 +381,9 @@ impl Dialect {
                     "decode",
                     format!("it carries {bytes} bytes to the next request, at most {STATE_BYTES} are allowed"),
                 ));
+            }
+            if let Some(fault) = usage::fault(&event.what) {
+                return Err(self.contract("decode", fault));
             }
             events.push((frame, event.what));
         }
