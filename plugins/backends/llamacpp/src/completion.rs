@@ -175,6 +175,9 @@ impl Reply {
             accepted_draft_tokens: self.accepted,
             ..Usage::default()
         }));
+        // Each of several answers is timed for itself.
+        let is_single = self.produced.len() <= 1;
+        events.extend(timings.meaning().filter(|_| is_single));
         let finish = if event.truncated {
             Some("truncated".to_owned())
         } else {
