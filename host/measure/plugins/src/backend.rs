@@ -373,16 +373,16 @@ impl Dialect {
                 ));
             }
             last = frame;
-            if let Meaning::Carry(bytes) = &event.what
-                && bytes.len() > STATE_BYTES
-            {
-                let bytes = bytes.len();
-                return Err(self.contract(
-                    "decode",
-                    format!("it carries {bytes} bytes to the next request, at most {STATE_BYTES} are allowed"),
-                ));
-            }
-            if let Some(fault) = usage::fault(&event.what) {
+            let fault = match &event.what {
+                Meaning::Carry(bytes) if bytes.len() > STATE_BYTES => Some(format!(
+                    "it carries {} bytes to the next request, at most {STATE_BYTES} are allowed",
+                    bytes.len()
+                )),
+                Meaning::Timings(timings) => usage::wrong_timing(timings),
+                Meaning::Speculation(speculation) => usage::wrong_steps(speculation),
+                _ => None,
+            };
+            if let Some(fault) = fault {
                 return Err(self.contract("decode", fault));
             }
             events.push((frame, event.what));

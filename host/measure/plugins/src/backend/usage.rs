@@ -1,7 +1,7 @@
 //! The server's token counts, timings and steps of speculative decoding, in the contract and in a
 //! record, and the checks on them.
 
-use super::{Meaning, Speculation, Timings, Usage};
+use super::{Speculation, Timings, Usage};
 use model::exchange;
 use model::units::Nanos;
 
@@ -63,41 +63,39 @@ impl From<Speculation> for exchange::Speculation {
     }
 }
 
-/// Says what is wrong with an event of these kinds, if it breaks the contract.
-pub(super) fn fault(meaning: &Meaning) -> Option<String> {
-    match meaning {
-        Meaning::Timings(timings) => {
-            let parts = [
-                ("queue", timings.queue),
-                ("prefill", timings.prefill),
-                ("first-token", timings.first_token),
-                ("decode", timings.decode),
-            ];
-            parts.into_iter().find_map(|(part, value)| {
-                let value = value.filter(|value| !value.is_finite() || *value < 0.0)?;
-                Some(format!(
-                    "the timing `{part}` is {value} ms; a duration must be finite and not negative"
-                ))
-            })
-        }
-        Meaning::Speculation(Speculation {
-            steps,
-            steps_by_accepted: by_accepted,
-        }) => {
-            let entries = by_accepted.len();
-            let sum: u64 = by_accepted.iter().map(|steps| u64::from(*steps)).sum();
-            if entries > ENTRIES {
-                Some(format!(
-                    "the list `steps-by-accepted` has {entries} entries, at most {ENTRIES} are allowed"
-                ))
-            } else if entries > 0 && sum != u64::from(*steps) {
-                Some(format!(
-                    "the list `steps-by-accepted` adds up to {sum}; expected {steps}, the number of `steps`"
-                ))
-            } else {
-                None
-            }
-        }
-        _ => None,
+/// Says which of the timings is no duration, if one is none.
+pub(super) fn wrong_timing(timings: &Timings) -> Option<String> {
+    let parts = [
+        ("queue", timings.queue),
+        ("prefill", timings.prefill),
+        ("first-token", timings.first_token),
+        ("decode", timings.decode),
+    ];
+    parts.into_iter().find_map(|(part, value)| {
+        let value = value.filter(|value| !value.is_finite() || *value < 0.0)?;
+        Some(format!(
+            "the timing `{part}` is {value} ms; a duration must be finite and not negative"
+        ))
+    })
+}
+
+/// Says what is wrong with the list of steps, if it is too long or does not add up to their number.
+pub(super) fn wrong_steps(speculation: &Speculation) -> Option<String> {
+    let Speculation {
+        steps,
+        steps_by_accepted: list,
+    } = speculation;
+    let entries = list.len();
+    let sum: u64 = list.iter().map(|steps| u64::from(*steps)).sum();
+    if entries > ENTRIES {
+        Some(format!(
+            "the list `steps-by-accepted` has {entries} entries, at most {ENTRIES} are allowed"
+        ))
+    } else if entries > 0 && sum != u64::from(*steps) {
+        Some(format!(
+            "the list `steps-by-accepted` adds up to {sum}; expected {steps}, the number of `steps`"
+        ))
+    } else {
+        None
     }
 }
