@@ -17,6 +17,7 @@ mod patience;
 mod sessions;
 mod settings;
 mod shipped;
+mod timings;
 mod wire;
 
 use crate::support::trial::Trial;

@@ -259,6 +259,31 @@ fn what_decode_returns_is_checked() {
             "it carries 65537 bytes to the next request, at most 65536 are allowed",
         ),
         (
+            "negative-timing",
+            &["!"],
+            "the timing `decode` is -0.000000001 ms; a duration must be finite and not negative",
+        ),
+        (
+            "timing-of-nothing",
+            &["!"],
+            "the timing `decode` is NaN ms; a duration must be finite and not negative",
+        ),
+        (
+            "endless-timing",
+            &["!"],
+            "the timing `decode` is inf ms; a duration must be finite and not negative",
+        ),
+        (
+            "uneven-steps",
+            &["!"],
+            "the list `steps-by-accepted` adds up to 3; expected 4, the number of `steps`",
+        ),
+        (
+            "long-steps",
+            &["!"],
+            "the list `steps-by-accepted` has 1025 entries, at most 1024 are allowed",
+        ),
+        (
             "unread",
             &["!"],
             "it leaves 1 bytes unread, which only the framing `raw` allows",

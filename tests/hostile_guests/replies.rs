@@ -22,6 +22,18 @@ fn what_is_as_large_as_allowed_is_taken() {
         });
     assert_eq!(carried, Some(64 << 10));
 
+    let config = touchy("decode", "answer", "full-steps");
+    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
+    let events = events.unwrap();
+    let is_there = |wanted: fn(&Meaning) -> bool| events.iter().any(|(_, what)| wanted(what));
+    assert!(is_there(
+        |what| matches!(what, Meaning::Timings(said) if said.decode == Some(0.0))
+    ));
+    assert!(is_there(
+        |what| matches!(what, Meaning::Speculation(said) if said.steps_by_accepted.len() == 1024)
+    ));
+
     let config = touchy("decode", "answer", "full-state");
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     let mut fold = Fold::default();

@@ -191,6 +191,8 @@ impl MadeUp {
                 output_tokens: Some(output),
                 ..Usage::default()
             }),
+            timings: None,
+            speculation: None,
             outcome: if failed {
                 Outcome::Incomplete {
                     class: Class::Truncated,

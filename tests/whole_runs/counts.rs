@@ -91,8 +91,8 @@ async fn further_counts_are_summed() {
 async fn counts_of_other_engines() {
     let llamacpp = include_str!("../../host/around/mock/engines/llamacpp.toml");
     let drafts = llamacpp.replace(
-        r#""predicted_ms":10.0"#,
-        r#""predicted_ms":10.0,"draft_n":8,"draft_n_accepted":6"#,
+        r#""predicted_ms":{decode-ms}"#,
+        r#""predicted_ms":{decode-ms},"draft_n":8,"draft_n_accepted":6"#,
     );
     let ran = base()
         .plugin("backends/llamacpp.wasm")

@@ -39,15 +39,17 @@ pub mod random;
 mod refuse;
 pub mod report;
 mod scorer;
+mod timings;
 pub mod words;
 
 pub use {schemars, serde, serde_json};
 
 pub use backend::Backend;
 pub use backend::Frame;
+pub use bindings::backend::Usage;
 pub use bindings::backend::{Authentication, Control, Credentials, Earlier, Embedded, Framing};
 pub use bindings::backend::{Head, LengthPrefix, Meaning, Output, Ranked, Reading, Reason};
-pub use bindings::backend::{Refusal, Request, ServedModel, ServerMetric, Usage};
+pub use bindings::backend::{Refusal, Request, ServedModel, ServerMetric, Speculation, Timings};
 pub use bindings::dataset::{Amount, Remark, Treatment};
 pub use bindings::host::tokenizer::Facts;
 pub use bindings::host::types::{Candidates, Continuation, Dependency, Error, Media, Message};

@@ -47,21 +47,81 @@ impl Pace {
 
 /// The time when the tokens of one reply are due.
 #[derive(Clone, Debug)]
-pub(super) enum Clock {
+pub(super) struct Clock {
+    source: Source,
+    /// The share of the time to first token that counts as queueing, if the reply has the engine's
+    /// own timings.
+    queueing: Option<f64>,
+    /// The time that the request waited until the engine began to process it, once it is known.
+    waited: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
     /// At times that are known from the start.
     Script(Pace),
     /// The time when a step of the batch has generated them.
     Batch(Ticket),
 }
 
+/// The engine's own timings of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Timings {
+    /// From when it came until the engine says that it began to work on it.
+    pub queue: Duration,
+    /// From then until the first token.
+    pub prefill: Duration,
+    /// From the first token to the last so far.
+    pub decode: Duration,
+}
+
 impl Clock {
-    /// From when the engine began to process the request until token number `token`, counted from
-    /// 0, is due.
-    pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
-        match self {
-            Clock::Script(pace) => Poll::Ready(pace.ttft + pace.itl * token),
-            Clock::Batch(ticket) => ticket.poll_span(token, cx),
+    fn new(source: Source, script: &Script) -> Self {
+        // A format of the script's own may hold timings, whatever the script says of them.
+        let any = (!script.routes.is_empty()).then_some(0.0);
+        Clock {
+            source,
+            queueing: script.server_timings.or(any),
+            waited: None,
         }
+    }
+
+    /// The engine has begun to process the request, which waited for so long.
+    pub fn begun(&mut self, waited: Duration) {
+        self.waited = Some(waited);
+    }
+
+    /// True if nothing can be written before the engine has begun to process the request, because
+    /// the reply tells how long it waited.
+    pub fn needs_begin(&self) -> bool {
+        self.queueing.is_some() && self.waited.is_none()
+    }
+
+    /// From when the engine began to process the request until token number `token`, counted from
+    /// 0, is due. Pending while it [needs the begin](Self::needs_begin).
+    pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
+        if self.needs_begin() {
+            return Poll::Pending;
+        }
+        match &self.source {
+            Source::Script(pace) => Poll::Ready(pace.ttft + pace.itl * token),
+            Source::Batch(ticket) => ticket.poll_span(token, cx),
+        }
+    }
+
+    /// The engine's own timings, if the reply has them. The last token so far is due at `last`,
+    /// from when the engine began.
+    pub fn poll_timings(&self, last: Duration, cx: &mut Context<'_>) -> Poll<Option<Timings>> {
+        let Some((share, waited)) = self.queueing.zip(self.waited) else {
+            return Poll::Ready(None);
+        };
+        let first = ready!(self.poll_span(0, cx));
+        let queued = first.mul_f64(share);
+        Poll::Ready(Some(Timings {
+            queue: waited + queued,
+            prefill: first.saturating_sub(queued),
+            decode: last.saturating_sub(first),
+        }))
     }
 }
 
@@ -133,11 +193,11 @@ impl Turn {
             }
             cached_tokens
         };
-        let (slot, clock) = match &engine.batch {
+        let (slot, source) = match &engine.batch {
             None => {
                 look_up();
                 let pace = Pace::of(&engine.script, number);
-                (Slot::new(engine.slots.as_ref()), Clock::Script(pace))
+                (Slot::new(engine.slots.as_ref()), Source::Script(pace))
             }
             Some(batch) => {
                 let ticket = batch.submit(number, received, || Work {
@@ -145,12 +205,12 @@ impl Turn {
                     output_tokens: answer.tokens,
                     ..Work::default()
                 })?;
-                (Slot::Batched(ticket.clone()), Clock::Batch(ticket))
+                (Slot::Batched(ticket.clone()), Source::Batch(ticket))
             }
         };
         Some(Turn {
             slot,
-            clock,
+            clock: Clock::new(source, &engine.script),
             cached_tokens,
         })
     }

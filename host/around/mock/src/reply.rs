@@ -214,7 +214,8 @@ impl Reply {
                     let to = self.chunk_end();
                     let token = to.saturating_sub(1);
                     // Some dialects write how long it took, so the event cannot be made before.
-                    let seconds = ready!(clock.poll_span(token, cx)) + self.late;
+                    let span = ready!(clock.poll_span(token, cx)) + self.late;
+                    let timings = ready!(clock.poll_timings(span, cx));
                     last = to == self.answer.tokens;
                     tokens = to - from;
                     self.sent = to;
@@ -227,7 +228,8 @@ impl Reply {
                             from,
                             to,
                             last,
-                            seconds: seconds.as_secs_f64(),
+                            seconds: span.as_secs_f64(),
+                            timings,
                         },
                         &mut out,
                     );
@@ -395,22 +397,29 @@ impl Whole {
     pub fn poll_steps(&self, clock: &Clock, cx: &mut Context<'_>) -> Poll<(Vec<Step>, usize)> {
         let token = self.answer.tokens.saturating_sub(1);
         let span = ready!(clock.poll_span(token, cx));
-        Poll::Ready(self.steps(token, span))
+        let late = match self.mishaps.stall {
+            Some((_, lasting)) => lasting.unwrap_or_default(),
+            None => Duration::ZERO,
+        };
+        let timings = ready!(clock.poll_timings(span + late, cx));
+        let all = Piece {
+            from: 0,
+            to: self.answer.tokens,
+            last: true,
+            seconds: (span + late).as_secs_f64(),
+            timings,
+        };
+        Poll::Ready(self.steps(token, late, all))
     }
 
-    fn steps(&self, token: u32, span: Duration) -> (Vec<Step>, usize) {
+    fn steps(&self, token: u32, late: Duration, all: Piece) -> (Vec<Step>, usize) {
         let Whole {
             route,
             answer,
             wire,
             mishaps,
         } = self;
-        let mut late = Duration::ZERO;
-        let mut never = false;
-        if let Some((_, lasting)) = mishaps.stall {
-            late = lasting.unwrap_or_default();
-            never = lasting.is_none();
-        }
+        let never = mishaps.stall.is_some_and(|(_, lasting)| lasting.is_none());
         let when = if never {
             When::Never
         } else {
@@ -427,7 +436,7 @@ impl Whole {
                 complete = false;
             }
             breakdown => {
-                wire.whole(answer, (span + late).as_secs_f64(), &mut out);
+                wire.whole(answer, all, &mut out);
                 if let Some((_, how)) = breakdown {
                     complete = false;
                     end = What::End { whole: false };

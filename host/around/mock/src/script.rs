@@ -63,6 +63,9 @@ pub struct Script {
     pub usage: UsageIn,
     /// Further token counts, which every answer reports.
     pub counts: Counts,
+    /// The share of the time to first token that the engine says it queued for: with it, replies
+    /// have the engine's own timings. The wait for a slot counts as queueing as well.
+    pub server_timings: Option<f64>,
     pub generate: Generate,
     /// True if SGLang's `/generate` streams only new text instead of all text so far.
     pub incremental: bool,
@@ -167,7 +170,7 @@ model::names! {
 }
 
 /// Token counts that only some engines report. One that is absent is not reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Tokens that speculative decoding proposed.
     pub draft_tokens: Option<u32>,
@@ -181,6 +184,39 @@ pub struct Counts {
     pub input_audio_tokens: Option<u32>,
     /// Tokens of the answer that are those of audio.
     pub output_audio_tokens: Option<u32>,
+    /// Number of steps of speculative decoding that accepted 0, 1, 2, … tokens; empty if the engine
+    /// does not report its steps.
+    pub steps_by_accepted: Vec<u32>,
+}
+
+impl Counts {
+    /// The steps of speculative decoding, and of the tokens that they proposed those that were
+    /// accepted, where the script does not say otherwise.
+    pub(super) fn steps(&self) -> Option<Steps> {
+        let list = &self.steps_by_accepted;
+        let most = u64::try_from(list.len()).ok()?.checked_sub(1)?;
+        let steps: u64 = list.iter().map(|steps| u64::from(*steps)).sum();
+        let by_list: u64 = (0..)
+            .zip(list)
+            .map(|(tokens, steps): (u64, _)| tokens * u64::from(*steps))
+            .sum();
+        Some(Steps {
+            steps,
+            most,
+            drafted: self.draft_tokens.map_or(steps * most, u64::from),
+            accepted: self.accepted_draft_tokens.map_or(by_list, u64::from),
+        })
+    }
+}
+
+/// What the steps of speculative decoding did together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steps {
+    pub steps: u64,
+    /// Most tokens that a step proposes.
+    pub most: u64,
+    pub drafted: u64,
+    pub accepted: u64,
 }
 
 impl Default for Script {
@@ -200,6 +236,7 @@ impl Default for Script {
             role_chunk: RoleChunk::default(),
             usage: UsageIn::default(),
             counts: Counts::default(),
+            server_timings: None,
             generate: Generate::default(),
             incremental: false,
             api_key: None,
@@ -276,6 +313,11 @@ impl Script {
             return wrong("spread", message);
         }
         let usual = Script::default();
+        if let Some(share) = self.server_timings
+            && let Err(message) = possible_share(share)
+        {
+            return wrong("server-timings", message);
+        }
         let timed = [
             ("ttft", self.ttft != usual.ttft),
             ("itl", self.itl != usual.itl),
@@ -316,6 +358,13 @@ const CONTRADICTS_BATCHING: &str = "it contradicts `batching`, whose steps decid
 fn possible_spread(spread: f64) -> Result<(), String> {
     if !(0.0..=2.0).contains(&spread) {
         return Err(format!("expected a number from 0 to 2, found {spread}"));
+    }
+    Ok(())
+}
+
+fn possible_share(share: f64) -> Result<(), String> {
+    if !(0.0..=1.0).contains(&share) {
+        return Err(format!("expected a number from 0 to 1, found {share}"));
     }
     Ok(())
 }
@@ -455,6 +504,7 @@ mod tests {
             "reasoning-tokens",
             "max-concurrency",
             "context-limit",
+            "server-timings",
         ];
         let faults = [
             "kind = 'cut', after-tokens = X",

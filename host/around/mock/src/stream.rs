@@ -156,8 +156,12 @@ impl Timed {
         let when = match &self.step {
             Some(step) => step.when,
             None => {
-                let step = ready!(self.steps.poll_next(&self.clock, cx));
-                self.step.insert(step).when
+                let mut step = self.steps.poll_next(&self.clock, cx);
+                if step.is_pending() && self.clock.needs_begin() {
+                    ready!(self.poll_start(cx));
+                    step = self.steps.poll_next(&self.clock, cx);
+                }
+                self.step.insert(ready!(step)).when
             }
         };
         let due = match when {
@@ -190,6 +194,7 @@ impl Timed {
         let start = ready!(self.slot.poll_start(self.received, cx));
         let start = self.record.unpaused(start);
         self.record.started(start);
+        self.clock.begun(start - self.received);
         Poll::Ready(*self.start.insert(start))
     }
 

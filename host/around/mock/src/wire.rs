@@ -11,6 +11,7 @@ mod openai;
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route};
 use super::dialect::Scripted;
+use super::pace::Timings;
 use super::script::{Generate, Script};
 use bytes::{PING, json, put};
 
@@ -29,6 +30,8 @@ pub(super) struct Piece {
     pub last: bool,
     /// Since the engine began to process the request; some dialects report it at the end.
     pub seconds: f64,
+    /// The engine's own timings, which some dialects report at the end.
+    pub timings: Option<Timings>,
 }
 
 /// Writes one reply.
@@ -43,8 +46,8 @@ pub(super) trait Wire: Send {
     fn done(&self, _: &Answer, out: &mut Vec<u8>) {
         out.extend_from_slice(DONE);
     }
-    /// The whole reply to a request that does not stream.
-    fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>);
+    /// The whole reply to a request that does not stream: all tokens as one piece.
+    fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>);
 }
 
 /// Values that all parts of one reply share.

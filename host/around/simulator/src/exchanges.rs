@@ -81,6 +81,8 @@ fn exchange(index: u64, served: &Served) -> Exchange {
             output_tokens: Some(served.work.output_tokens),
             ..Usage::default()
         }),
+        timings: None,
+        speculation: None,
         outcome: Outcome::Ok,
     }
 }

@@ -7,7 +7,7 @@
 
 mod catalogue;
 pub mod count;
-mod definition;
+pub(crate) mod definition;
 mod names;
 pub mod objective;
 pub mod reading;

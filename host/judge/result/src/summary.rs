@@ -79,7 +79,7 @@ pub use failing::{Amount, WithFailures};
 pub use fleet::Fleet;
 pub use goodput::{Attainment, Goodput};
 pub use groups::{Group, Groups};
-pub use kinds::{Drafts, Reported};
+pub use kinds::{Drafts, Reported, Speculation};
 pub use load::Arrivals;
 pub use messages::Message;
 pub use model::client::Client;

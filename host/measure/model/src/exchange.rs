@@ -100,6 +100,12 @@ pub struct Exchange {
     /// The token counts from the server, if it reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The server's own timings, if it reported them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
+    /// The steps of speculative decoding, if the server reported them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<Speculation>,
     /// The outcome.
     pub outcome: Outcome,
 }
@@ -139,6 +145,7 @@ impl Exchange {
             + self.tool_calls.len()
             + self.choices.iter().map(String::len).sum::<usize>()
             + size_of_val(&*self.order)
+            + self.speculation.as_ref().map_or(0, Speculation::memory)
     }
 }
 
@@ -286,6 +293,52 @@ pub struct Usage {
     /// Of the tokens of the answer, those of audio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_audio_tokens: Option<u32>,
+}
+
+/// Durations of the parts of a request by the server's own clock, in nanoseconds. Absent is not
+/// zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Timings {
+    /// From when the server had the request in its queue until it began to work on it for the first
+    /// time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Nanos>,
+    /// From when it began to work on it until it had the first token of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefill: Option<Nanos>,
+    /// From when it received the request until it had the first token of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token: Option<Nanos>,
+    /// From when it had the first token of the answer until it had the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decode: Option<Nanos>,
+}
+
+/// The steps of speculative decoding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Speculation {
+    /// Number of steps in which the model verified proposed tokens.
+    pub steps: u32,
+    /// Number of these steps that accepted 0, 1, 2, … of the proposed tokens; empty if the server
+    /// did not report it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps_by_accepted: Vec<u32>,
+}
+
+impl Speculation {
+    /// Returns the proposed tokens that the steps accepted, by the list; absent without one.
+    pub fn accepted_tokens(&self) -> Option<u64> {
+        let tokens = (0..)
+            .zip(&self.steps_by_accepted)
+            .map(|(tokens, steps): (u64, _)| tokens.saturating_mul(u64::from(*steps)));
+        (!self.steps_by_accepted.is_empty()).then(|| tokens.fold(0, u64::saturating_add))
+    }
+
+    fn memory(&self) -> usize {
+        size_of_val(&*self.steps_by_accepted)
+    }
 }
 
 /// The kind of an event.

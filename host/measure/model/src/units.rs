@@ -34,6 +34,11 @@ impl Nanos {
         Nanos((seconds * 1e9).round() as u64)
     }
 
+    /// From milliseconds, as [`from_secs_f64`](Self::from_secs_f64).
+    pub fn from_millis_f64(milliseconds: f64) -> Self {
+        Nanos((milliseconds * 1e6).round() as u64)
+    }
+
     /// In seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

@@ -21,7 +21,8 @@ pub use super::bindings::types::{
 };
 pub use wit::{
     Authentication, Control, Credentials, Earlier, Embedded, Framing, Head, LengthPrefix, Meaning,
-    Output, Ranked, Reading, Reason, Refusal, Request, ServedModel, ServerMetric, Usage,
+    Output, Ranked, Reading, Reason, Refusal, Request, ServedModel, ServerMetric, Speculation,
+    Timings, Usage,
 };
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
@@ -372,14 +373,17 @@ impl Dialect {
                 ));
             }
             last = frame;
-            if let Meaning::Carry(bytes) = &event.what
-                && bytes.len() > STATE_BYTES
-            {
-                let bytes = bytes.len();
-                return Err(self.contract(
-                    "decode",
-                    format!("it carries {bytes} bytes to the next request, at most {STATE_BYTES} are allowed"),
-                ));
+            let fault = match &event.what {
+                Meaning::Carry(bytes) if bytes.len() > STATE_BYTES => Some(format!(
+                    "it carries {} bytes to the next request, at most {STATE_BYTES} are allowed",
+                    bytes.len()
+                )),
+                Meaning::Timings(timings) => usage::wrong_timing(timings),
+                Meaning::Speculation(speculation) => usage::wrong_steps(speculation),
+                _ => None,
+            };
+            if let Some(fault) = fault {
+                return Err(self.contract("decode", fault));
             }
             events.push((frame, event.what));
         }

@@ -120,6 +120,17 @@ pub struct Args {
     /// Cache prompt prefixes, and report how many tokens were found in the cache
     #[arg(long, env = "RUNNER_MOCK_PREFIX_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
     prefix_cache: bool,
+    /// Report the engine's own timings, with this share of the time to first token as queueing
+    ///
+    /// As vLLM does with --enable-per-request-metrics, and SGLang with --enable-metrics. The wait
+    /// for a slot counts as queueing as well.
+    #[arg(
+        long,
+        value_name = "SHARE",
+        env = "RUNNER_MOCK_SERVER_TIMINGS",
+        help_heading = "Answers"
+    )]
+    server_timings: Option<f64>,
     /// Time at which a stream's HTTP headers are sent [default: at-once]
     #[arg(
         long,
@@ -366,6 +377,7 @@ impl Args {
         set(&mut script.api_key, self.api_key.map(Some));
         set(&mut script.models, (!models.is_empty()).then_some(models));
         set(&mut script.prefix_cache, self.prefix_cache.then_some(true));
+        set(&mut script.server_timings, self.server_timings.map(Some));
         set(&mut script.context_limit, self.context_limit);
         script.faults.extend(self.faults);
         Ok(script)

@@ -12,7 +12,8 @@ use crate::charts::{Charts, Shown};
 use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
 use crate::{csv, json, page, published, text};
-use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Turn, Usage};
+use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Speculation};
+use model::exchange::{Timings, Turn, Usage};
 use model::units::Nanos;
 use runs::folder;
 
@@ -102,6 +103,16 @@ fn any_record() -> impl Strategy<Value = Exchange> {
                 input_video_tokens: cached,
                 input_audio_tokens: reasoning,
                 output_audio_tokens: output,
+            });
+            exchange.timings = Some(Timings {
+                queue: granted,
+                prefill: sent,
+                first_token: first,
+                decode: ended,
+            });
+            exchange.speculation = output.map(|steps| Speculation {
+                steps,
+                steps_by_accepted: counts.iter().map_while(|count| *count).collect(),
             });
             exchange.sample.input_tokens = cached;
             exchange.sample.output_tokens = asked;

@@ -235,7 +235,7 @@ fn before() -> [Column; 12] {
 }
 
 /// The columns after the metrics.
-fn after() -> [Column; 14] {
+fn after() -> [Column; 15] {
     [
         column(
             "good",
@@ -269,6 +269,15 @@ fn after() -> [Column; 14] {
             Kind::Count("tokens"),
             "tokens that this client's tokenizer finds in its answer",
             |row| row.retokenized.map(u64::from).map(Value::Count),
+        ),
+        column(
+            "speculation-steps",
+            Kind::Count("steps"),
+            "steps of speculative decoding that its answer was made in, as the server reports them",
+            |row| {
+                let told = row.exchange.speculation.as_ref()?;
+                Some(Value::Count(told.steps.into()))
+            },
         ),
         column(
             "request-bytes",

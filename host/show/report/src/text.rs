@@ -44,6 +44,15 @@ pub fn text(summary: &Summary) -> String {
     block.distribution(summary, metric::SEND_LAG, "Send Lag", MS);
     block.distribution(summary, metric::QUEUE, "Queueing", MS);
     block.line("Requests held back by the cap:", summary.requests.held_back);
+    block.section("Server's Own Timings");
+    for (name, label) in [
+        (metric::SERVER_QUEUE, "Server Queue"),
+        (metric::SERVER_PREFILL, "Server Prefill"),
+        (metric::SERVER_TTFT, "Server TTFT"),
+        (metric::SERVER_DECODE, "Server Decode"),
+    ] {
+        block.distribution(summary, name, label, MS);
+    }
     goodput(&mut block, summary);
     sessions::sessions(&mut block, summary);
     sessions::groups(&mut block, summary);
@@ -205,6 +214,11 @@ fn tokens(block: &mut Block, summary: &Summary) {
         "Draft tokens accepted:",
         drafts.map(|drafts| drafts.words(count)),
     );
+    if let Some(steps) = &tokens.speculation {
+        block.figure("Acceptance length (tok/step):", steps.acceptance_length);
+        block.line("Steps by accepted tokens:", steps.words(count));
+        block.line("Steps that accepted at position:", steps.positions());
+    }
     for (label, kind) in [
         ("Image tokens, of the input:", tokens.input_image),
         ("Video tokens, of the input:", tokens.input_video),

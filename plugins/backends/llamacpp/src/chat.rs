@@ -1,6 +1,7 @@
 //! llama.cpp's `/v1/chat/completions`: OpenAI's, with the native names of some settings, and with
 //! `timings`.
 
+use runner_plugin::Timings as Durations;
 use runner_plugin::dialect::openai;
 use runner_plugin::{Error, Frame, Meaning, Prompt, Request, Sample, Setting, Settings};
 use serde::Deserialize;
@@ -33,8 +34,8 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     Ok(Request::json("/v1/chat/completions", &body))
 }
 
-/// The part of a reply with the counts that `usage` lacks: of speculative decoding, and on older
-/// servers of the cache.
+/// The part of a reply with how long it took, and with the counts that `usage` lacks: of speculative
+/// decoding, and on older servers of the cache.
 #[derive(Deserialize)]
 struct Timed {
     timings: Option<Timings>,
@@ -49,6 +50,10 @@ pub struct Timings {
     pub draft_n: Option<u32>,
     /// Of these, those that the model accepted.
     pub draft_n_accepted: Option<u32>,
+    /// Milliseconds from when the prompt was begun until the first token was chosen.
+    prompt_ms: Option<f64>,
+    /// Milliseconds from then until the last one.
+    predicted_ms: Option<f64>,
 }
 
 impl Timings {
@@ -57,6 +62,16 @@ impl Timings {
     pub fn cached(self, prompt: Option<u32>) -> Option<u32> {
         let processed = || Some(prompt?.saturating_sub(self.prompt_n?));
         self.cache_n.or_else(processed)
+    }
+
+    /// The event of the durations. The wait for a slot is not among them.
+    pub fn meaning(self) -> Option<Meaning> {
+        let durations = Durations {
+            prefill: self.prompt_ms,
+            decode: self.predicted_ms,
+            ..Durations::default()
+        };
+        durations.meaning()
     }
 }
 
@@ -71,16 +86,19 @@ pub fn decode(
 ) -> Result<(), Error> {
     let before = events.len();
     openai::decode(reply, frame, events)?;
-    for event in &mut events[before..] {
-        if let Meaning::Usage(usage) = event
-            && let Ok(timed) = serde_json::from_slice::<Timed>(frame.data)
-            && let Some(timings) = timed.timings
-        {
-            let cached = usage.cached_input_tokens;
-            usage.cached_input_tokens = cached.or_else(|| timings.cached(usage.input_tokens));
-            usage.draft_tokens = timings.draft_n;
-            usage.accepted_draft_tokens = timings.draft_n_accepted;
-        }
+    let usage = events[before..].iter_mut().find_map(|event| match event {
+        Meaning::Usage(usage) => Some(usage),
+        _ => None,
+    });
+    if let Some(usage) = usage
+        && let Ok(timed) = serde_json::from_slice::<Timed>(frame.data)
+        && let Some(timings) = timed.timings
+    {
+        let cached = usage.cached_input_tokens;
+        usage.cached_input_tokens = cached.or_else(|| timings.cached(usage.input_tokens));
+        usage.draft_tokens = timings.draft_n;
+        usage.accepted_draft_tokens = timings.draft_n_accepted;
+        events.extend(timings.meaning());
     }
     Ok(())
 }

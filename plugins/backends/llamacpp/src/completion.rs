@@ -119,20 +119,23 @@ pub fn decode(
     }
     if data.starts_with(b"[") {
         let all: Vec<Event> = serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
+        let single = all.len() == 1;
         for event in all {
-            reply.read(event, data, events)?;
+            reply.read(event, data, single, events)?;
         }
         return Ok(());
     }
     let event: Event = serde_json::from_slice(data).map_err(|error| wrong(data, &error))?;
-    reply.read(event, data, events)
+    reply.read(event, data, true, events)
 }
 
 impl Reply {
+    /// Reads an event, of a list of several unless it is `single`.
     fn read(
         &mut self,
         event: Event<'_>,
         data: &[u8],
+        single: bool,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         if let Some(error) = event.error {
@@ -175,6 +178,9 @@ impl Reply {
             accepted_draft_tokens: self.accepted,
             ..Usage::default()
         }));
+        // Each of several answers is timed for itself.
+        let is_single = single && self.produced.len() <= 1;
+        events.extend(timings.meaning().filter(|_| is_single));
         let finish = if event.truncated {
             Some("truncated".to_owned())
         } else {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use runner_plugin::dialect::{explain, frames};
-use runner_plugin::{Embedded, Error, Frame, Head, Meaning, Output, Refusal, Usage};
+use runner_plugin::{Embedded, Error, Frame, Head, Meaning, Output, Refusal, Timings, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -50,6 +50,30 @@ struct Line<'a> {
     done_reason: Option<Cow<'a, str>>,
     prompt_eval_count: Option<u32>,
     eval_count: Option<u32>,
+    // Nanoseconds, in the last line: from when the request arrived until its answer was complete,
+    // from when it arrived until a loaded model was there for it, and those of the parts after.
+    total_duration: Option<i64>,
+    load_duration: Option<i64>,
+    prompt_eval_duration: Option<i64>,
+    eval_duration: Option<i64>,
+}
+
+impl Line<'_> {
+    /// The event of the durations. What is left of the whole without the answer's tokens came
+    /// before the first of them.
+    fn timings(&self) -> Option<Meaning> {
+        let milliseconds = |nanoseconds: Option<i64>| Some(nanoseconds? as f64 / 1e6);
+        let decode = milliseconds(self.eval_duration);
+        let timings = Timings {
+            queue: milliseconds(self.load_duration),
+            prefill: milliseconds(self.prompt_eval_duration),
+            first_token: milliseconds(self.total_duration)
+                .zip(decode)
+                .map(|(total, decode)| total - decode),
+            decode,
+        };
+        timings.meaning()
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -88,6 +112,7 @@ pub fn decode(
         return Err(wrong(data, &"it has no message, response, done or error"));
     }
     let done = line.done.unwrap_or(false);
+    let timings = line.timings().filter(|_| done);
     let said = line.message.unwrap_or_default();
     let thinking = said.thinking.or(line.thinking).unwrap_or_default();
     let text = said.content.or(line.response).unwrap_or_default();
@@ -113,6 +138,7 @@ pub fn decode(
         return Ok(());
     }
     events.extend(usage(line.prompt_eval_count, line.eval_count));
+    events.extend(timings);
     let finish = line.done_reason.filter(|reason| !reason.is_empty());
     events.extend(finish.map(|reason| Meaning::Finish(reason.into_owned())));
     if !std::mem::replace(&mut reply.ended, true) {

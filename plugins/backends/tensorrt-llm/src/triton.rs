@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{Body, Error, Frame, Head, Meaning, Output, Prompt, Request, Sample};
-use runner_plugin::{ServedModel, Setting, Settings, Usage};
+use runner_plugin::{ServedModel, Setting, Settings, Timings, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -215,8 +215,44 @@ struct Event<'a> {
     num_input_tokens: Option<u32>,
     num_output_tokens: Option<u32>,
     sequence_index: Option<u32>,
-    /// Time when the last token was made, in nanoseconds of a clock of its own; 0 until then.
+    // Instants in nanoseconds of a clock of its own; 0 until then.
+    arrival_time_ns: Option<i64>,
+    first_scheduled_time_ns: Option<i64>,
+    first_token_time_ns: Option<i64>,
+    /// Time when the last token was made.
     last_token_time_ns: Option<i64>,
+    total_draft_tokens: Option<u32>,
+    total_accepted_draft_tokens: Option<u32>,
+}
+
+/// The engine's own measurements of one sequence.
+struct Measured {
+    timings: Timings,
+    drafted: Option<u32>,
+    accepted: Option<u32>,
+}
+
+impl Measured {
+    fn of(event: &Event<'_>) -> Self {
+        let between = |from: Option<i64>, to: Option<i64>| {
+            let [from, to] = [from, to].map(|at| at.filter(|at| *at > 0));
+            Some(to?.saturating_sub(from?) as f64 / 1e6)
+        };
+        let (arrival, scheduled) = (event.arrival_time_ns, event.first_scheduled_time_ns);
+        let (first, last) = (event.first_token_time_ns, event.last_token_time_ns);
+        // An engine that does not speculate states zeros.
+        let drafted = event.total_draft_tokens.filter(|drafted| *drafted > 0);
+        Measured {
+            timings: Timings {
+                queue: between(arrival, scheduled),
+                prefill: between(scheduled, first),
+                first_token: between(arrival, first),
+                decode: between(first, last),
+            },
+            drafted,
+            accepted: drafted.and(event.total_accepted_draft_tokens),
+        }
+    }
 }
 
 /// A text, or several where there are several beams.
@@ -243,6 +279,7 @@ pub fn decode(
         events.push(Meaning::Failure(explain::in_band(error.get().as_bytes())));
         return Ok(());
     }
+    let measured = Measured::of(&event);
     let Some(text) = event.text_output else {
         return Err(wrong(data, &"it has no text_output or error"));
     };
@@ -277,12 +314,12 @@ pub fn decode(
         }
     }
     if reply.ended {
-        events.extend(reply.usage(event.num_input_tokens));
+        reply.count(event.num_input_tokens, measured, events);
         return Ok(());
     }
     if is_last {
         reply.complete = reply.complete.saturating_add(1);
-        events.extend(reply.usage(event.num_input_tokens));
+        reply.count(event.num_input_tokens, measured, events);
         if reply.complete >= reply.sequences {
             reply.ended = true;
             events.push(Meaning::End);
@@ -336,13 +373,20 @@ impl Reply {
         &text[from..]
     }
 
-    fn usage(&self, input: Option<u32>) -> Option<Meaning> {
-        let output = (!self.uncounted).then_some(self.tokens);
-        (input.is_some() || output.is_some()).then_some(Meaning::Usage(Usage {
+    /// Gives the counts, and what was measured if the reply has one sequence.
+    fn count(&self, input: Option<u32>, measured: Measured, events: &mut Vec<Meaning>) {
+        let single = self.sequences <= 1;
+        let usage = Usage {
             input_tokens: input,
-            output_tokens: output,
+            output_tokens: (!self.uncounted).then_some(self.tokens),
+            draft_tokens: measured.drafted.filter(|_| single),
+            accepted_draft_tokens: measured.accepted.filter(|_| single),
             ..Usage::default()
-        }))
+        };
+        if usage != Usage::default() {
+            events.push(Meaning::Usage(usage));
+        }
+        events.extend(measured.timings.meaning().filter(|_| single));
     }
 }
 

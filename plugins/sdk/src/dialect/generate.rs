@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::dialect::explain;
 use crate::dialect::openai::{failure, not_a_chunk, parse};
-use crate::{Error, Frame, Meaning, Output, Refusal, Usage};
+use crate::{Error, Frame, Meaning, Output, Refusal, Speculation, Timings, Usage};
 use skip::Pattern;
 
 /// The meaning of a chunk's text.
@@ -110,6 +110,63 @@ struct MetaInfo<'a> {
     spec_accept_token_num: Option<u32>,
 }
 
+/// The part of an answer's last chunk that says how long it took and what speculative decoding did,
+/// step by step. It is read there alone, though some servers send it with every chunk.
+#[derive(Deserialize)]
+struct Told<'a> {
+    #[serde(borrow)]
+    meta_info: Further<'a>,
+}
+
+#[derive(Deserialize)]
+struct Further<'a> {
+    // Seconds, and instants in seconds since 1970, of a server that was started to report them.
+    #[serde(borrow)]
+    queue_time: Option<&'a RawValue>,
+    #[serde(borrow)]
+    forward_entry_time: Option<&'a RawValue>,
+    #[serde(borrow)]
+    prefill_finished_time: Option<&'a RawValue>,
+    #[serde(borrow)]
+    first_token_latency: Option<&'a RawValue>,
+    #[serde(borrow)]
+    e2e_latency: Option<&'a RawValue>,
+    #[serde(borrow)]
+    spec_verify_ct: Option<&'a RawValue>,
+    // Steps by the number of proposed tokens that they accepted, under two names as well.
+    #[serde(borrow)]
+    spec_correct_drafts_histogram: Option<&'a RawValue>,
+    #[serde(borrow)]
+    spec_accept_histogram: Option<&'a RawValue>,
+}
+
+/// A value that can be read.
+fn read<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(value?.get()).ok()
+}
+
+impl Further<'_> {
+    fn timings(&self) -> Option<Meaning> {
+        let span = |from: Option<f64>, to: Option<f64>| Some((to? - from?) * 1e3);
+        let (entry, finished) = (self.forward_entry_time, self.prefill_finished_time);
+        let first: Option<f64> = read(self.first_token_latency);
+        let timings = Timings {
+            queue: span(Some(0.0), read(self.queue_time)),
+            prefill: span(read(entry), read(finished)),
+            first_token: span(Some(0.0), first),
+            decode: span(first, read(self.e2e_latency)),
+        };
+        timings.meaning()
+    }
+
+    fn speculation(&self) -> Option<Meaning> {
+        let newest = self.spec_correct_drafts_histogram;
+        let accepted = read(newest.or(self.spec_accept_histogram));
+        let steps = read(self.spec_verify_ct);
+        Speculation::meaning(steps, accepted.unwrap_or_default())
+    }
+}
+
 impl MetaInfo<'_> {
     fn drafted(&self) -> Option<u32> {
         let newest = self.spec_num_proposed_drafts;
@@ -197,7 +254,9 @@ impl Reply {
                     choice.text = text;
                 }
                 let length = chunk.text.as_ref().map_or(0, |text| text.0.len());
-                choice.read(chunk, &mut self.usage, events);
+                // Servers time each of several answers for itself, and number them.
+                let is_alone = single && chunk.index.is_none() && !data.starts_with(b"[");
+                choice.read(chunk, is_alone.then_some(data), &mut self.usage, events);
                 // Where the server took text back, what comes next is not new.
                 if single && choice.text == Text::SoFar && choice.seen as usize == length {
                     choice.skip = Pattern::of(data);
@@ -256,10 +315,10 @@ impl Choice {
             return false;
         };
         let quoted = [b"\"", new.text, b"\""].concat();
-        let rest = [b"{", new.rest].concat();
+        let further = [b"{", new.rest].concat();
         let (Ok(text), Ok(rest)) = (
             serde_json::from_slice::<Cow<'_, str>>(&quoted),
-            serde_json::from_slice::<Chunk<'_>>(&rest),
+            serde_json::from_slice::<Chunk<'_>>(&further),
         ) else {
             return false;
         };
@@ -274,23 +333,33 @@ impl Choice {
         self.seen = u32::try_from(length).unwrap_or(u32::MAX);
         self.skip = Some(seen);
         let meta = rest.meta_info.unwrap_or_default();
-        self.take(text.into_owned(), meta, usage, events);
+        let alone = rest.index.is_none().then_some(&*further);
+        self.take(text.into_owned(), meta, alone, usage, events);
         true
     }
 
-    fn read(&mut self, chunk: Chunk<'_>, usage: &mut Totals, events: &mut Vec<Meaning>) {
+    /// Reads a chunk in full. `alone` is its bytes if the reply has one answer.
+    fn read(
+        &mut self,
+        chunk: Chunk<'_>,
+        alone: Option<&[u8]>,
+        usage: &mut Totals,
+        events: &mut Vec<Meaning>,
+    ) {
         let meta = chunk.meta_info.unwrap_or_default();
         let text = chunk.text.map(|text| text.0).unwrap_or_default();
         let ids = chunk.output_ids.map(|ids| ids.0);
         let new = self.new_text(&text, ids, meta.completion_tokens).to_owned();
-        self.take(new, meta, usage, events);
+        self.take(new, meta, alone, usage, events);
     }
 
-    /// Takes the new text of a chunk, and what is stated with it.
+    /// Takes the new text of a chunk, and what is stated with it. `alone` is the chunk's bytes, or
+    /// what follows its text, if the reply has one answer.
     fn take(
         &mut self,
         new: String,
         meta: MetaInfo<'_>,
+        alone: Option<&[u8]>,
         usage: &mut Totals,
         events: &mut Vec<Meaning>,
     ) {
@@ -321,6 +390,12 @@ impl Choice {
         };
         if !std::mem::replace(&mut self.counted, true) {
             events.push(Meaning::Usage(usage.add(&meta)));
+            if let Some(chunk) = alone
+                && let Ok(told) = serde_json::from_slice::<Told<'_>>(chunk)
+            {
+                events.extend(told.meta_info.timings());
+                events.extend(told.meta_info.speculation());
+            }
         }
         events.push(finished(reason));
     }

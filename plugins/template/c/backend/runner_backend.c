@@ -1,5 +1,6 @@
 #include "runner_backend.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,43 @@ void add_usage(events *events, counts counts) {
   set_count(&usage->input_video_tokens, counts.input_video);
   set_count(&usage->input_audio_tokens, counts.input_audio);
   set_count(&usage->output_audio_tokens, counts.output_audio);
+}
+
+static void set_duration(plugin_option_f64_t *duration, slice value, double milliseconds) {
+  double number;
+  if (!number_of(value, &number)) return;
+  duration->val = number * milliseconds;
+  duration->is_some = isfinite(duration->val) && duration->val >= 0;
+}
+
+void add_timings(events *events, timings timings) {
+  exports_backend_timings_t *said = &add(events, EXPORTS_BACKEND_MEANING_TIMINGS)->val.timings;
+  set_duration(&said->queue, timings.queue, timings.milliseconds);
+  set_duration(&said->prefill, timings.prefill, timings.milliseconds);
+  set_duration(&said->first_token, timings.first_token, timings.milliseconds);
+  set_duration(&said->decode, timings.decode, timings.milliseconds);
+}
+
+void add_speculation(events *events, slice steps, slice steps_by_accepted) {
+  uint32_t all;
+  if (!count_of(steps, &all)) return;
+  exports_backend_speculation_t *said = &add(events, EXPORTS_BACKEND_MEANING_SPECULATION)->val.speculation;
+  said->steps = all;
+  if (!is_list(steps_by_accepted)) return;
+  plugin_list_u32_t list = {0};
+  size_t capacity = 0;
+  uint64_t sum = 0;
+  for (slice rest = steps_by_accepted, item; next(&rest, &item);) {
+    list.ptr = grown(list.ptr, list.len, &capacity, sizeof *list.ptr);
+    // What is no count makes the sum differ.
+    if (list.len == 1024 || !count_of(item, &list.ptr[list.len])) {
+      sum = UINT64_MAX;
+      break;
+    }
+    sum += list.ptr[list.len++];
+  }
+  if (sum == all) said->steps_by_accepted = list;
+  else free(list.ptr);
 }
 
 bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_backend_frames_t *frames,

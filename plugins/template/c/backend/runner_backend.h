@@ -34,6 +34,16 @@ typedef struct {
   slice input_image, input_video, input_audio, output_audio;
 } counts;
 void add_usage(events *events, counts counts);
+// How long the parts of the request took by the server's own clock: JSON numbers, of which one is so many milliseconds,
+// such as 1000 for seconds. A value that is no duration is treated as absent, as is one that is not named.
+typedef struct {
+  slice queue, prefill, first_token, decode;
+  double milliseconds;
+} timings;
+void add_timings(events *events, timings timings);
+// The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens: a JSON number, and a JSON
+// list, which is left out if it does not add up to the steps. No event if there is no such number.
+void add_speculation(events *events, slice steps, slice steps_by_accepted);
 // The server reported an error, which is a JSON value, inside a reply with a success status.
 void add_failure(events *events, slice error);
 

@@ -6,7 +6,7 @@ use misdeeds::{Deed, Written, commit, hook_panics, no_text};
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{Authentication, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
 use runner_plugin::{Output, Prompt, Reading, Reason, Refusal, Request, Sample, ServedModel};
-use runner_plugin::{Settings, log};
+use runner_plugin::{Settings, Speculation, Timings, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -80,6 +80,18 @@ enum Answer {
     LargeCarry,
     /// 64 KiB to carry to the next request.
     FullCarry,
+    /// A timing below zero.
+    NegativeTiming,
+    /// A timing that is not a number.
+    TimingOfNothing,
+    /// A timing without end.
+    EndlessTiming,
+    /// A list of steps that does not add up to their number.
+    UnevenSteps,
+    /// A list of steps with an entry more than allowed.
+    LongSteps,
+    /// A list of steps that is as long as allowed, and timings of zero.
+    FullSteps,
     /// The last byte is left unread.
     Unread,
     /// A byte more is left unread than there was.
@@ -160,6 +172,20 @@ fn wait(state: Vec<u8>, frames: &backend::Frames) -> backend::Decoded {
         state,
         unread,
     }
+}
+
+fn timings(decode: f64) -> Meaning {
+    Meaning::Timings(Timings {
+        decode: Some(decode),
+        ..Timings::default()
+    })
+}
+
+fn steps(steps: u32, steps_by_accepted: Vec<u32>) -> Meaning {
+    Meaning::Speculation(Speculation {
+        steps,
+        steps_by_accepted,
+    })
 }
 
 fn text(text: &str) -> Meaning {
@@ -317,6 +343,15 @@ impl backend::GuestCodec for Codec {
                 Some(Answer::FullState) => decoded.state = vec![0; 64 << 10],
                 Some(Answer::LargeCarry) => add(index, Meaning::Carry(vec![0; (64 << 10) + 1])),
                 Some(Answer::FullCarry) => add(index, Meaning::Carry(vec![0; 64 << 10])),
+                Some(Answer::NegativeTiming) => add(index, timings(-1e-9)),
+                Some(Answer::TimingOfNothing) => add(index, timings(f64::NAN)),
+                Some(Answer::EndlessTiming) => add(index, timings(f64::INFINITY)),
+                Some(Answer::UnevenSteps) => add(index, steps(4, vec![1, 2])),
+                Some(Answer::LongSteps) => add(index, steps(1025, vec![1; 1025])),
+                Some(Answer::FullSteps) => {
+                    add(index, timings(0.0));
+                    add(index, steps(1024, vec![1; 1024]));
+                }
                 Some(Answer::Unread) => decoded.unread = 1,
                 _ => {}
             }

@@ -3,6 +3,9 @@
 //! Responsible for telling placeholders from JSON's braces, and for writing the values. The reader
 //! of a template decides which placeholders are valid in it.
 
+use std::time::Duration;
+
+use crate::pace::Timings;
 use crate::wire::bytes::{put, put_string};
 
 /// The value that replaces a placeholder.
@@ -34,6 +37,18 @@ pub(super) enum Value {
     Finish,
     /// Seconds since the engine began to work on the request.
     Seconds,
+    /// The time for which the request queued, by the engine's own word: in milliseconds, and in
+    /// nanoseconds.
+    QueueMs,
+    QueueNs,
+    /// The time from then to the first token.
+    PrefillMs,
+    PrefillNs,
+    /// The time from the first token to the last so far.
+    DecodeMs,
+    DecodeNs,
+    /// The sum of the three.
+    TotalNs,
     /// The error message, a sentence.
     Message,
     /// The error's status, a number.
@@ -41,11 +56,12 @@ pub(super) enum Value {
 }
 
 use Value::{
-    CachedTokens, Finish, Id, Ids, Index, InputTokens, Message, Model, NewTokens, OutputTokens,
-    Seconds, Status, Text, TextSoFar, Tokens,
+    CachedTokens, DecodeMs, DecodeNs, Finish, Id, Ids, Index, InputTokens, Message, Model,
+    NewTokens, OutputTokens, PrefillMs, PrefillNs, QueueMs, QueueNs, Seconds, Status, Text,
+    TextSoFar, Tokens, TotalNs,
 };
 
-const NAMES: [(&str, Value); 15] = [
+const NAMES: [(&str, Value); 22] = [
     ("text", Text),
     ("text-so-far", TextSoFar),
     ("ids", Ids),
@@ -59,6 +75,13 @@ const NAMES: [(&str, Value); 15] = [
     ("output-tokens", OutputTokens),
     ("finish", Finish),
     ("seconds", Seconds),
+    ("queue-ms", QueueMs),
+    ("queue-ns", QueueNs),
+    ("prefill-ms", PrefillMs),
+    ("prefill-ns", PrefillNs),
+    ("decode-ms", DecodeMs),
+    ("decode-ns", DecodeNs),
+    ("total-ns", TotalNs),
     ("message", Message),
     ("status", Status),
 ];
@@ -96,6 +119,13 @@ pub(super) const AFTER: &[Value] = &[
     Seconds,
     OutputTokens,
     Finish,
+    QueueMs,
+    QueueNs,
+    PrefillMs,
+    PrefillNs,
+    DecodeMs,
+    DecodeNs,
+    TotalNs,
 ];
 
 /// Available for an error.
@@ -128,6 +158,7 @@ pub(super) struct Values<'a> {
     pub output_tokens: u32,
     pub finish: &'a str,
     pub seconds: f64,
+    pub timings: Timings,
     pub message: &'a str,
     pub status: u16,
 }
@@ -197,8 +228,21 @@ impl Template {
     }
 }
 
+fn milliseconds(span: Duration, out: &mut Vec<u8>) {
+    put(out, format_args!("{:?}", span.as_secs_f64() * 1e3));
+}
+
+fn nanoseconds(span: Duration, out: &mut Vec<u8>) {
+    put(out, format_args!("{}", span.as_nanos()));
+}
+
 impl Value {
     fn write(self, values: &Values<'_>, out: &mut Vec<u8>) {
+        let Timings {
+            queue,
+            prefill,
+            decode,
+        } = values.timings;
         let mut number = |number: u32| put(out, format_args!("{number}"));
         match self {
             NewTokens => number(u32::try_from(values.ids.len()).unwrap_or(u32::MAX)),
@@ -209,6 +253,13 @@ impl Value {
             OutputTokens => number(values.output_tokens),
             Status => number(values.status.into()),
             Seconds => put(out, format_args!("{:?}", values.seconds)),
+            QueueMs => milliseconds(queue, out),
+            PrefillMs => milliseconds(prefill, out),
+            DecodeMs => milliseconds(decode, out),
+            QueueNs => nanoseconds(queue, out),
+            PrefillNs => nanoseconds(prefill, out),
+            DecodeNs => nanoseconds(decode, out),
+            TotalNs => nanoseconds(queue + prefill + decode, out),
             Text => put_string(out, values.text),
             TextSoFar => put_string(out, values.text_so_far),
             Id => put_string(out, values.id),

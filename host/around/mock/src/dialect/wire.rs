@@ -7,6 +7,7 @@ use super::template::{Template, Values};
 use super::{Dialect, FinishWords};
 use crate::answer::{Answer, Finish};
 use crate::ask::Ask;
+use crate::pace::Timings;
 use crate::wire::{Head, Piece, Wire};
 
 impl FinishWords {
@@ -32,6 +33,8 @@ pub(crate) struct Scripted {
     tokens: Cell<u32>,
     /// The time when the last of them were due.
     seconds: Cell<f64>,
+    /// The engine's own timings until then.
+    timings: Cell<Timings>,
 }
 
 impl Scripted {
@@ -45,6 +48,7 @@ impl Scripted {
             index: Cell::new(0),
             tokens: Cell::new(0),
             seconds: Cell::new(0.0),
+            timings: Cell::new(Timings::default()),
         }
     }
 
@@ -62,6 +66,7 @@ impl Scripted {
             output_tokens: answer.tokens,
             finish: self.dialect.finish.word(answer.finish),
             seconds: self.seconds.get(),
+            timings: self.timings.get(),
             ..Values::default()
         }
     }
@@ -104,6 +109,7 @@ impl Wire for Scripted {
         let dialect = &self.dialect;
         let last = dialect.last.as_ref().filter(|_| piece.last);
         self.seconds.set(piece.seconds);
+        self.timings.set(piece.timings.unwrap_or_default());
         self.tokens.set(piece.to);
         let values = self.values(answer, piece.from, piece.to);
         self.event(last.or(dialect.event.as_ref()), &values, out);
@@ -117,8 +123,9 @@ impl Wire for Scripted {
         self.event(self.dialect.end.as_ref(), &self.after(answer), out);
     }
 
-    fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>) {
-        self.seconds.set(seconds);
+    fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>) {
+        self.seconds.set(all.seconds);
+        self.timings.set(all.timings.unwrap_or_default());
         if let Some(template) = &self.dialect.whole {
             template.write(&self.values(answer, 0, answer.tokens), out);
         }

@@ -3,7 +3,8 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;
 
-use super::{CONTEXT_LIMIT, CONTRADICTS_BATCHING, Counts, Script, possible_span, possible_spread};
+use super::{CONTEXT_LIMIT, CONTRADICTS_BATCHING, Counts, Script};
+use super::{possible_share, possible_span, possible_spread};
 use crate::dialect;
 use crate::fault::Fault;
 use crate::transcript::{Moment, Pause, Transcript};
@@ -41,6 +42,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         role_chunk: word!("role-chunk", role_chunk),
         usage: word!("usage", usage),
         counts: t.table("counts", counts),
+        server_timings: share(t, "server-timings"),
         generate: word!("generate", generate),
         incremental: flag(t, "incremental"),
         api_key: t.string("api-key").map(|said| said.value),
@@ -104,7 +106,33 @@ fn counts(t: &mut Reader<'_, '_>) -> Counts {
         input_video_tokens: number(t, "input-video-tokens", all.clone()),
         input_audio_tokens: number(t, "input-audio-tokens", all.clone()),
         output_audio_tokens: number(t, "output-audio-tokens", all),
+        steps_by_accepted: steps(t),
     }
+}
+
+fn steps(t: &mut Reader<'_, '_>) -> Vec<u32> {
+    const MOST: usize = 256;
+    let Some(said) = t.own::<Vec<u32>>("steps-by-accepted") else {
+        return Vec::new();
+    };
+    if said.value.is_empty() || said.value.len() > MOST {
+        let expected = format!("expected 1 to {MOST} numbers");
+        let found = said.value.len();
+        let message = format!("`counts.steps-by-accepted`: {expected}, found {found}");
+        t.report(Problem::new(message).at(said.place, expected));
+        return Vec::new();
+    }
+    said.value
+}
+
+fn share(t: &mut Reader<'_, '_>, key: &'static str) -> Option<f64> {
+    let said = t.number(key, "a number from 0 to 1")?;
+    if let Err(message) = possible_share(said.value) {
+        let message = format!("`{key}`: {message}");
+        t.report(Problem::new(message).at(said.place, "expected a number from 0 to 1"));
+        return None;
+    }
+    Some(said.value)
 }
 
 fn batching(t: &mut Reader<'_, '_>) -> Option<Parameters> {

@@ -17,6 +17,9 @@ pub(super) struct Sglang {
     cached_tokens: u32,
     incremental: bool,
     counts: Counts,
+    /// True if the engine reports its own timings, as SGLang does with `--enable-metrics`.
+    timed: bool,
+    created: u64,
 }
 
 impl Sglang {
@@ -27,7 +30,9 @@ impl Sglang {
             prompt_tokens: ask.prompt_tokens,
             cached_tokens: head.cached_tokens,
             incremental,
-            counts: script.counts,
+            counts: script.counts.clone(),
+            timed: script.server_timings.is_some(),
+            created: head.created,
         }
     }
 
@@ -62,7 +67,7 @@ impl Sglang {
         out.extend_from_slice(br#","reasoning_tokens":0,"num_retractions":0"#);
         out.extend_from_slice(br#","weight_version":"default""#);
         if piece.last {
-            put(out, format_args!(r#","e2e_latency":{}"#, piece.seconds));
+            self.timings(piece, out);
             let counts = &self.counts;
             for (name, count) in [
                 ("spec_num_proposed_drafts", counts.draft_tokens),
@@ -75,8 +80,39 @@ impl Sglang {
                     put(out, format_args!(r#","{name}":{count}"#));
                 }
             }
+            if let Some(steps) = counts.steps() {
+                let (steps, list) = (steps.steps, &counts.steps_by_accepted);
+                put(out, format_args!(r#","spec_verify_ct":{steps}"#));
+                put(
+                    out,
+                    format_args!(r#","spec_correct_drafts_histogram":{list:?}"#),
+                );
+            }
         }
         out.extend_from_slice(b"}}");
+    }
+
+    /// The times, in seconds. The engine's instants are made up: they are as far apart as its
+    /// durations say.
+    fn timings(&self, piece: Piece, out: &mut Vec<u8>) {
+        let Some(timings) = piece.timings.filter(|_| self.timed) else {
+            put(out, format_args!(r#","e2e_latency":{}"#, piece.seconds));
+            return;
+        };
+        let queue = timings.queue.as_secs_f64();
+        let first = (timings.queue + timings.prefill).as_secs_f64();
+        let all = (timings.queue + timings.prefill + timings.decode).as_secs_f64();
+        let received = self.created as f64;
+        for (name, seconds) in [
+            ("forward_entry_time", received + queue),
+            ("prefill_finished_time", received + first),
+            ("queue_time", queue),
+            ("e2e_latency", all),
+            ("request_received_ts", received),
+            ("first_token_latency", first),
+        ] {
+            put(out, format_args!(r#","{name}":{seconds}"#));
+        }
     }
 }
 
@@ -96,13 +132,7 @@ impl Wire for Sglang {
 
     fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
 
-    fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>) {
-        let all = Piece {
-            from: 0,
-            to: answer.tokens,
-            last: true,
-            seconds,
-        };
+    fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>) {
         self.object(answer, 0, all, out);
     }
 }
@@ -150,17 +180,8 @@ impl Wire for Lmdeploy {
 
     fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
 
-    fn whole(&self, answer: &Answer, seconds: f64, out: &mut Vec<u8>) {
-        self.object(
-            answer,
-            Piece {
-                from: 0,
-                to: answer.tokens,
-                last: true,
-                seconds,
-            },
-            out,
-        );
+    fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>) {
+        self.object(answer, all, out);
     }
 }
 

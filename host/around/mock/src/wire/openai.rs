@@ -1,11 +1,14 @@
 //! OpenAI's completions and chat completions as vLLM 0.32 writes them, but for counts of the
 //! script's own, which have the names of OpenAI and SGLang.
 
+use std::cell::Cell;
+
 use super::bytes::{put, put_string};
 use super::{FINGERPRINT, Head, Piece, Wire};
 use crate::answer::Answer;
 use crate::ask::{Ask, Route};
-use crate::script::{ReasoningField, Script, UsageIn};
+use crate::pace::Timings;
+use crate::script::{Counts, ReasoningField, Script, UsageIn};
 
 /// Writes one reply of either OpenAI route.
 pub(super) struct OpenAi {
@@ -29,6 +32,11 @@ pub(super) struct OpenAi {
     own_event: bool,
     /// Usage in a whole reply.
     in_whole: bool,
+    /// What vLLM reports beside usage, if it was started to: the steps of speculative decoding, and
+    /// its own timings, which are known with the last token.
+    counts: Counts,
+    timed: bool,
+    timings: Cell<Option<Timings>>,
 }
 
 impl OpenAi {
@@ -79,6 +87,9 @@ impl OpenAi {
             in_last: usage == UsageIn::LastChunk,
             own_event: asked || matches!(usage, UsageIn::Always | UsageIn::Continuous),
             in_whole: usage != UsageIn::None,
+            counts: counts.clone(),
+            timed: script.server_timings.is_some(),
+            timings: Cell::new(None),
         }
     }
 
@@ -121,6 +132,61 @@ impl OpenAi {
             details.extend(&self.of_answer);
         }
         put_details(&details, out);
+    }
+
+    /// `metrics` as vLLM reports it; null if there is nothing in it.
+    fn put_metrics(&self, answer: &Answer, out: &mut Vec<u8>) {
+        let (timings, steps) = (self.timings.get(), self.counts.steps());
+        if timings.is_none() && steps.is_none() {
+            out.extend_from_slice(b"null");
+            return;
+        }
+        let mut metrics = serde_json::Map::new();
+        if let Some(Timings {
+            queue,
+            prefill,
+            decode,
+        }) = timings
+        {
+            let milliseconds = |span: std::time::Duration| span.as_secs_f64() * 1e3;
+            let further = answer.tokens.saturating_sub(1);
+            let inference = (prefill + decode).as_secs_f64();
+            for (name, value) in [
+                ("time_to_first_token_ms", Some(milliseconds(prefill))),
+                ("generation_time_ms", Some(milliseconds(decode))),
+                ("queue_time_ms", Some(milliseconds(queue))),
+                (
+                    "mean_itl_ms",
+                    (further > 0).then(|| milliseconds(decode) / f64::from(further)),
+                ),
+                (
+                    "tokens_per_second",
+                    (inference > 0.0).then(|| f64::from(answer.tokens) / inference),
+                ),
+            ] {
+                if let Some(value) = value {
+                    metrics.insert(name.to_owned(), value.into());
+                }
+            }
+        }
+        if let Some(did) = steps {
+            let share = |part: u64, whole: u64| match whole {
+                0 => 0.0,
+                whole => part as f64 / whole as f64,
+            };
+            let drafts = serde_json::json!({
+                "mean_acceptance_length": 1.0 + share(did.accepted, did.steps),
+                "draft_acceptance_rate": share(did.accepted, did.drafted),
+                "acceptance_histogram": self.counts.steps_by_accepted,
+                "num_spec_steps": did.steps,
+                "num_accepted_draft_tokens": did.accepted,
+                "num_draft_tokens": did.drafted,
+                "num_spec_tokens": did.most,
+            });
+            metrics.insert("speculative_decoding".to_owned(), drafts);
+        }
+        // Numbers and memory have no way to fail.
+        let _ = serde_json::to_writer(out, &metrics);
     }
 
     fn put_finish(&self, answer: &Answer, last: bool, out: &mut Vec<u8>) {
@@ -172,6 +238,7 @@ impl Wire for OpenAi {
     }
 
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
+        self.timings.set(piece.timings.filter(|_| self.timed));
         out.extend_from_slice(self.event_head.as_bytes());
         let text = answer.piece(piece.from, piece.to);
         if self.chat {
@@ -225,11 +292,18 @@ impl Wire for OpenAi {
         }
         put(
             out,
-            format_args!("}},\"system_fingerprint\":\"{FINGERPRINT}\"}}\n\n"),
+            format_args!("}},\"system_fingerprint\":\"{FINGERPRINT}\""),
         );
+        // Null is left out of events.
+        if self.timings.get().is_some() || self.counts.steps().is_some() {
+            out.extend_from_slice(br#","metrics":"#);
+            self.put_metrics(answer, out);
+        }
+        out.extend_from_slice(b"}\n\n");
     }
 
-    fn whole(&self, answer: &Answer, _: f64, out: &mut Vec<u8>) {
+    fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>) {
+        self.timings.set(all.timings.filter(|_| self.timed));
         out.extend_from_slice(self.whole_head.as_bytes());
         if self.chat {
             out.extend_from_slice(br#"{"index":0,"message":{"role":"assistant","content":"#);
@@ -272,7 +346,9 @@ impl Wire for OpenAi {
             );
         }
         out.extend_from_slice(
-            br#","kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}"#,
+            br#","kv_transfer_params":null,"ec_transfer_params":null,"metrics":"#,
         );
+        self.put_metrics(answer, out);
+        out.push(b'}');
     }
 }

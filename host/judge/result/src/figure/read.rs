@@ -100,6 +100,7 @@ fn whole(name: &str, s: &Summary) -> Option<f64> {
         "tokens.input" => s.tokens.input.total.map(|n| n as f64),
         "tokens.output" => s.tokens.output.total.map(|n| n as f64),
         "tokens.output-retokenized" => s.tokens.output_retokenized.map(|n| n as f64),
+        "tokens.acceptance-length" => s.tokens.speculation.as_ref()?.acceptance_length,
         "throughput.duration-s" => s.throughput.duration_s,
         "throughput.requests-per-s" => s.throughput.requests_per_s,
         "throughput.input-tokens-per-s" => s.throughput.input_tokens_per_s,

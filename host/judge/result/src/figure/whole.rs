@@ -29,6 +29,12 @@ pub static WHOLE: &[Whole] = &[
         "tokens",
         Neither,
     ),
+    whole(
+        "tokens.acceptance-length",
+        "Acceptance length",
+        "tokens/step",
+        Higher,
+    ),
     whole("throughput.duration-s", "Duration", "s", Neither),
     whole(
         "throughput.requests-per-s",

@@ -3,7 +3,8 @@
 use super::Measure::{self, One, Pooled};
 use super::Metric;
 use super::Of::{self, Answered, Sent};
-use super::Unit::{Milliseconds, Requests, Share, Tokens, TokensPerEvent, TokensPerSecond};
+use super::Unit::{Milliseconds, Requests, Share, Tokens, TokensPerEvent};
+use super::Unit::{TokensPerSecond, TokensPerStep};
 use super::names::*;
 
 /// Every metric, in the order in which results list them.
@@ -321,6 +322,38 @@ pub static CATALOGUE: &[Metric] = &[
         measure: One(|reading| reading.read_lag()),
     },
     Metric {
+        name: SERVER_QUEUE,
+        unit: Milliseconds,
+        definition: "time in the server's queue, by its own clock: until it first worked on the request. vLLM's queue_time_ms; SGLang's queue_time, with later waits of a request that was put back; Ollama's load_duration, until a loaded model was there; TensorRT-LLM behind Triton: first_scheduled_time_ns - arrival_time_ns",
+        equals: "vllm:request_queue_time_seconds; sglang:queue_time_seconds",
+        of: Answered,
+        measure: One(|reading| reading.server_queue()),
+    },
+    Metric {
+        name: SERVER_PREFILL,
+        unit: Milliseconds,
+        definition: "time from when the server first worked on the request to its first token, by its own clock. vLLM's time_to_first_token_ms, which counts from there; SGLang's prefill_finished_time - forward_entry_time; llama.cpp's prompt_ms; Ollama's prompt_eval_duration; TensorRT-LLM behind Triton: first_token_time_ns - first_scheduled_time_ns",
+        equals: "vllm:request_prefill_time_seconds",
+        of: Answered,
+        measure: One(|reading| reading.server_prefill()),
+    },
+    Metric {
+        name: SERVER_TTFT,
+        unit: Milliseconds,
+        definition: "time from when the server received the request to its first token, by its own clock. SGLang's first_token_latency; Ollama's total_duration - eval_duration; TensorRT-LLM behind Triton: first_token_time_ns - arrival_time_ns; else, as for vLLM, server-queue + server-prefill, without the time before the queue",
+        equals: "sglang:time_to_first_token_seconds; that of vLLM counts the time before the queue as well",
+        of: Answered,
+        measure: One(|reading| reading.server_ttft()),
+    },
+    Metric {
+        name: SERVER_DECODE,
+        unit: Milliseconds,
+        definition: "time from the server's first token to its last, by its own clock. vLLM's generation_time_ms; SGLang's e2e_latency - first_token_latency; llama.cpp's predicted_ms; Ollama's eval_duration; TensorRT-LLM behind Triton: last_token_time_ns - first_token_time_ns",
+        equals: "vllm:request_decode_time_seconds",
+        of: Answered,
+        measure: One(|reading| reading.server_decode()),
+    },
+    Metric {
         name: "input-tokens",
         unit: Tokens,
         definition: "tokens of the prompt: the server's usage, else the dataset's count",
@@ -375,6 +408,14 @@ pub static CATALOGUE: &[Metric] = &[
         equals: "draft acceptance rate of vLLM; spec_accept_rate of SGLang",
         of: Answered,
         measure: One(|reading| reading.draft_acceptance()),
+    },
+    Metric {
+        name: "acceptance-length",
+        unit: TokensPerStep,
+        definition: "1 + accepted draft tokens / steps of speculative decoding, as the server reports them, steps > 0; accepted by the server's list of steps, else accepted-draft-tokens",
+        equals: "mean acceptance length of vLLM; spec_accept_length of SGLang, which divides all tokens of the answer, the first and those cut off at its end included",
+        of: Answered,
+        measure: One(|reading| reading.acceptance_length()),
     },
     Metric {
         name: "input-image-tokens",

@@ -1,7 +1,7 @@
 //! The formulas: each metric of the catalogue for one exchange that has been read.
 
 use super::reading::Reading;
-use model::exchange::Usage;
+use model::exchange::{Exchange, Timings, Usage};
 use model::units::Nanos;
 
 impl Reading<'_> {
@@ -223,6 +223,36 @@ impl Reading<'_> {
         (drafted > 0).then(|| f64::from(accepted) / f64::from(drafted))
     }
 
+    /// The mean number of tokens that a step of speculative decoding gave: those that it accepted,
+    /// and the one that the model adds itself.
+    pub(super) fn acceptance_length(&self) -> Option<f64> {
+        let steps = self.exchange.speculation.as_ref()?.steps;
+        let accepted = accepted_drafts(self.exchange)?;
+        (steps > 0).then(|| 1.0 + accepted as f64 / f64::from(steps))
+    }
+
+    pub(super) fn server_queue(&self) -> Option<f64> {
+        self.timing(|timings| timings.queue)
+    }
+
+    pub(super) fn server_prefill(&self) -> Option<f64> {
+        self.timing(|timings| timings.prefill)
+    }
+
+    pub(super) fn server_ttft(&self) -> Option<f64> {
+        let sum = || Some(self.server_queue()? + self.server_prefill()?);
+        self.timing(|timings| timings.first_token).or_else(sum)
+    }
+
+    pub(super) fn server_decode(&self) -> Option<f64> {
+        self.timing(|timings| timings.decode)
+    }
+
+    /// One of the server's own timings, in milliseconds.
+    fn timing(&self, part: fn(&Timings) -> Option<Nanos>) -> Option<f64> {
+        part(self.exchange.timings.as_ref()?).map(Nanos::as_millis_f64)
+    }
+
     /// One of the server's counts.
     pub(super) fn usage(&self, count: fn(&Usage) -> Option<u32>) -> Option<f64> {
         count(&self.exchange.usage?).map(f64::from)
@@ -265,6 +295,13 @@ impl Reading<'_> {
         let n = self.output_tokens?.tokens;
         (n > 0).then_some(milliseconds / f64::from(n))
     }
+}
+
+/// The proposed tokens that the model accepted, as its steps say, else as the server's counts do.
+pub(crate) fn accepted_drafts(exchange: &Exchange) -> Option<u64> {
+    let by_steps = exchange.speculation.as_ref()?.accepted_tokens();
+    let counted = || Some(u64::from(exchange.usage?.accepted_draft_tokens?));
+    by_steps.or_else(counted)
 }
 
 /// Milliseconds from one instant to another.

@@ -21,6 +21,14 @@ pub const QUEUE: &str = "queue";
 pub const CONNECTION_WAIT: &str = "connection-wait";
 /// The time that bytes of a reply waited before they were read.
 pub(crate) const READ_LAG: &str = "read-lag";
+/// Time in the server's queue, by its own clock.
+pub const SERVER_QUEUE: &str = "server-queue";
+/// Time from when the server began to work on a request to its first token, by its own clock.
+pub const SERVER_PREFILL: &str = "server-prefill";
+/// Time from when the server received a request to its first token, by its own clock.
+pub const SERVER_TTFT: &str = "server-ttft";
+/// Time from the server's first token to its last, by its own clock.
+pub const SERVER_DECODE: &str = "server-decode";
 /// The time that a request waited for the last of the requests that it depends on.
 pub const PARENT_WAIT: &str = "parent-wait";
 /// The time from when a session was due until its last answer.

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::summary::fixture::{any_exchange, failed, ms, output_usage, reply};
 use model::exchange::Kind::{End, Finish, Reasoning, Role, Text, Tool, Usage};
-use model::exchange::{Connection, Exchange};
+use model::exchange::{Connection, Exchange, Speculation, Timings};
 
 const NONE: [f64; 0] = [];
 
@@ -70,6 +70,16 @@ fn every_definition_by_hand() {
     [usage.draft_tokens, usage.accepted_draft_tokens] = [12, 3].map(Some);
     [usage.input_image_tokens, usage.input_video_tokens] = [576, 48].map(Some);
     usage.input_audio_tokens = Some(0);
+    chat.timings = Some(Timings {
+        queue: Some(ms(7)),
+        prefill: Some(ms(60)),
+        first_token: Some(ms(90)),
+        decode: Some(ms(110)),
+    });
+    chat.speculation = Some(Speculation {
+        steps: 4,
+        steps_by_accepted: Vec::new(),
+    });
     let third = 40.0 / 3.0;
     let cases = [
         ("ttft", vec![120.0]),
@@ -111,6 +121,10 @@ fn every_definition_by_hand() {
         ("time-to-first-byte", vec![40.0]),
         ("time-to-headers", vec![45.0]),
         ("read-lag", vec![2.0]),
+        ("server-queue", vec![7.0]),
+        ("server-prefill", vec![60.0]),
+        ("server-ttft", vec![90.0]),
+        ("server-decode", vec![110.0]),
         ("input-tokens", vec![]),
         ("output-tokens", vec![8.0]),
         ("cached-input-tokens", vec![]),
@@ -118,6 +132,7 @@ fn every_definition_by_hand() {
         ("draft-tokens", vec![12.0]),
         ("accepted-draft-tokens", vec![3.0]),
         ("draft-acceptance", vec![0.25]),
+        ("acceptance-length", vec![1.75]),
         ("input-image-tokens", vec![576.0]),
         ("input-video-tokens", vec![48.0]),
         ("input-audio-tokens", vec![0.0]),
@@ -147,6 +162,55 @@ fn every_definition_by_hand() {
         120.0,
         "the parts make the whole"
     );
+}
+
+/// A server that states queue and prefill states their sum too, but not what came before the queue;
+/// the list of steps says more exactly than a count what they accepted.
+#[test]
+fn what_a_server_states_of_itself_in_parts() {
+    let mut exchange = chat();
+    let names = [
+        "server-queue",
+        "server-prefill",
+        "server-ttft",
+        "server-decode",
+    ];
+    for name in names {
+        assert_eq!(samples(name, &exchange), NONE, "{name}");
+    }
+    for (queue, prefill, ttft) in [
+        (Some(2), Some(30), Some(32)),
+        (Some(0), Some(0), Some(0)),
+        (None, Some(30), None),
+        (Some(2), None, None),
+    ] {
+        exchange.timings = Some(Timings {
+            queue: queue.map(ms),
+            prefill: prefill.map(ms),
+            ..Timings::default()
+        });
+        let ttft: Vec<f64> = ttft.map(f64::from).into_iter().collect();
+        assert_eq!(samples("server-ttft", &exchange), ttft);
+        assert_eq!(samples("server-decode", &exchange), NONE);
+    }
+    let length = |exchange: &Exchange| samples("acceptance-length", exchange);
+    for (steps, list, accepted, expected) in [
+        (4, vec![1, 1, 2], None, Some(2.25)),
+        (4, vec![1, 1, 2], Some(99), Some(2.25)),
+        (4, vec![], Some(6), Some(2.5)),
+        (4, vec![], None, None),
+        (0, vec![0, 0], Some(0), None),
+    ] {
+        exchange.speculation = Some(Speculation {
+            steps,
+            steps_by_accepted: list,
+        });
+        exchange.usage.as_mut().unwrap().accepted_draft_tokens = accepted;
+        let expected: Vec<f64> = expected.into_iter().collect();
+        assert_eq!(length(&exchange), expected, "{:?}", exchange.speculation);
+    }
+    exchange.speculation = None;
+    assert_eq!(length(&exchange), NONE);
 }
 
 #[test]

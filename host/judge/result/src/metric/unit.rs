@@ -13,6 +13,8 @@ pub enum Unit {
     TokensPerSecond,
     /// Tokens to an event of the reply.
     TokensPerEvent,
+    /// Tokens to a step of the model.
+    TokensPerStep,
     /// A share, from 0 to 1.
     Share,
 }
@@ -26,6 +28,7 @@ impl Unit {
             Unit::Requests => "requests",
             Unit::TokensPerSecond => "tok/s",
             Unit::TokensPerEvent => "tokens/event",
+            Unit::TokensPerStep => "tokens/step",
             Unit::Share => "share",
         }
     }
@@ -38,7 +41,7 @@ impl Unit {
             Unit::Milliseconds => Some(f64::INFINITY),
             Unit::TokensPerSecond => Some(0.0),
             Unit::Share => Some(1.0),
-            Unit::Tokens | Unit::Requests | Unit::TokensPerEvent => None,
+            Unit::Tokens | Unit::Requests | Unit::TokensPerEvent | Unit::TokensPerStep => None,
         }
     }
 
@@ -47,7 +50,11 @@ impl Unit {
     pub fn scale(self) -> f64 {
         match self {
             Unit::Tokens | Unit::Requests => 1.0,
-            Unit::Milliseconds | Unit::TokensPerSecond | Unit::TokensPerEvent | Unit::Share => 1e6,
+            Unit::Milliseconds
+            | Unit::TokensPerSecond
+            | Unit::TokensPerEvent
+            | Unit::TokensPerStep
+            | Unit::Share => 1e6,
         }
     }
 }

@@ -94,6 +94,8 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
         order: Vec::new(),
         finish: None,
         usage: None,
+        timings: None,
+        speculation: None,
         outcome: Outcome::Ok,
     }
 }

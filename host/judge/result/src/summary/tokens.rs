@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{Drafts, Kinds, Reported};
+use super::kinds::{Drafts, Kinds, Reported, Speculation};
 use super::reasoning::Reasoning;
 use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
@@ -39,6 +39,9 @@ pub struct Tokens {
     /// The drafts of speculative decoding, over the answers that report them; absent if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drafts: Option<Drafts>,
+    /// The steps of speculative decoding, over the answers that report them; absent if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<Speculation>,
     /// Prompt tokens of images; absent if no answer reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_image: Option<Reported>,
@@ -188,6 +191,7 @@ impl TokenSums {
         self.retokenized.add(retokenized);
         self.reasoning.add(said.reasoning_tokens);
         self.kinds.add_output(&said);
+        self.kinds.add_steps(exchange);
         self.shown.add(reading, reasoning);
         if let (Some(output), 1..) = (output, reading.pieces) {
             self.of_pieces += u64::from(output.tokens);

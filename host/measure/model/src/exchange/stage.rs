@@ -4,7 +4,8 @@
 //! With a worker, the exchange is [`Open`]. The recorder takes an [`Exchange`], which only
 //! [`Open::finish`] and [`Due::unsent`] make of these, and both take an outcome.
 
-use super::{Connection, Events, Exchange, Outcome, Phase, Ranked, SampleFacts, Usage, Vectors};
+use super::{Connection, Events, Exchange, Outcome, Phase, Ranked, SampleFacts};
+use super::{Speculation, Timings, Usage, Vectors};
 use crate::units::Nanos;
 
 /// A request that is written and not yet due.
@@ -83,6 +84,10 @@ pub struct Reply {
     pub finish: Option<String>,
     /// Counts of tokens that the server reported, if it did.
     pub usage: Option<Usage>,
+    /// The server's own timings, if it reported them.
+    pub timings: Option<Timings>,
+    /// The steps of speculative decoding, if the server reported them.
+    pub speculation: Option<Speculation>,
 }
 
 impl Prepared {
@@ -144,6 +149,8 @@ impl Open {
             order,
             finish,
             usage,
+            timings,
+            speculation,
         } = reply;
         Exchange {
             index,
@@ -170,6 +177,8 @@ impl Open {
             order,
             finish,
             usage,
+            timings,
+            speculation,
             outcome,
         }
     }

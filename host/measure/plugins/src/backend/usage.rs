@@ -1,7 +1,12 @@
-//! The server's token counts, in the contract and in a record.
+//! The server's token counts, timings and steps of speculative decoding, in the contract and in a
+//! record, and the checks on them.
 
-use super::Usage;
+use super::{Speculation, Timings, Usage};
 use model::exchange;
+use model::units::Nanos;
+
+/// Most entries of a list of steps.
+const ENTRIES: usize = 1024;
 
 /// Nothing counted.
 impl Default for Usage {
@@ -35,5 +40,62 @@ impl From<Usage> for exchange::Usage {
             input_audio_tokens: usage.input_audio_tokens,
             output_audio_tokens: usage.output_audio_tokens,
         }
+    }
+}
+
+impl From<Timings> for exchange::Timings {
+    fn from(timings: Timings) -> Self {
+        exchange::Timings {
+            queue: timings.queue.map(Nanos::from_millis_f64),
+            prefill: timings.prefill.map(Nanos::from_millis_f64),
+            first_token: timings.first_token.map(Nanos::from_millis_f64),
+            decode: timings.decode.map(Nanos::from_millis_f64),
+        }
+    }
+}
+
+impl From<Speculation> for exchange::Speculation {
+    fn from(speculation: Speculation) -> Self {
+        exchange::Speculation {
+            steps: speculation.steps,
+            steps_by_accepted: speculation.steps_by_accepted,
+        }
+    }
+}
+
+/// Says which of the timings is no duration, if one is none.
+pub(super) fn wrong_timing(timings: &Timings) -> Option<String> {
+    let parts = [
+        ("queue", timings.queue),
+        ("prefill", timings.prefill),
+        ("first-token", timings.first_token),
+        ("decode", timings.decode),
+    ];
+    parts.into_iter().find_map(|(part, value)| {
+        let value = value.filter(|value| !value.is_finite() || *value < 0.0)?;
+        Some(format!(
+            "the timing `{part}` is {value} ms; a duration must be finite and not negative"
+        ))
+    })
+}
+
+/// Says what is wrong with the list of steps, if it is too long or does not add up to their number.
+pub(super) fn wrong_steps(speculation: &Speculation) -> Option<String> {
+    let Speculation {
+        steps,
+        steps_by_accepted: list,
+    } = speculation;
+    let entries = list.len();
+    let sum: u64 = list.iter().map(|steps| u64::from(*steps)).sum();
+    if entries > ENTRIES {
+        Some(format!(
+            "the list `steps-by-accepted` has {entries} entries, at most {ENTRIES} are allowed"
+        ))
+    } else if entries > 0 && sum != u64::from(*steps) {
+        Some(format!(
+            "the list `steps-by-accepted` adds up to {sum}; expected {steps}, the number of `steps`"
+        ))
+    } else {
+        None
     }
 }

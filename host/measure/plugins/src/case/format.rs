@@ -122,6 +122,27 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
                 }
             }
         }
+        Meaning::Timings(timings) => {
+            set("kind", "timings".into());
+            let parts = [
+                ("queue", timings.queue),
+                ("prefill", timings.prefill),
+                ("first-token", timings.first_token),
+                ("decode", timings.decode),
+            ];
+            for (key, part) in parts {
+                if let Some(part) = part {
+                    set(key, json!(nanoseconds(part)));
+                }
+            }
+        }
+        Meaning::Speculation(speculation) => {
+            set("kind", "speculation".into());
+            set("steps", speculation.steps.into());
+            if !speculation.steps_by_accepted.is_empty() {
+                set("steps-by-accepted", json!(speculation.steps_by_accepted));
+            }
+        }
         Meaning::Finish(reason) => {
             set("kind", "finish".into());
             set("text", reason.as_str().into());
@@ -151,6 +172,12 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
         }
         Meaning::End => set("kind", "end".into()),
     }
+}
+
+/// Milliseconds to the nanosecond, which is what a record keeps: a difference of instants has more
+/// digits than it means.
+fn nanoseconds(milliseconds: f64) -> f64 {
+    (milliseconds * 1e6).round() / 1e6
 }
 
 /// A list with one entry per line.

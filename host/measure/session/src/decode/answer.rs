@@ -9,7 +9,7 @@ use std::io;
 
 use super::Fault;
 use super::spool::{Extent, Spool};
-use model::exchange::{Class, Event, Kind, Ranked, Reply, Usage, Vectors};
+use model::exchange::{Class, Event, Kind, Ranked, Reply, Speculation, Timings, Usage, Vectors};
 use model::frame::Frames;
 use model::units::Nanos;
 use plugins::backend::{Fold, Meaning};
@@ -55,6 +55,8 @@ pub(super) struct Answer {
     log: Log,
     finish: Option<String>,
     usage: Option<Usage>,
+    timings: Option<Timings>,
+    speculation: Option<Speculation>,
     vectors: Option<Vectors>,
     order: Vec<Ranked>,
     /// True if the end marker came.
@@ -97,6 +99,7 @@ impl Answer {
             + self.fold.as_ref().map_or(0, Fold::bytes)
             + self.carry.as_ref().map_or(0, Vec::len)
             + size_of_val(&*self.order)
+            + (self.speculation.as_ref()).map_or(0, |steps| size_of_val(&*steps.steps_by_accepted))
             + self.waiting.bytes().len()
             + self.finish.as_ref().map_or(0, String::len)
     }
@@ -159,6 +162,14 @@ impl Answer {
                 self.usage = Some(usage.into());
                 (Kind::Usage, None)
             }
+            Meaning::Timings(timings) => {
+                self.timings = Some(timings.into());
+                return None;
+            }
+            Meaning::Speculation(speculation) => {
+                self.speculation = Some(speculation.into());
+                return None;
+            }
             Meaning::Finish(word) => {
                 self.finish = Some(word);
                 (Kind::Finish, None)
@@ -197,6 +208,8 @@ impl Answer {
         let mut reply = Reply {
             finish: self.finish,
             usage: self.usage,
+            timings: self.timings,
+            speculation: self.speculation,
             vectors: self.vectors,
             order: self.order,
             ..Reply::default()
@@ -339,6 +352,44 @@ mod tests {
         assert_eq!(reply.output, "aA");
         assert_eq!(reply.choices, ["b", "cC"]);
         assert_eq!(reply.events.tokens.len(), 5);
+    }
+
+    #[test]
+    fn a_later_report_replaces_an_earlier_one_and_is_no_event() {
+        let timings = |queue, decode| {
+            Meaning::Timings(plugins::backend::Timings {
+                queue,
+                prefill: None,
+                first_token: Some(12.25),
+                decode,
+            })
+        };
+        let speculation = |accepted: &[u32]| {
+            Meaning::Speculation(plugins::backend::Speculation {
+                steps: accepted.iter().sum(),
+                steps_by_accepted: accepted.to_vec(),
+            })
+        };
+        let mut answer = Answer::default();
+        for meaning in [
+            timings(Some(1.5), None),
+            speculation(&[2, 1]),
+            timings(None, Some(0.0)),
+            speculation(&[1, 1, 1]),
+        ] {
+            assert_eq!(answer.add(Nanos(7), meaning), None);
+        }
+        assert!(!answer.has_output());
+        let reply = answer.into_reply().unwrap();
+        let last = Timings {
+            first_token: Some(Nanos(12_250_000)),
+            decode: Some(Nanos(0)),
+            ..Timings::default()
+        };
+        assert_eq!(reply.timings, Some(last));
+        let steps = reply.speculation.unwrap();
+        assert_eq!((steps.steps, steps.accepted_tokens()), (3, Some(3)));
+        assert_eq!(reply.events, Events::default());
     }
 
     fn meaning() -> impl Strategy<Value = Meaning> {

@@ -684,6 +684,8 @@ class Tokens:
     drafts: Drafts | None
     """The drafts of speculative decoding, over the answers that report them; absent if none does.
     """
+    speculation: Speculation | None
+    """The steps of speculative decoding, over the answers that report them; absent if none does."""
     input_image: Reported | None
     """Prompt tokens of images; absent if no answer reports them."""
     input_video: Reported | None
@@ -717,6 +719,7 @@ class Tokens:
             input_cached=value.get("input-cached"),
             output_reasoning=value.get("output-reasoning"),
             drafts=optional(Drafts.from_json, value.get("drafts")),
+            speculation=optional(Speculation.from_json, value.get("speculation")),
             input_image=optional(Reported.from_json, value.get("input-image")),
             input_video=optional(Reported.from_json, value.get("input-video")),
             input_audio=optional(Reported.from_json, value.get("input-audio")),
@@ -819,6 +822,34 @@ class Reported:
             total=value["total"],
             answers=value["answers"],
             share=value.get("share"),
+        )
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """The steps of speculative decoding."""
+
+    steps: int
+    """Number of steps in which the model verified proposed tokens."""
+    answers: int
+    """The number of answers that report their steps."""
+    acceptance_length: float | None
+    """Tokens per step: 1 + accepted tokens / steps, over the answers that report both; absent if
+    there was no step.
+    """
+    steps_by_accepted: list[int]
+    """Number of steps that accepted 0, 1, 2, … tokens, over the answers that report it; empty if
+    none does.
+    """
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Speculation:
+        """Reads it from parsed JSON."""
+        return cls(
+            steps=value["steps"],
+            answers=value["answers"],
+            acceptance_length=value.get("acceptance-length"),
+            steps_by_accepted=list(value.get("steps-by-accepted", [])),
         )
 
 

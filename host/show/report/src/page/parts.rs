@@ -223,6 +223,7 @@ fn tokens(summary: &Summary) -> Option<Part> {
         (!parts.is_empty()).then(|| parts.join(", "))
     };
     let kind = |kind: Option<Reported>| kind.map(|kind| kind.words(count));
+    let steps = tokens.speculation.as_ref();
     let tokenizer = summary.run.tokenizer.as_ref();
     let tokenizer = tokenizer.map(|tokenizer| match tokenizer.remark() {
         Some(remark) => format!("{}, {remark}", tokenizer.name),
@@ -253,6 +254,20 @@ fn tokens(summary: &Summary) -> Option<Part> {
             (
                 "Draft tokens accepted",
                 tokens.drafts.as_ref().map(|drafts| drafts.words(count)),
+            ),
+            (
+                "Acceptance length, in tokens per step",
+                steps
+                    .and_then(|steps| steps.acceptance_length)
+                    .map(|length| significant(length, 4)),
+            ),
+            (
+                "Steps by accepted tokens",
+                steps.and_then(|steps| steps.words(count)),
+            ),
+            (
+                "Steps that accepted at position",
+                steps.and_then(|steps| steps.positions()),
             ),
             ("Image tokens, of the input", kind(tokens.input_image)),
             ("Video tokens, of the input", kind(tokens.input_video)),

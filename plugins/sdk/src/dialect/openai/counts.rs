@@ -3,12 +3,12 @@
 //! OpenAI itself counts cached, audio and reasoning tokens, and how much of a prediction that came
 //! with the request was right. SGLang puts what speculative decoding did under the names of such
 //! predictions, and counts images and videos beside audio. vLLM has a table by modality, and says
-//! in `metrics` beside `usage` what speculative decoding did.
+//! in `metrics` beside `usage` how long the request took and what speculative decoding did.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Usage;
+use crate::{Meaning, Speculation, Timings, Usage};
 
 /// The counts of a reply.
 #[derive(Deserialize)]
@@ -79,27 +79,55 @@ impl Counts {
 #[serde(transparent)]
 pub(super) struct Metrics<'a>(#[serde(borrow)] &'a RawValue);
 
-#[derive(Deserialize)]
-struct Extensions {
-    speculative_decoding: Speculative,
+#[derive(Default, Deserialize)]
+struct Extensions<'a> {
+    #[serde(borrow)]
+    queue_time_ms: Option<&'a RawValue>,
+    /// From when the request was scheduled, not from when it arrived.
+    #[serde(borrow)]
+    time_to_first_token_ms: Option<&'a RawValue>,
+    #[serde(borrow)]
+    generation_time_ms: Option<&'a RawValue>,
+    #[serde(borrow)]
+    speculative_decoding: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Speculative {
-    num_draft_tokens: Option<u32>,
-    num_accepted_draft_tokens: Option<u32>,
+#[derive(Default, Deserialize)]
+struct Speculative<'a> {
+    #[serde(borrow)]
+    num_draft_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    num_accepted_draft_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    num_spec_steps: Option<&'a RawValue>,
+    #[serde(borrow)]
+    acceptance_histogram: Option<&'a RawValue>,
+}
+
+/// A value that can be read.
+fn read<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(value?.get()).ok()
 }
 
 impl Metrics<'_> {
-    /// Adds the counts of speculative decoding, if they are there.
-    pub(super) fn add_to(self, usage: &mut Usage) {
-        if let Ok(told) = serde_json::from_str::<Extensions>(self.0.get()) {
-            let Speculative {
-                num_draft_tokens,
-                num_accepted_draft_tokens,
-            } = told.speculative_decoding;
-            usage.draft_tokens = num_draft_tokens.or(usage.draft_tokens);
-            usage.accepted_draft_tokens = num_accepted_draft_tokens.or(usage.accepted_draft_tokens);
+    /// Adds the counts of speculative decoding, if they are there, and returns the further events.
+    pub(super) fn read(self, usage: Option<&mut Usage>) -> impl Iterator<Item = Meaning> + use<> {
+        let all: Extensions<'_> = read(Some(self.0)).unwrap_or_default();
+        let timings = Timings {
+            queue: read(all.queue_time_ms),
+            prefill: read(all.time_to_first_token_ms),
+            decode: read(all.generation_time_ms),
+            ..Timings::default()
+        };
+        let drafts: Option<Speculative<'_>> = read(all.speculative_decoding);
+        let drafts = drafts.unwrap_or_default();
+        if let Some(usage) = usage {
+            let (drafted, accepted) = (drafts.num_draft_tokens, drafts.num_accepted_draft_tokens);
+            usage.draft_tokens = read(drafted).or(usage.draft_tokens);
+            usage.accepted_draft_tokens = read(accepted).or(usage.accepted_draft_tokens);
         }
+        let steps = read(drafts.acceptance_histogram).unwrap_or_default();
+        let speculation = Speculation::meaning(read(drafts.num_spec_steps), steps);
+        timings.meaning().into_iter().chain(speculation)
     }
 }

@@ -195,10 +195,10 @@ impl Reply {
         let last = only_usage || !finishes.is_empty() || events.len() == before;
         if let Some(counts) = chunk.usage.filter(|_| last) {
             let mut usage = counts.usage();
-            if let (Some(usage), Some(metrics)) = (&mut usage, chunk.metrics) {
-                metrics.add_to(usage);
-            }
+            let metrics = chunk.metrics;
+            let further = metrics.map(|metrics| metrics.read(usage.as_mut()));
             events.extend(usage.map(Meaning::Usage));
+            events.extend(further.into_iter().flatten());
         }
         events.extend(finishes.into_iter().map(finished));
     }

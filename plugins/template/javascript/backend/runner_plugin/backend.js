@@ -210,6 +210,29 @@ export class Events {
     });
   }
 
+  /**
+   * How long the parts of the request took by the server's own clock, in milliseconds. A value that is no duration,
+   * such as null or one below zero, is treated as absent.
+   */
+  timings({ queue, prefill, firstToken, decode }) {
+    this.add("timings", {
+      queue: duration(queue),
+      prefill: duration(prefill),
+      firstToken: duration(firstToken),
+      decode: duration(decode),
+    });
+  }
+
+  /**
+   * The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens, if the server reports
+   * it; a list that does not add up to the steps is left out.
+   */
+  speculation(steps, stepsByAccepted = []) {
+    const sum = stepsByAccepted.reduce((sum, more) => sum + (count(more) ?? NaN), 0);
+    const addsUp = stepsByAccepted.length <= 1024 && sum === steps;
+    this.add("speculation", { steps, stepsByAccepted: addsUp ? stepsByAccepted : [] });
+  }
+
   /** The finish reason, in the server's own word. */
   finish(reason) {
     this.add("finish", reason.toWellFormed());
@@ -259,6 +282,9 @@ export const string = (value) => (typeof value === "string" && value !== "" ? va
 
 /** The value if it is a number of tokens, or null. */
 export const count = (value) => (Number.isInteger(value) && value >= 0 && value < 2 ** 32 ? value : null);
+
+/** The value if it is a duration, a number that is finite and not negative, or null. */
+export const duration = (value) => (Number.isFinite(value) && value >= 0 ? value : null);
 
 /** A POST of a JSON body. */
 export function post(path, body, headers = []) {

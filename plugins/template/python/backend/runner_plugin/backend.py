@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 from dataclasses import fields
 
 from runner_plugin import configured, invalid_config, invalid_input, parsed, protocol, well_formed
@@ -151,6 +152,21 @@ class Events:
         given = {name: count(value) for name, value in counts.items()}
         self._add(api.Meaning_Usage(api.Usage(**absent | given)))
 
+    def timings(self, **parts):
+        """How long the parts of the request took by the server's own clock, in milliseconds, by the names of the
+        contract's record `timings`, such as `queue=1.5`. A value that is no duration, such as null or one below zero,
+        is treated as absent, as is one that is not given."""
+        given = {name: duration(value) for name, value in parts.items()}
+        absent = dict.fromkeys(field.name for field in fields(api.Timings))
+        self._add(api.Meaning_Timings(api.Timings(**absent | given)))
+
+    def speculation(self, steps, steps_by_accepted=()):
+        """The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens, if the server
+        reports it; a list that does not add up to the steps is left out."""
+        listed = list(steps_by_accepted)
+        adds_up = len(listed) <= 1024 and None not in map(count, listed) and sum(listed) == steps
+        self._add(api.Meaning_Speculation(api.Speculation(steps, listed if adds_up else [])))
+
     def finish(self, reason):
         """The finish reason, in the server's own word."""
         self._add(api.Meaning_Finish(well_formed(reason)))
@@ -194,6 +210,12 @@ def string(value, *keys):
 def count(value):
     """The value if it is a number of tokens, or None."""
     return value if type(value) is int and 0 <= value < 2**32 else None
+
+
+def duration(value):
+    """The value if it is a duration, a number that is finite and not negative, or None."""
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    return float(value) if is_number and value >= 0 else None
 
 
 def post(path, body, headers=()):

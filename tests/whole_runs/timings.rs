@@ -1,0 +1,196 @@
+//! The server's own timings and the steps of speculative decoding, from the engine's reply to the
+//! figures of the run, compared with what the engine did.
+
+use mock::Truth;
+use model::exchange::Exchange;
+use model::units::Nanos;
+
+use super::base;
+use crate::support::trial::{Ran, Trial};
+
+/// A quarter of 120 ms counts as queueing. With one slot, requests wait for each other as well.
+const SCRIPT: &str = "server-timings = 0.25\nmax-concurrency = 1\n";
+
+const NAMES: [&str; 4] = [
+    "server-queue",
+    "server-prefill",
+    "server-ttft",
+    "server-decode",
+];
+
+const LLAMACPP: &str = include_str!("../../host/around/mock/engines/llamacpp.toml");
+const OLLAMA: &str = include_str!("../../host/around/mock/engines/ollama.toml");
+
+/// An engine with timings, and the metrics that it has.
+fn engines() -> Vec<(&'static str, Trial, &'static [&'static str])> {
+    let route = |plugin: &str, route: &str| {
+        let trial = base().plugin(&format!("backends/{plugin}.wasm"));
+        trial.with(&format!("backend.config.route = '{route}'"))
+    };
+    let llamacpp = base().plugin("backends/llamacpp.wasm").against(SCRIPT);
+    let ollama = base().plugin("backends/ollama.wasm").against(SCRIPT);
+    let ollama = ollama.with("request.ignore-eos = false\ntarget.model = 'mock:latest'");
+    vec![
+        (
+            "vllm completions",
+            route("vllm", "completions").against(SCRIPT),
+            &NAMES,
+        ),
+        ("vllm chat", route("vllm", "chat").against(SCRIPT), &NAMES),
+        (
+            "sglang",
+            route("sglang", "generate").against(SCRIPT),
+            &NAMES,
+        ),
+        (
+            "llamacpp",
+            llamacpp.against(LLAMACPP),
+            &["server-prefill", "server-decode"],
+        ),
+        ("ollama", ollama.against(OLLAMA), &NAMES),
+    ]
+}
+
+/// The request's times as the engine says in its own log, in milliseconds. Where the reply is not
+/// streamed, the log does not say when its first token was there.
+fn logged(truth: &Truth, streamed: bool) -> [f64; 4] {
+    let started = truth.started.unwrap();
+    let first = match streamed {
+        true => truth.first_token().unwrap(),
+        false => started + Nanos(120_000_000),
+    };
+    let last = truth
+        .chunks
+        .iter()
+        .rfind(|chunk| chunk.tokens > 0)
+        .unwrap()
+        .at;
+    let model = first.since(started).as_millis_f64();
+    let queue = started.since(truth.received).as_millis_f64() + 0.25 * model;
+    [
+        queue,
+        0.75 * model,
+        first.since(truth.received).as_millis_f64(),
+        last.since(first).as_millis_f64(),
+    ]
+}
+
+/// The four metrics of an exchange, as the columns of its row.
+fn measured(ran: &Ran, exchange: &Exchange) -> [Option<f64>; 4] {
+    let row = report::row::Row::of(&ran.facts, exchange);
+    NAMES.map(|name| {
+        let mut columns = report::row::columns().iter();
+        let column = columns.find(|column| column.name == name).unwrap();
+        match column.value(&row)? {
+            report::row::Value::Metric(value) => Some(value),
+            other => panic!("{other:?}"),
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn figures_are_those_of_the_engines_log() {
+    for (about, trial, known) in engines() {
+        for streamed in [true, false] {
+            let trial = trial.clone().with(&format!("request.stream = {streamed}"));
+            let ran = trial.run().await;
+            let about = format!("{about}, streamed: {streamed}\n{}", ran.text);
+            assert_eq!(ran.failures(), [], "{about}");
+            assert_eq!(ran.truths.len(), 5, "{about}");
+            let mut means = [0.0; 4];
+            for (exchange, truth) in ran.measured().zip(&ran.truths) {
+                let logged = logged(truth, streamed);
+                let measured = measured(&ran, exchange);
+                for ((name, logged), (measured, mean)) in NAMES
+                    .iter()
+                    .zip(logged)
+                    .zip(measured.iter().zip(&mut means))
+                {
+                    *mean += logged / 5.0;
+                    assert_eq!(measured.is_some(), known.contains(name), "{name}: {about}");
+                    let off = measured.map_or(0.0, |measured| (measured - logged).abs());
+                    assert!(off <= 1.0, "{name}: {measured:?} is not {logged}; {about}");
+                }
+            }
+            // The last of five requests, a tenth of a second apart, waited for four of 320 ms.
+            assert!(means[0] > 400.0, "{means:?} {about}");
+            for (name, mean) in NAMES.iter().zip(means) {
+                let metric = ran.summary.metric(name);
+                assert_eq!(metric.map(|of| of.count), known.contains(name).then_some(5));
+                assert!(
+                    metric.is_none_or(|of| (of.mean - mean).abs() <= 1.0),
+                    "{about}"
+                );
+            }
+            let shown = ran.text.contains("Server's Own Timings");
+            assert!(
+                shown && ran.text.contains("Mean Server Prefill (ms):"),
+                "{about}"
+            );
+            let queues = known.contains(&"server-queue");
+            assert_eq!(
+                ran.text.contains("Mean Server Queue (ms):"),
+                queues,
+                "{about}"
+            );
+        }
+    }
+}
+
+/// Five answers of three steps each: one accepted nothing, two accepted two tokens.
+#[tokio::test(start_paused = true)]
+async fn steps_of_speculative_decoding_are_summed() {
+    for (plugin, route) in [
+        ("vllm", "completions"),
+        ("vllm", "chat"),
+        ("sglang", "generate"),
+    ] {
+        for streamed in [true, false] {
+            let ran = base()
+                .plugin(&format!("backends/{plugin}.wasm"))
+                .with(&format!(
+                    "backend.config.route = '{route}'\nrequest.stream = {streamed}"
+                ))
+                .against("[counts]\nsteps-by-accepted = [1, 0, 2]")
+                .run()
+                .await;
+            let about = format!("{plugin} {route} {streamed}\n{}", ran.text);
+            assert_eq!(ran.failures(), [], "{about}");
+            let steps = ran.summary.tokens.speculation.clone().unwrap();
+            assert_eq!((steps.steps, steps.answers), (15, 5), "{about}");
+            assert_eq!(steps.steps_by_accepted, [5, 0, 10], "{about}");
+            assert_eq!(steps.acceptance_length, Some(1.0 + 4.0 / 3.0), "{about}");
+            let (each, answers) = ran.everywhere("acceptance-length");
+            assert!((each - 7.0 / 3.0).abs() < 1e-6 && answers == 5, "{about}");
+            for line in [
+                "Acceptance length (tok/step):            2.33",
+                "Steps by accepted tokens:                0: 5 (33.3 %), 1: 0 (0.0 %), 2: 10 (66.7 %)",
+                "Steps that accepted at position:         1: 66.7 %, 2: 66.7 %",
+            ] {
+                assert!(ran.text.contains(line), "{line}: {about}");
+            }
+            let figure: result::figure::Figure = "tokens.acceptance-length".parse().unwrap();
+            assert_eq!(figure.read(&ran.summary), steps.acceptance_length);
+        }
+    }
+}
+
+/// An engine that reports neither leaves no trace of them, in words or in records.
+#[tokio::test(start_paused = true)]
+async fn what_no_server_says_is_not_shown() {
+    let ran = base().run().await;
+    for name in NAMES.into_iter().chain(["acceptance-length"]) {
+        assert!(ran.summary.metric(name).is_none(), "{name}");
+    }
+    for word in ["Server's Own", "Acceptance", "Steps"] {
+        assert!(!ran.text.contains(word), "{word}: {}", ran.text);
+    }
+    let json = serde_json::to_string(&ran.summary).unwrap();
+    let records = serde_json::to_string(&ran.exchanges).unwrap();
+    for word in ["server-queue", "speculation", "acceptance", "timings"] {
+        assert!(
+            !json.contains(word) && !records.contains(word),
+            "{word}: {json}"
+        );
+    }
+}
