@@ -5,7 +5,8 @@
 
 use plugins::PluginError;
 use plugins::backend::{
-    Backend, Candidates, Dialect, Message, Part, Prompt, Request, Role, Sample, Sampling, Settings,
+    Backend, Candidates, Dialect, Media, Message, Part, Prompt, Request, Role, Sample, Sampling,
+    Settings,
 };
 use reader::Place;
 use reader::words::list;
@@ -328,10 +329,20 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
         parts: vec![Part::Text("Hello".to_owned())],
         extra: None,
     };
+    // Where a sound is turned into text, nothing but a sound will do.
+    let sound = Message {
+        role: Role::User,
+        parts: vec![Part::Audio(Media {
+            media_type: "audio/wav".to_owned(),
+            bytes: b"RIFF".to_vec(),
+        })],
+        extra: None,
+    };
     let prompts = [
         Prompt::Text("Hello".to_owned()),
         Prompt::Messages(vec![message]),
         Prompt::Tokens(vec![1]),
+        Prompt::Messages(vec![sound]),
         Prompt::Embedding(vec!["Hello".to_owned()]),
         Prompt::Ranking(Candidates {
             query: "Hello".to_owned(),
