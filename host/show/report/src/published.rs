@@ -291,7 +291,7 @@ fn made(page: &mut Document, runs: &[&Reported]) {
         let further = plan.dataset.files.len().saturating_sub(MOST_FILES);
         if further > 0 {
             let more = format!("and {further} more, in plan.json");
-            files.row_once([more.into(), "".into(), "".into()]);
+            files.row_once([more, String::new(), String::new()]);
         }
         if let Some(environment) = environment {
             let machine = Text::plain(machine(environment));

@@ -39,6 +39,9 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
         .collect();
     let search = search(source);
     let limits = limits(scenario);
+    // A run over a folder that is drawn again names each of its files.
+    let named: Vec<_> = scenario.dataset.files.iter().collect();
+    let share = named.len().div_ceil(MOST_THREADS).max(1);
     std::thread::scope(|scope| {
         let tokenizer = scope.spawn(|| {
             let opened = tokens::open(source);
@@ -48,9 +51,6 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
             }
             opened
         });
-        // A run over a folder that is drawn again names each of its files.
-        let named: Vec<_> = scenario.dataset.files.iter().collect();
-        let share = named.len().div_ceil(MOST_THREADS).max(1);
         let files: Vec<_> = (named.chunks(share))
             .map(|named| {
                 scope.spawn(move || {
