@@ -109,11 +109,11 @@ impl Form {
         for field in &self.fields {
             let name = quoted(&field.name);
             bytes.extend(format!("--{boundary}\r\n").bytes());
-            bytes.extend(format!("content-disposition: form-data; name=\"{name}\"").bytes());
+            bytes.extend(format!("Content-Disposition: form-data; name=\"{name}\"").bytes());
             if let Some((file_name, media_type)) = &field.file {
                 let file_name = quoted(file_name);
                 bytes.extend(format!("; filename=\"{file_name}\"\r\n").bytes());
-                bytes.extend(format!("content-type: {media_type}").bytes());
+                bytes.extend(format!("Content-Type: {media_type}").bytes());
             }
             bytes.extend(b"\r\n\r\n");
             bytes.extend(&field.bytes);
@@ -195,8 +195,8 @@ mod tests {
             )]
         );
         let mut wanted = concat!(
-            "--B\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a%22%0D%0A.wav\"\r\n",
-            "content-type: audio/wav\r\n\r\nRIFF\r\n\0"
+            "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a%22%0D%0A.wav\"\r\n",
+            "Content-Type: audio/wav\r\n\r\nRIFF\r\n\0"
         )
         .replace('B', "runner-form-0000000000000000")
         .into_bytes();
@@ -210,7 +210,7 @@ mod tests {
             ("more", r#"{"a":[1]}"#),
         ] {
             let part = format!(
-                "\r\n--runner-form-0000000000000000\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}"
+                "\r\n--runner-form-0000000000000000\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}"
             );
             wanted.extend(part.bytes());
         }

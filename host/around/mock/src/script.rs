@@ -64,6 +64,7 @@ pub struct Script {
     /// Further token counts, which every answer reports.
     pub counts: Counts,
     pub generate: Generate,
+    pub transcriptions: Transcriptions,
     /// True if SGLang's `/generate` streams only new text instead of all text so far.
     pub incremental: bool,
     /// The API key that requests must send as `Authorization: Bearer`.
@@ -156,6 +157,17 @@ model::names! {
 }
 
 model::names! {
+    /// The server whose `/v1/audio/transcriptions` is served.
+    pub enum Transcriptions {
+        /// vLLM's: chunks as of a chat.
+        Vllm = "vllm",
+        /// OpenAI's: events of their own.
+        Openai = "openai",
+    }
+    default Vllm
+}
+
+model::names! {
     /// The time when a stream's HTTP headers are sent.
     pub enum Headers {
         /// As soon as the request is complete, as vLLM does.
@@ -201,6 +213,7 @@ impl Default for Script {
             usage: UsageIn::default(),
             counts: Counts::default(),
             generate: Generate::default(),
+            transcriptions: Transcriptions::default(),
             incremental: false,
             api_key: None,
             models: Vec::new(),

@@ -42,6 +42,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         usage: word!("usage", usage),
         counts: t.table("counts", counts),
         generate: word!("generate", generate),
+        transcriptions: word!("transcriptions", transcriptions),
         incremental: flag(t, "incremental"),
         api_key: t.string("api-key").map(|said| said.value),
         models: models(t),
