@@ -17,6 +17,7 @@ mod patience;
 mod sessions;
 mod settings;
 mod shipped;
+mod transcriptions;
 mod wire;
 
 use crate::support::trial::Trial;
