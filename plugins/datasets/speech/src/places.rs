@@ -68,6 +68,11 @@ impl Places {
         names.filter(|name| name.starts_with("data/"))
     }
 
+    /// True if a folder has a file of this whole name.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
     /// Opens a file by its whole name.
     pub fn open(&self, name: &str) -> Option<Box<dyn File>> {
         self.files.open(name)

@@ -150,13 +150,19 @@ fn found(places: &Places, layout: Option<Layout>) -> Result<(Layout, Vec<&str>),
         };
         places.of_data().filter(is).collect()
     };
-    let all = [
-        Layout::Audiofolder,
-        Layout::Librispeech,
-        Layout::Manifest,
-        Layout::TextFiles,
-    ];
-    let wanted = layout.map_or(all.to_vec(), |layout| vec![layout]);
+    let beside = |sound: &&str| {
+        let name = sound.rsplit_once('.').map_or(*sound, |(name, _)| name);
+        places.has(&format!("{name}.txt"))
+    };
+    // A folder of sounds may have a .json that is no manifest.
+    let order = match of(Layout::TextFiles).iter().any(beside) {
+        true => [Layout::TextFiles, Layout::Manifest],
+        false => [Layout::Manifest, Layout::TextFiles],
+    };
+    let wanted = match layout {
+        Some(layout) => vec![layout],
+        None => [&[Layout::Audiofolder, Layout::Librispeech][..], &order].concat(),
+    };
     let found = wanted.into_iter().map(|layout| (layout, of(layout)));
     let mut found = found.filter(|(_, files)| !files.is_empty());
     found.next().ok_or_else(|| {

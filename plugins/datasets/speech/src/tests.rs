@@ -143,16 +143,10 @@ fn every_layout_gives_the_same() {
             "audio",
         ),
         with(&[("data", "84-1-0 ONE TWO\n84-1-1\tTHREE")], "audio"),
-        with(
-            &[(
-                "data",
-                "path\tsentence\n84-1-0.wav\tONE TWO\n84-1-1.flac\tTHREE\n",
-            )],
-            "audio/clips",
-        ),
-        // A text beside each.
+        // A text beside each, and something else.
         with(
             &[
+                ("data/info.json", "{}"),
                 ("data/84/1/84-1-0.txt", " ONE TWO\n"),
                 ("data/84/1/84-1-1.txt", "\u{feff}THREE"),
             ],
@@ -160,15 +154,7 @@ fn every_layout_gives_the_same() {
         ),
     ];
     for (at, files) in layouts.into_iter().enumerate() {
-        let name = |name: &str| match at {
-            6 => format!("clips/84/1/{name}"),
-            _ => format!("84/1/{name}"),
-        };
-        // A path without folders is not found within other folders.
-        if at == 6 {
-            assert!(refused(files, "{}").contains("there is no sound `84-1-0.wav`"));
-            continue;
-        }
+        let name = |name: &str| format!("84/1/{name}");
         assert_eq!(
             all(files, "{}"),
             [
@@ -188,6 +174,24 @@ fn every_layout_gives_the_same() {
             "layout {at}"
         );
     }
+}
+
+#[test]
+fn tables_of_other_forms_name_their_sounds() {
+    let sound = wav(16_000);
+    let tabs = b"client_id\tpath\tsentence\nx\tb.wav\tBE\n";
+    let files = folder(&[
+        ("data", tabs),
+        ("audio/clips/a.wav", &sound),
+        ("audio/b.wav", &sound),
+    ]);
+    assert_eq!(all(files, "{}")[0].3["text"], "BE");
+    // A sound in another folder is not the one that a path without folders means.
+    let files = folder(&[("data", tabs), ("audio/clips/b.wav", &sound)]);
+    assert!(refused(files, "{}").contains("there is no sound `b.wav`"));
+    // A file that the scenario names by itself.
+    let files = folder(&[("data", tabs), ("b.wav", &sound)]);
+    assert_eq!(all(files, "{}")[0].0, "b");
 }
 
 #[test]
